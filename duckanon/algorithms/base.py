@@ -1,0 +1,72 @@
+"""The form of an algorithm, and the problem it is given."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from duckanon.registry import Registry
+
+if TYPE_CHECKING:
+    from duckanon.algorithms.nodes import Node
+    from duckanon.encode import Frequency
+    from duckanon.engine.base import Engine
+    from duckanon.models.base import Model
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be solved: find levels for which at most ``allowed`` rows lie in classes that break a model."""
+
+    engine: Engine
+    frequency: Frequency
+    models: tuple[Model, ...]
+    allowed: int
+    unit: str
+
+    @property
+    def min_size(self) -> int:
+        """The least size that every model asks of a class."""
+        return max(m.traits.min_class_size for m in self.models)
+
+    @property
+    def names(self) -> list[str]:
+        """The quasi-identifiers."""
+        return [c.dictionary.attribute for c in self.frequency.coded]
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """The top level of each quasi-identifier."""
+        return tuple(c.height for c in self.frequency.coded)
+
+
+class Algorithm(ABC):
+    """A way to choose a recoding.
+
+    A subclass is a frozen dataclass registered under a name. It is trusted for speed, never for the promise: the gate
+    checks what was written.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+
+    @abstractmethod
+    def search(self, problem: Problem) -> Node:
+        """Return the node of the generalization lattice that was chosen."""
+
+    def allowed_rows(self, rows: int, suppression_limit: float, models: tuple[Model, ...]) -> int:
+        """Return how many rows may be suppressed."""
+        # The tolerance undoes products such as 0.07 * 100, which lie just below the whole number that was meant.
+        return int(rows * suppression_limit + 1e-9)
+
+    def supports(self, model: Model) -> bool:
+        """Say whether the algorithm can enforce a model."""
+        return model.traits.size_only
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+
+algorithms: Registry[Algorithm] = Registry("algorithm", "duckanon.algorithms")

@@ -1,0 +1,162 @@
+"""The verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.encode import canonical
+from duckanon.errors import DataError
+from duckanon.gate import check_models, count_classes
+from duckanon.plan import Plan, open_engine, resolve_models
+from duckanon.release import Release, make
+from duckanon.roles import Roles
+from duckanon.source import Source
+from duckanon.sqlgen.relations import col
+
+if TYPE_CHECKING:
+    from duckanon.algorithms.base import Algorithm
+    from duckanon.engine.base import Engine
+    from duckanon.models.base import CheckResult, Model
+    from duckanon.progress import Listener
+
+
+def anonymize(
+    data: object,
+    *,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+    insensitive: Sequence[str] = (),
+    unlisted: str = "drop",
+    entity_key: str | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741 - the field's own name
+    t: float | None = None,
+    models: Sequence[Model | str] = (),
+    algorithm: str | Algorithm = "datafly",
+    suppression_limit: float = 0.0,
+    on_unknown: str = "error",
+    seed: int | None = None,
+    connection: Any = None,
+    engine: Engine | None = None,
+    progress: Listener | None = None,
+    stage: str | Path | None = None,
+) -> Release:
+    """Return a release of ``data`` that keeps the promise, or raise.
+
+    Parameters
+    ----------
+    data : str, Path, Source, Arrow object or data frame
+        A file or glob (Parquet, CSV, JSON), the name of a table or view of ``connection``, a SELECT statement, an Arrow
+        table, reader, dataset or stream, a pandas or polars frame.
+    quasi_identifiers : sequence of str
+        Columns that could link a row with a person; they are recoded.
+    sensitive, insensitive : sequence of str
+        Columns that are published as they are.
+    identifiers : sequence of str
+        Columns that name a person; never published.
+    unlisted : {"drop", "error"}
+        What becomes of columns that nobody named. They are never published.
+    entity_key : str, optional
+        The column that tells persons apart: k then counts persons instead of rows. Never published.
+    hierarchies : mapping of str to Hierarchy, name, path or rule, optional
+        How each quasi-identifier is generalized; where none is given one is made, and the report says so.
+    k : int, optional
+        Promise k-anonymity.
+    models : sequence of Model
+        Further promises.
+    algorithm : str or Algorithm
+    suppression_limit : float
+        The share of rows that may be left out, between 0 and 1.
+    on_unknown : {"error", "top"}
+        What to do with values that a hierarchy does not know: refuse, or publish them as the top label.
+    seed : int, optional
+        For tests: fixes the order of the rows. The release is then marked as not for publication.
+    connection : duckdb.DuckDBPyConnection, optional
+        The database in which table names are looked up; the work happens on a cursor of its own.
+    progress : callable, optional
+        Called with a ``duckanon.progress.Event`` while the work goes on.
+    stage : path, optional
+        A folder for the private file of the release; the one of the later target makes publishing a rename.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> people = pa.table({"age": [34, 35, 36, 61, 62, 63], "ill": ["a", "b", "a", "c", "a", "b"]})
+    >>> release = duckanon.anonymize(people, quasi_identifiers=["age"], sensitive=["ill"], k=3)
+    >>> release.rows_published, [c.holds for c in release.checks]
+    (6, [True])
+    """
+    owned = engine is None
+    workspace = engine if engine is not None else open_engine(connection, progress)
+    try:
+        plan = Plan.make(
+            data,
+            workspace,
+            quasi_identifiers=quasi_identifiers,
+            sensitive=sensitive,
+            identifiers=identifiers,
+            insensitive=insensitive,
+            unlisted=unlisted,
+            entity_key=entity_key,
+            hierarchies=hierarchies,
+            k=k,
+            l=l,
+            t=t,
+            models=models,
+            algorithm=algorithm,
+            suppression_limit=suppression_limit,
+            on_unknown=on_unknown,
+            seed=seed,
+        )
+        return make(plan, workspace, Path(stage) if stage is not None else None)
+    except BaseException:
+        if owned:
+            workspace.close()
+        raise
+
+
+def check(
+    data: object,
+    *,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str] = (),
+    k: int | None = None,
+    models: Sequence[Model | str] = (),
+    entity_key: str | None = None,
+    connection: Any = None,
+    engine: Engine | None = None,
+) -> list[CheckResult]:
+    """Say for each model whether a table satisfies it, duckanon's or not.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> [r.holds for r in duckanon.check(pa.table({"age": [1, 1, 2]}), quasi_identifiers=["age"], k=2)]
+    [False]
+    """
+    promised = resolve_models(k=k, l=None, t=None, models=models)
+    workspace = engine if engine is not None else open_engine(connection, None)
+    try:
+        relation = Source.of(data).open(workspace)
+        roles = Roles.resolve(
+            relation.columns, quasi_identifiers=quasi_identifiers, sensitive=sensitive, entity_key=entity_key
+        )
+        columns = [canonical(col(a.name), a.type, relation.collated) for a in roles.quasi_identifiers]
+        entity = None
+        if roles.entity_key is not None:
+            entity = canonical(col(roles.entity_key), relation.type_of(roles.entity_key), relation.collated)
+        classes = count_classes(workspace, relation.query, columns, entity)
+        results = check_models(workspace, classes, promised, "rows" if entity is None else "persons")
+        if results[0].classes == 0:
+            raise DataError(f"The source {relation.name!r} has no rows: there is nothing to check.")
+        return list(results)
+    finally:
+        if engine is None:
+            workspace.close()
+
+
+__all__ = ["anonymize", "check", "open_engine"]

@@ -1,0 +1,174 @@
+"""Reidentification risk: how likely a row is linked with the right person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.disclosure.subject import Subject, looked_at, of_table
+from duckanon.errors import DataError, ParameterError
+from duckanon.hierarchy.rules import ColumnType
+from duckanon.sqlgen.files import load
+from duckanon.sqlgen.relations import cast, col, conjunction, named, number, same, table
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """The risk from one kind of attacker: share of members above the threshold, highest and average risk."""
+
+    at_risk: float
+    maximum: float
+    average: float
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Reidentification risk of a table.
+
+    Parameters
+    ----------
+    threshold : float
+        What is called at risk: a probability above this.
+    unit : str
+        What is counted, rows or persons. A person in two classes counts in both.
+    members, classes, smallest : int
+        Published members, their classes, the size of the smallest.
+    sample_unique : float
+        Share of members that are alone in their class.
+    prosecutor : Attacker
+        Knows that the person is in the data: 1 / size of the class.
+    journalist : Attacker or None
+        Does not know it: 1 / size of the class in the population. The average is the larger of classes / population and
+        the marketer's.
+    marketer : float
+        Share of all members that are linked rightly when everybody is linked: the mean of 1 / size, the size in the
+        population where there is one.
+    population_unique : float or None
+        Share of members that are alone in the population.
+    """
+
+    threshold: float
+    unit: str
+    members: int
+    classes: int
+    smallest: int
+    sample_unique: float
+    prosecutor: Attacker
+    marketer: float
+    journalist: Attacker | None = None
+    population_unique: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the risk as plain values."""
+        return asdict(self)
+
+
+def risk(
+    data: object,
+    *,
+    quasi_identifiers: Sequence[str] | None = None,
+    population: object = None,
+    threshold: float = 0.2,
+    entity_key: str | None = None,
+    connection: Any = None,
+) -> Risk:
+    """Return how likely the members of a table are reidentified by its quasi-identifiers.
+
+    Parameters
+    ----------
+    data : str, Path, Source, Arrow object, data frame or Release
+    quasi_identifiers : sequence of str
+        A release knows its own.
+    population : table, optional
+        The people from whom the data were drawn, all of ``data`` included, with the quasi-identifiers written as in
+        ``data`` (generalized in the same way). One row is one member.
+    threshold : float
+        A probability above this is called at risk.
+    entity_key : str, optional
+        The column that tells persons apart.
+    connection : duckdb.DuckDBPyConnection, optional
+
+    Notes
+    -----
+    A risk of 1 / size assumes an attacker who knows the quasi-identifiers exactly and nothing else.
+
+    References
+    ----------
+    K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008; K. El Emam, Guide to the de-identification of
+    personal health information, 2013, chapter 16.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 30, 40]})
+    >>> found = duckanon.risk(people, quasi_identifiers=["age"], threshold=0.5)
+    >>> found.prosecutor.at_risk, found.prosecutor.maximum, found.prosecutor.average, found.sample_unique
+    (0.25, 1.0, 0.5, 0.25)
+    """
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise ParameterError("The 'threshold' parameter of risk must be a probability between 0 and 1.")
+    limit = {"threshold": float(threshold)}
+    with looked_at(data, quasi_identifiers=quasi_identifiers, entity_key=entity_key, connection=connection) as subject:
+        engine = subject.engine
+        relations = {"classes": subject.classes()}
+        classes, members, smallest, _, singletons = engine.row(load("risk/sizes").bind(relations))
+        prosecutor = Attacker(*engine.row(load("risk/prosecutor").bind(relations), limit))
+        journalist, marketer, unique = None, prosecutor.average, None
+        if population is not None:
+            relations["population_classes"] = _population(engine, subject, relations["classes"], population)
+            row = engine.row(load("risk/journalist").bind(relations), limit)
+            journalist, marketer, unique = Attacker(*row[:3]), row[3], row[4]
+        engine.drop(*relations.values())
+    return Risk(
+        threshold=float(threshold),
+        unit=subject.unit,
+        members=int(members),
+        classes=int(classes),
+        smallest=int(smallest),
+        sample_unique=int(singletons) / int(members),
+        prosecutor=prosecutor,
+        marketer=float(marketer),
+        journalist=journalist,
+        population_unique=unique,
+    )
+
+
+def _population(engine: Engine, subject: Subject, classes: str, population: object) -> str:
+    """Create ``population_classes(class_id, n)``: the size of every class of the data in the population."""
+    people = of_table(engine, population, list(subject.quasi))
+    counted, name = people.classes(), engine.fresh("population")
+    on = []
+    for j, (attribute, other) in enumerate(zip(subject.quasi, people.quasi, strict=True)):
+        sides: list[exp.Expression] = [col(f"q_{j}", "c"), col(f"q_{j}", "p")]
+        kinds = {ColumnType.parse(t).kind for t in (subject.types[attribute], people.types[other])}
+        if len(kinds) > 1 or "category" in kinds:
+            # Labels beside values: the database would try to read the label as a number and fail.
+            sides = [cast(side, "VARCHAR") for side in sides]
+        on.append(same(*sides))
+    size = exp.Coalesce(this=exp.Sum(this=col("n", "p")), expressions=[number(0)])
+    query = (
+        exp.select(col("class_id", "c"), named(exp.Max(this=col("n", "c")), "sample"), named(cast(size, "BIGINT"), "n"))
+        .from_(table(classes, "c"))
+        .join(table(counted, "p"), on=conjunction(on), join_type="left")
+        .group_by(col("class_id", "c"))
+    )
+    engine.create(name, query)
+    engine.drop(counted)
+    less = exp.LT(this=col("n"), expression=col("sample"))
+    missing, total = engine.row(
+        exp.select(exp.Sum(this=exp.case().when(less, number(1)).else_(number(0))), exp.Count(this=exp.Star())).from_(
+            table(name)
+        )
+    )
+    if missing:
+        raise DataError(
+            f"The population is not one from which the data were drawn: {missing} of {total} classes of the data have fewer "
+            "members in it. Its quasi-identifiers must be written as in the data."
+        )
+    return name

@@ -1,0 +1,221 @@
+"""Columns to dense integer codes, and the frequency table of distinct quasi-identifier tuples.
+
+One pass over each quasi-identifier makes its dictionary; one pass over all of them the frequency table. A search never
+reads the rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from duckanon.sqlgen.relations import call, cast, col, named, number, qualified, same, subquery, table, text, union_all
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+
+_FLOATS = {"FLOAT", "DOUBLE", "REAL"}
+# Types that a Parquet file would change (HUGEINT becomes DOUBLE), or whose equality is not the equality of their text.
+_AS_TEXT = (
+    "HUGEINT",
+    "UHUGEINT",
+    "BIGNUM",
+    "VARINT",
+    "INTERVAL",
+    "BIT",
+    "TIME WITH TIME ZONE",
+    "TIMETZ",
+    "ENUM",
+    "JSON",
+)
+
+
+def canonical(value: exp.Expr, type_name: str, collated: bool) -> exp.Expr:
+    """Return the value as it is counted and published: equal here if and only if equal in the file.
+
+    Negative zero becomes zero, a collation is taken off, and types that Parquet would change become text.
+    """
+    upper = type_name.upper()
+    if upper in _FLOATS:
+        return cast(exp.Add(this=value, expression=cast(number(0), type_name)), type_name)
+    if upper.startswith(_AS_TEXT):
+        return cast(value, "VARCHAR")
+    if upper.startswith("VARCHAR") and collated:
+        return call("decode", call("encode", value))
+    return value
+
+
+def published_type(type_name: str) -> str:
+    """Return the type a value has after ``canonical``."""
+    return "VARCHAR" if type_name.upper().startswith(_AS_TEXT) else type_name
+
+
+def code_type(size: int) -> str:
+    """Return the smallest unsigned type that holds codes below ``size``."""
+    for name, limit in (("UTINYINT", 2**8), ("USMALLINT", 2**16), ("UINTEGER", 2**32)):
+        if size <= limit:
+            return name
+    return "UBIGINT"
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The distinct values of one quasi-identifier: ``table(code, value, text, n)``, in the order of the values."""
+
+    attribute: str
+    expression: exp.Expr
+    table: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A dictionary with the codes of its values on every level of a hierarchy.
+
+    ``levels(code, c0, c1, ..., ch)`` maps a value's code to its code on each level, and
+    ``labels(level, code, label, leaves)`` names them; level 0 only where ``masked`` says that some values are published
+    as the top label even there.
+    """
+
+    dictionary: Dictionary
+    levels: str
+    labels: str
+    height: int
+    sizes: tuple[int, ...]
+    domain_size: int
+    masked: bool
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """``table(c_0, ..., c_d-1, [entity,] n)``: every distinct tuple of codes with its number of rows."""
+
+    table: str
+    coded: tuple[Coded, ...]
+    rows: int
+    tuples: int
+    entity: bool
+
+
+def dictionary(engine: Engine, source: exp.Query, attribute: str, expression: exp.Expr) -> Dictionary:
+    """Create the dictionary of one column of ``source``; NULL is a value like any other."""
+    name = engine.fresh("values")
+    engine.create(name, dictionary_query(source, expression))
+    (size,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
+    return Dictionary(attribute, expression, name, int(size))
+
+
+def dictionary_query(source: exp.Query, expression: exp.Expr) -> exp.Query:
+    """Return the statement that numbers the distinct values of a column."""
+    counted = exp.select(named(expression, "value"), named(exp.Count(this=exp.Star()), "n")).from_(
+        subquery(source, "s")
+    )
+    rank = exp.Window(
+        this=exp.RowNumber(),
+        order=exp.Order(expressions=[exp.Ordered(this=col("value"), desc=False, nulls_first=False)]),
+    )
+    return exp.select(
+        named(cast(exp.Sub(this=rank, expression=number(1)), "INTEGER"), "code"),
+        col("value"),
+        named(cast(col("value"), "VARCHAR"), "text"),
+        col("n"),
+    ).from_(subquery(counted.group_by(expression.copy()), "v"))
+
+
+def code_levels(
+    engine: Engine, values: Dictionary, tree: str, leaves: str, height: int, domain_size: int, top: str, masked: bool
+) -> Coded:
+    """Give every label of every level a dense code, in the order of the labels.
+
+    ``tree(code, known, l1, ..., lh)`` holds the labels of each value, ``leaves(level, label, leaves)`` how many leaves
+    of the domain lie under each.
+    """
+    labels, levels = engine.fresh("labels"), engine.fresh("levels")
+    zero = exp.Case().when(col("known", "t"), col("text", "v")).else_(text(top))
+    joined = (
+        exp.select(named(zero, "l0"), *(col(f"l{i}", "t") for i in range(1, height + 1)), col("code", "t"))
+        .from_(table(tree, "t"))
+        .join(table(values.table, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
+    )
+    first = 0 if masked else 1
+    parts = [_numbered(joined, leaves, level) for level in range(first, height + 1)]
+    engine.create(labels, union_all(parts))
+    projection: list[exp.Expr] = [col("code", "j")]
+    select = exp.select().from_(subquery(joined, "j"))
+    for level in range(height + 1):
+        if level == 0 and not masked:
+            projection.append(named(col("code", "j"), "c0"))
+            continue
+        alias = f"k{level}"
+        projection.append(named(cast(col("code", alias), "INTEGER"), f"c{level}"))
+        condition = exp.and_(
+            exp.EQ(this=col("level", alias), expression=number(level)), same(col("label", alias), col(f"l{level}", "j"))
+        )
+        select = select.join(table(labels, alias), on=condition)
+    engine.create(levels, select.select(*projection))
+    counted = exp.select(col("level"), exp.Count(this=exp.Star())).from_(table(labels)).group_by(col("level"))
+    found = {int(level): int(n) for level, n in engine.rows(counted)}
+    sizes = tuple(found.get(level, values.size) for level in range(height + 1))
+    return Coded(values, levels, labels, height, sizes, domain_size, masked)
+
+
+def frequency(engine: Engine, source: exp.Query, coded: Sequence[Coded], entity: exp.Expr | None = None) -> Frequency:
+    """Create the frequency table: the rows are read once, joined with the dictionaries and grouped."""
+    name = engine.fresh("frequency")
+    engine.create(name, frequency_query(source, [c.dictionary for c in coded], entity))
+    rows, tuples = engine.row(
+        exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0)), exp.Count(this=exp.Star())).from_(
+            table(name)
+        )
+    )
+    return Frequency(name, tuple(coded), int(rows), int(tuples), entity is not None)
+
+
+def frequency_query(source: exp.Query, dictionaries: Sequence[Dictionary], entity: exp.Expr | None = None) -> exp.Query:
+    """Return the statement that counts the distinct tuples of codes."""
+    query = exp.select().from_(subquery(source, "s"))
+    for position, values in enumerate(dictionaries):
+        alias = f"v{position}"
+        code = named(cast(col("code", alias), code_type(values.size)), f"c_{position}")
+        query = query.select(code).join(
+            table(values.table, alias), on=same(qualified(values.expression, "s"), col("value", alias))
+        )
+    if entity is not None:
+        query = query.select(named(qualified(entity, "s"), "entity"))
+    return query.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
+
+
+def _numbered(joined: exp.Select, leaves: str, level: int) -> exp.Select:
+    """Number the distinct labels of one level in their order."""
+    label = col(f"l{level}", "j")
+    grouped = exp.select(named(label, "label")).distinct().from_(subquery(joined.copy(), "j"))
+    rank = exp.Window(
+        this=exp.RowNumber(),
+        order=exp.Order(expressions=[exp.Ordered(this=col("label", "g"), desc=False, nulls_first=False)]),
+    )
+    if level == 0:
+        return exp.select(
+            named(number(0), "level"),
+            named(exp.Sub(this=rank, expression=number(1)), "code"),
+            col("label", "g"),
+            named(number(1), "leaves"),
+        ).from_(subquery(grouped, "g"))
+    return (
+        exp.select(
+            named(number(level), "level"),
+            named(exp.Sub(this=rank, expression=number(1)), "code"),
+            col("label", "g"),
+            col("leaves", "n"),
+        )
+        .from_(subquery(grouped, "g"))
+        .join(
+            table(leaves, "n"),
+            on=exp.and_(
+                exp.EQ(this=col("level", "n"), expression=number(level)), same(col("label", "n"), col("label", "g"))
+            ),
+            join_type="left",
+        )
+    )

@@ -1,0 +1,1 @@
+"""The database behind the work. ``duckdb`` is imported in this room only."""

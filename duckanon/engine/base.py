@@ -1,0 +1,85 @@
+"""What the rest of the house asks of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from duckanon.progress import Progress
+    from duckanon.sqlgen.relations import Column
+
+    Statement = exp.Expr
+    Params = Mapping[str, Any]
+
+
+class Engine(Protocol):
+    """One private workspace in a database: temporary tables that nobody else sees, and nothing left behind."""
+
+    name: str
+    version: str
+    progress: Progress
+
+    def run(self, statement: Statement, params: Params | None = None) -> None:
+        """Run a statement and forget its result."""
+
+    def rows(self, statement: Statement, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Return all rows. For results whose size does not grow with the data."""
+
+    def row(self, statement: Statement, params: Params | None = None) -> tuple[Any, ...]:
+        """Return the only row."""
+
+    def arrow(self, statement: Statement, params: Params | None = None) -> pa.Table:
+        """Return the result as an Arrow table."""
+
+    def reader(self, statement: Statement, params: Params | None = None, batch: int = 100_000) -> pa.RecordBatchReader:
+        """Return the result as a stream of Arrow batches."""
+
+    def create(self, name: str, select: exp.Query, params: Params | None = None) -> None:
+        """Create a private table, replacing one of that name."""
+
+    def drop(self, *names: str) -> None:
+        """Drop private tables that exist."""
+
+    def fresh(self, stem: str) -> str:
+        """Return a name that no private table of this engine has."""
+
+    def columns(self, relation: exp.Query) -> list[Column]:
+        """Return names and types of a query's columns without running it."""
+
+    def register(self, name: str, data: object) -> None:
+        """Make an Arrow object, stream or data frame readable under a name."""
+
+    def unregister(self, name: str) -> None:
+        """Forget a registered object."""
+
+    def write_parquet(self, select: exp.Query, path: Path) -> None:
+        """Write a query to one Parquet file, in the order of the query, without metadata of its own."""
+
+    def parquet(self, paths: Sequence[Path]) -> exp.Query:
+        """Return a query over Parquet files."""
+
+    def tables(self) -> set[tuple[str, ...]]:
+        """Return (name), (schema, name) and (catalog, schema, name) of all tables and views."""
+
+    def statement_kind(self, sql: str) -> tuple[int, str]:
+        """Return how many statements a text holds, and the kind of the first; nothing is run."""
+
+    def statement_columns(self, sql: str) -> list[str]:
+        """Return the column names of the text of one SELECT statement, twice where it has one twice."""
+
+    def create_as(self, name: str, sql: str, view: bool = False) -> None:
+        """Create a private table, or a view that runs nothing yet, from the text of one SELECT statement."""
+
+    def attach(self, path: Path, name: str) -> None:
+        """Attach a database file for reading."""
+
+    def use(self, name: str) -> None:
+        """Make an attached database the one in which unqualified names are looked up."""
+
+    def close(self) -> None:
+        """Drop everything private."""

@@ -1,0 +1,275 @@
+"""DuckDB: a cursor of its own on the caller's database, or a private database in memory that spills to disk."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import duckdb
+from sqlglot import exp
+
+from duckanon.errors import DataError, DuckanonError, EngineError
+from duckanon.progress import Progress
+from duckanon.resources import PrivateFolder, sweep
+from duckanon.sqlgen.relations import DIALECT, Column, copy_to, create_table, ident, scan, table, text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+_sql_log = logging.getLogger("duckanon.sql")
+_POLL_SECONDS = 0.2
+_ROW_GROUP = 122_880
+
+# Values compare by their bytes and days are cut in UTC, whatever the caller's session says, and no Python variable is
+# taken for a table.
+_SESSION = (
+    "SET SESSION default_collation = ''",
+    "SET SESSION TimeZone = 'UTC'",
+    "SET SESSION python_enable_replacements = false",
+    "SET enable_progress_bar = true",
+    "SET enable_progress_bar_print = false",
+)
+
+# Errors whose text names files, tables and columns only; every other text may quote a cell and is withheld.
+_OPEN_ERRORS = (
+    duckdb.CatalogException,
+    duckdb.BinderException,
+    duckdb.IOException,
+    duckdb.OutOfMemoryException,
+    duckdb.PermissionException,
+)
+
+
+def clean_error(error: duckdb.Error) -> DuckanonError:
+    """Return an error that says what failed without quoting data."""
+    kind = type(error).__name__
+    if isinstance(error, _OPEN_ERRORS):
+        first = str(error).strip().splitlines()[0]
+        return EngineError(f"DuckDB: {first}")
+    if isinstance(error, duckdb.InterruptException):
+        return EngineError("DuckDB: interrupted.")
+    if isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException | duckdb.OutOfRangeException):
+        return DataError(
+            f"DuckDB could not read or convert a value ({kind}; its message is withheld: it may quote data)."
+        )
+    return EngineError(f"DuckDB: {kind} (its message is withheld: it may quote data).")
+
+
+class DuckDBEngine:
+    """A private workspace on a DuckDB database.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection, optional
+        The caller's connection; the work happens on a cursor of it, so temporary tables and session settings stay ours.
+        Without one, a database in memory is opened that spills into a private folder.
+    progress : Progress, optional
+    memory_limit, threads : optional
+        Settings of the private database; a shared one keeps its own.
+    """
+
+    name = "duckdb"
+    version: str = duckdb.__version__
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        *,
+        progress: Progress | None = None,
+        memory_limit: str | None = None,
+        threads: int | None = None,
+        temp_directory: Path | None = None,
+    ) -> None:
+        self.progress = progress or Progress()
+        self._spill: PrivateFolder | None = None
+        self._counter = itertools.count()
+        self._registered: list[str] = []
+        if connection is None:
+            sweep(temp_directory or Path(tempfile.gettempdir()))
+            self._spill = PrivateFolder(temp_directory)
+            config: dict[str, Any] = {
+                "temp_directory": str(self._spill.path),
+                "python_enable_replacements": False,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            }
+            if memory_limit is not None:
+                config["memory_limit"] = memory_limit
+            if threads is not None:
+                config["threads"] = threads
+            self._connection = guarded(lambda: duckdb.connect(":memory:", config=config))
+        else:
+            self._connection = guarded(connection.cursor)
+        for setting in _SESSION:
+            self._execute(setting, None, _nothing)
+
+    def attach(self, path: Path, name: str) -> None:
+        words = ("ATTACH", text(str(path)).sql(dialect=DIALECT), "AS", ident(name).sql(dialect=DIALECT), "(READ_ONLY)")
+        self._execute(" ".join(words), None, _nothing)
+
+    def use(self, name: str) -> None:
+        self._execute(" ".join(("USE", ident(name).sql(dialect=DIALECT))), None, _nothing)
+
+    def run(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> None:
+        self._execute(statement, params, _nothing)
+
+    def rows(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        return self._execute(statement, params, lambda result: result.fetchall())
+
+    def row(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
+        (only,) = self.rows(statement, params)
+        return only
+
+    def arrow(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> pa.Table:
+        sql = self._logged(statement)
+        with self._watched():
+            return guarded(lambda: self._connection.sql(sql, params=dict(params or {})).to_arrow_table())
+
+    def reader(
+        self, statement: exp.Expr, params: Mapping[str, Any] | None = None, batch: int = 100_000
+    ) -> pa.RecordBatchReader:
+        # A cursor of its own: a stream that is read half would block this connection.
+        cursor = self._connection.cursor()
+        sql = self._logged(statement)
+        return guarded(lambda: cursor.sql(sql, params=dict(params or {})).to_arrow_reader(batch))
+
+    def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> None:
+        self.drop(name)
+        self.run(create_table(name, select), params)
+
+    def drop(self, *names: str) -> None:
+        for name in names:
+            private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
+            self._execute(" ".join(("DROP TABLE IF EXISTS", private)), None, _nothing)
+
+    def fresh(self, stem: str) -> str:
+        return f"duckanon_{stem}_{next(self._counter)}"
+
+    def columns(self, relation: exp.Query) -> list[Column]:
+        return [Column(row[0], row[1]) for row in self.rows(exp.Describe(this=relation))]
+
+    def register(self, name: str, data: object) -> None:
+        guarded(lambda: self._connection.register(name, data))
+        self._registered.append(name)
+
+    def unregister(self, name: str) -> None:
+        guarded(lambda: self._connection.unregister(name))
+        self._registered.remove(name)
+
+    def write_parquet(self, select: exp.Query, path: Path) -> None:
+        self.run(copy_to(select, str(path), {"format": "parquet", "row_group_size": _ROW_GROUP}))
+
+    def parquet(self, paths: Sequence[Path]) -> exp.Query:
+        source = scan("read_parquet", [_literal_path(p) for p in paths], {"hive_partitioning": False})
+        return exp.select("*").from_(source)
+
+    def tables(self) -> set[tuple[str, ...]]:
+        found: set[tuple[str, ...]] = set()
+        for function, column in (("duckdb_tables", "table_name"), ("duckdb_views", "view_name")):
+            query = exp.select("database_name", "schema_name", column).from_(
+                exp.Table(this=exp.Anonymous(this=function))
+            )
+            for catalog, schema, name in self.rows(query):
+                found |= {(name,), (schema, name), (catalog, name), (catalog, schema, name)}
+        return found
+
+    def statement_kind(self, sql: str) -> tuple[int, str]:
+        statements = guarded(lambda: self._connection.extract_statements(sql))
+        return len(statements), statements[0].type.name if statements else ""
+
+    def statement_columns(self, sql: str) -> list[str]:
+        (statement,) = guarded(lambda: self._connection.extract_statements(sql))
+        words = ("DESCRIBE", statement.query)
+        return [str(row[0]) for row in self._execute(" ".join(words), None, lambda result: result.fetchall())]
+
+    def create_as(self, name: str, sql: str, view: bool = False) -> None:
+        self.drop(name)
+        (statement,) = guarded(lambda: self._connection.extract_statements(sql))
+        kind = "VIEW" if view else "TABLE"
+        words = ("CREATE TEMPORARY", kind, ident(name).sql(dialect=DIALECT), "AS", statement.query)
+        self._execute(" ".join(words), None, _nothing)
+
+    def setting(self, name: str) -> str:
+        """Return the value of a setting."""
+        (value,) = self.row(exp.select(exp.Anonymous(this="current_setting", expressions=[exp.Literal.string(name)])))
+        return str(value)
+
+    def close(self) -> None:
+        with contextlib.suppress(duckdb.Error):
+            for name in self._registered:
+                self._connection.unregister(name)
+            self._connection.close()
+        if self._spill is not None:
+            self._spill.close()
+
+    def _logged(self, statement: exp.Expr | str) -> str:
+        sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT)
+        _sql_log.debug("%s", sql)
+        return sql
+
+    def _execute(
+        self,
+        statement: exp.Expr | str,
+        params: Mapping[str, Any] | None,
+        fetch: Callable[[duckdb.DuckDBPyConnection], T],
+    ) -> T:
+        sql = self._logged(statement)
+        with self._watched():
+            return guarded(lambda: fetch(self._connection.execute(sql, dict(params) if params else None)))
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Report the database's own progress from a second thread while a statement runs."""
+        if self.progress.listener is None:
+            yield
+            return
+        done = threading.Event()
+
+        def poll() -> None:
+            while not done.wait(_POLL_SECONDS):
+                with contextlib.suppress(duckdb.Error):
+                    percent = self._connection.query_progress()
+                    if percent > 0:
+                        self.progress.fraction(percent / 100)
+
+        thread = threading.Thread(target=poll, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+
+def guarded(action: Callable[[], T]) -> T:
+    """Run an action; turn the database's errors into ours.
+
+    Raised outside the handler, so that the original, which may quote data, is not even left as the error's context.
+    """
+    try:
+        return action()
+    except duckdb.Error as error:
+        failure: BaseException = clean_error(error)
+    except RuntimeError as error:
+        # What the client raises when Ctrl-C arrives while a statement runs.
+        if str(error) != "Query interrupted":
+            raise
+        failure = KeyboardInterrupt()
+    raise failure
+
+
+def _nothing(result: duckdb.DuckDBPyConnection) -> None:
+    """Finish a statement whose result nobody wants."""
+    result.fetchall()
+
+
+def _literal_path(path: Path) -> str:
+    """Return a path in which no character is taken for a pattern."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))

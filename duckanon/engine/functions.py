@@ -1,0 +1,310 @@
+"""Table functions in Python for SQL: how a call in a statement reaches a handler, and its answer the statement.
+
+A function is a table macro around ``query(<scalar function>)``. DuckDB calls the scalar function while it binds the
+statement, and the function answers with the text of a SELECT, which takes the call's place. It works on a cursor of its
+own: it sees what is committed, not what the calling transaction wrote, and nothing private to the calling session.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import duckdb
+from sqlglot import exp
+
+from duckanon.engine.duckdb import DuckDBEngine, guarded
+from duckanon.errors import DuckanonError, EngineError, ParameterError
+from duckanon.sqlgen.relations import DIALECT, call, cast, col, ident, table, text
+
+CATALOG = "duckanon_sql"
+"""An attached database in memory with the functions, for sessions in which nobody installed them."""
+
+Connection = duckdb.DuckDBPyConnection
+_SCALAR = "__duckanon"
+_INSTANCE = "instance"
+_KEPT = 32
+
+Kind = Literal["text", "texts", "integer", "number", "mapping", "text or mapping"]
+_TYPES: dict[Kind, tuple[tuple[type, ...], str]] = {
+    "text": ((str,), "a text"),
+    "texts": ((list,), "a list of texts, such as ['a', 'b']"),
+    "integer": ((int,), "an integer"),
+    "number": ((int, float), "a number"),
+    "mapping": ((dict,), "a struct or map, such as {'a': 'b'}"),
+    "text or mapping": ((str, dict), "a text or a struct"),
+}
+_WORDS = {str: "text", int: "integer", float: "number", bool: "boolean", list: "list", dict: "struct"}
+
+
+class Closeable(Protocol):
+    """What a memo keeps: something that is closed when it is given up."""
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closeable)
+
+
+class Memo:
+    """The answers of the last calls. The least recently used one beyond the limit is closed.
+
+    A statement binds several times, and each bind calls the function again: without a memo one statement would show
+    several different releases. A kept answer cannot know which statements still use it; but a view, a prepared
+    statement and a relation bind again whenever they run, so only one that stands between bind and run while as many
+    others are made as the limit can miss it.
+    """
+
+    def __init__(self, limit: int = _KEPT) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._making: dict[str, threading.Lock] = {}
+        self._kept: OrderedDict[str, Closeable] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: str, make: Callable[[], C]) -> C:
+        """Return the answer of that key, made once even if several threads ask for it."""
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            with self._lock:
+                found = self._kept.get(key)
+                if found is not None:
+                    self._kept.move_to_end(key)
+                    return found  # type: ignore[return-value]
+            try:
+                made = make()
+            except BaseException:
+                with self._lock:
+                    self._making.pop(key, None)
+                raise
+            with self._lock:
+                self._making.pop(key, None)
+                self._kept[key] = made
+                surplus = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - self._limit)]
+        for old in surplus:
+            old.close()
+        return made
+
+    def close(self) -> None:
+        """Close all that is kept."""
+        with self._lock:
+            kept, self._kept = self._kept, OrderedDict()
+        for one in kept.values():
+            one.close()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A named parameter; one that is not required is NULL by default, and NULL means not given."""
+
+    name: str
+    kind: Kind
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call on its way to the handler: the arguments that were given, a workspace, and the answers kept so far."""
+
+    arguments: dict[str, Any]
+    engine: DuckDBEngine
+    memo: Memo
+    search_path: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """A table function: its name, its parameters, and what returns the query that takes a call's place."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    handler: Callable[[Call], exp.Query]
+
+
+class _Installed:
+    """What one database has: the connections on which functions were installed, held weakly, and the memo."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, Function] = {}
+        self.connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self.memo = Memo()
+
+    def cursor(self) -> Connection | None:
+        """Return a cursor of a connection that is still open, if there is one."""
+        for connection in list(self.connections):
+            with suppress(duckdb.Error):
+                return connection.cursor()
+        return None
+
+
+_lock = threading.Lock()
+_installed: dict[str, _Installed] = {}
+
+
+def connect(path: str, *, read_only: bool, config: dict[str, Any]) -> Connection:
+    """Open a database."""
+    return duckdb.connect(path, read_only=read_only, config=config)
+
+
+def install(connection: Connection, functions: Iterable[Function]) -> None:
+    """Make functions callable on a connection, and under ``CATALOG`` on all others of the same database.
+
+    Nothing is written into the database: the macros are temporary, or lie in an attached database in memory.
+    """
+    if not isinstance(connection, Connection):
+        raise ParameterError(f"install needs a DuckDB connection. Got a {type(connection).__name__}.")
+    offered = {f.name: f for f in functions}
+    with _lock:
+        _forget_closed()
+        guarded(lambda: _install(connection, offered))
+
+
+def _install(connection: Connection, offered: dict[str, Function]) -> None:
+    # On a cursor, because what is registered must be there after a ROLLBACK and may not disturb a result in use.
+    with closing(connection.cursor()) as cursor:
+        _register(cursor)
+        instance, shared = _instance_of(cursor)
+        if shared:
+            for function in offered.values():
+                cursor.execute(_macro(function, instance, table(function.name, schema="main", catalog=CATALOG)))
+    for function in offered.values():
+        connection.execute(_macro(function, instance, table(function.name, schema="main", catalog="temp")))
+    place = _installed.setdefault(instance, _Installed())
+    place.functions.update(offered)
+    if connection not in place.connections:
+        place.connections.add(connection)
+        weakref.finalize(connection, _forget, instance).atexit = False
+
+
+def _register(cursor: Connection) -> None:
+    known = exp.select("1").from_(exp.Table(this=call("duckdb_functions")))
+    known = known.where(exp.EQ(this=col("function_name"), expression=text(_SCALAR)))
+    if not cursor.execute(known.sql(dialect=DIALECT)).fetchall():
+        # Once the connection that registered a function is closed, DuckDB has a bare pointer to it and crashes if it is
+        # gone: so it is a function that lives as long as the process, and it holds no connection.
+        cursor.create_function(_SCALAR, dispatch, ["VARCHAR"], "VARCHAR", side_effects=True)
+
+
+def _instance_of(cursor: Connection) -> tuple[str, bool]:
+    """Return the id of the database, and whether its functions can be shared between sessions."""
+    path = exp.select(col("path")).from_(exp.Table(this=call("duckdb_databases")))
+    path = path.where(exp.EQ(this=col("database_name"), expression=text(CATALOG)))
+    found = cursor.execute(path.sql(dialect=DIALECT)).fetchall()
+    macro = table(_INSTANCE, schema="main", catalog=CATALOG)
+    if not found:
+        instance = secrets.token_hex(8)
+        name = ident(CATALOG).sql(dialect=DIALECT)
+        cursor.execute(" ".join(("ATTACH ':memory:' AS", name, "(READ_WRITE)")))
+        head = ("CREATE MACRO", macro.sql(dialect=DIALECT), "() AS")
+        cursor.execute(" ".join((*head, text(instance).sql(dialect=DIALECT))))
+        return instance, True
+    if found[0][0] is None:
+        with suppress(duckdb.CatalogException):
+            row = cursor.execute(" ".join(("SELECT", macro.sql(dialect=DIALECT), "()"))).fetchone()
+            return str(row[0] if row else ""), True
+    # A database of the user has the name: left alone.
+    return secrets.token_hex(8), False
+
+
+def _macro(function: Function, instance: str, name: exp.Table) -> str:
+    """Return the statement that creates a function; the payload tells the handler who calls and with what."""
+
+    def struct(entries: dict[str, exp.Expression]) -> exp.Expression:
+        return exp.Struct(expressions=[exp.PropertyEQ(this=text(k), expression=v) for k, v in entries.items()])
+
+    payload = {
+        "instance": text(instance),
+        "function": text(function.name),
+        "search_path": call("current_setting", text("search_path")),
+    }
+    if function.parameters:
+        payload["arguments"] = struct({p.name: col(p.name) for p in function.parameters})
+    answer = call(_SCALAR, cast(call("to_json", struct(payload)), "VARCHAR"))
+    body = exp.select("*").from_(exp.Table(this=call("query", answer)))
+    quoted = [(ident(p.name).sql(dialect=DIALECT), "" if p.required else ":= NULL") for p in function.parameters]
+    temporary = "TEMP" if name.catalog == "temp" else ""
+    words = ("CREATE OR REPLACE", temporary, "MACRO", name.sql(dialect=DIALECT))
+    listed = ", ".join(" ".join(one) for one in quoted)
+    return " ".join((*words, "(", listed, ") AS TABLE", body.sql(dialect=DIALECT)))
+
+
+def _forget(instance: str) -> None:
+    """Give up what a database has once no connection with functions is left."""
+    place = _installed.get(instance)
+    if place is not None and not len(place.connections):
+        _installed.pop(instance, None)
+        place.memo.close()
+
+
+def _forget_closed() -> None:
+    """Do the same for connections that were closed: DuckDB tells nobody when that happens."""
+    for instance, place in list(_installed.items()):
+        cursor = place.cursor()
+        if cursor is not None:
+            cursor.close()
+        elif _installed.pop(instance, None) is not None:
+            place.memo.close()
+
+
+def dispatch(payload: str) -> str:
+    """Answer a call with the text of a SELECT; one that raises the reason, and nothing but it, where the call fails."""
+    try:
+        return _answer(json.loads(payload)).sql(dialect=DIALECT)
+    except DuckanonError as error:
+        reason = str(error)
+    except Exception as error:
+        # Its text may quote a cell, and must not reach the caller.
+        reason = f"duckanon failed with a {type(error).__name__} (its message is withheld: it may quote data)."
+    # Evaluated while the statement is bound, so that not even a view can be created; and no traceback surrounds it.
+    refusal = exp.Table(this=call("query", call("error", text(reason))))
+    return exp.select("*").from_(refusal).sql(dialect=DIALECT)
+
+
+def _answer(payload: dict[str, Any]) -> exp.Query:
+    place = _installed.get(payload["instance"])
+    cursor = place.cursor() if place is not None else None
+    if place is None or cursor is None:
+        raise EngineError("The connection with duckanon's functions is gone: call duckanon.install() on this one.")
+    function = place.functions[payload["function"]]
+    arguments = _checked(function, payload.get("arguments") or {})
+    with closing(cursor), closing(DuckDBEngine(cursor)) as engine:
+        path = payload["search_path"]
+        if path:
+            setting = exp.EQ(this=exp.var("search_path"), expression=text(path))
+            engine.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
+        return function.handler(Call(arguments, engine, place.memo, path))
+
+
+def _checked(function: Function, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not NULL; one of another type is an error."""
+    found = {}
+    for parameter in function.parameters:
+        value = _without_nulls(given.get(parameter.name))
+        if value is None:
+            if parameter.required:
+                raise ParameterError(f"{function.name}: {parameter.name} must not be NULL.")
+            continue
+        types, wanted = _TYPES[parameter.kind]
+        wrong = type(value) not in types
+        if wrong or (parameter.kind == "texts" and not all(isinstance(v, str) for v in value)):
+            got = f"Got a {_WORDS[type(value)]}." if wrong else "It holds something else."
+            raise ParameterError(f"{function.name}: {parameter.name} must be {wanted}. {got}")
+        found[parameter.name] = value
+    return found
+
+
+def _without_nulls(value: Any) -> Any:
+    """Drop NULL fields: structs in one list or map have the same fields, NULL where a rule has no such parameter."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return value

@@ -1,0 +1,99 @@
+"""The gate: every promise is checked again, in SQL, on what was materialised, by a path of its own.
+
+Nothing here reads what an algorithm claims. Classes are counted from the published columns alone, NULL being a value
+like any other, and a model's statement returns the classes that break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.errors import PrivacyViolation
+from duckanon.models.base import CheckResult, Model
+from duckanon.sqlgen.files import load
+from duckanon.sqlgen.relations import call, col, named, number, subquery, table
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+
+
+def count_classes(
+    engine: Engine, relation: exp.Query, columns: Sequence[exp.Expr], entity: exp.Expr | None = None
+) -> str:
+    """Create ``classes(class_id, n, suppressed)`` of a relation; n counts persons where there is an entity."""
+    name = engine.fresh("classes")
+    aliases = [f"q_{j}" for j in range(len(columns))]
+    inner = exp.select(*(named(c.copy(), a) for c, a in zip(columns, aliases, strict=True))).from_(
+        subquery(relation, "s")
+    )
+    members: exp.Expr = exp.Count(this=exp.Star())
+    if entity is not None:
+        inner = inner.select(named(entity.copy(), "entity"))
+        # count(DISTINCT) skips NULL: all rows without an entity are taken to be one person.
+        nobody = exp.case().when(exp.Is(this=col("entity"), expression=exp.null()), number(1)).else_(number(0))
+        distinct = call("count", exp.Distinct(expressions=[col("entity")]))
+        members = exp.Add(this=distinct, expression=exp.Max(this=nobody))
+    counted = exp.select(*(col(a) for a in aliases), named(members, "n")).from_(subquery(inner, "i"))
+    counted = counted.group_by(*(col(a) for a in aliases))
+    rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)]))
+    engine.create(
+        name,
+        exp.select(named(rank, "class_id"), col("n"), named(exp.false(), "suppressed")).from_(subquery(counted, "c")),
+    )
+    return name
+
+
+def check_models(engine: Engine, classes: str, models: Sequence[Model], unit: str) -> tuple[CheckResult, ...]:
+    """Run every model's statement on the classes."""
+    (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(classes)))
+    return tuple(_check(engine, classes, model, unit, int(total)) for model in models)
+
+
+def _check(engine: Engine, classes: str, model: Model, unit: str, total: int) -> CheckResult:
+    file = load(f"models/{model.name}")
+    parameters = model.parameters()
+    violating = subquery(file.bind({"classes": classes}), "v")
+    found = exp.select(exp.Count(this=exp.Star()), exp.func("COALESCE", exp.Sum(this=col("n")), number(0)))
+    bound: dict[str, Any] = {name: parameters[name] for name in file.params}
+    n_classes, n_rows = engine.row(found.from_(violating), bound)
+    return CheckResult(
+        model=model.name,
+        parameters=parameters,
+        holds=int(n_classes) == 0,
+        classes=total,
+        violating_classes=int(n_classes),
+        violating_rows=int(n_rows),
+        text=model.describe(unit),
+    )
+
+
+def require(checks: Sequence[CheckResult]) -> None:
+    """Raise a PrivacyViolation unless every check holds."""
+    failed = [c for c in checks if not c.holds]
+    if failed:
+        parts = "; ".join(
+            f"{c.model} is broken by {c.violating_classes} of {c.classes} classes ({c.violating_rows} rows)"
+            for c in failed
+        )
+        raise PrivacyViolation(f"The gate refused the release: {parts}. Nothing was published.", tuple(checks))
+
+
+def require_same_classes(engine: Engine, published: exp.Query, proof: exp.Query, columns: Sequence[str]) -> None:
+    """Raise unless two relations have the same classes with the same numbers of rows.
+
+    Persons are counted on a private copy that still has the entity key; this ties that copy to what is published.
+    """
+    sides = []
+    for relation in (published, proof):
+        keys = [col(c) for c in columns]
+        count = named(exp.Count(this=exp.Star()), "n")
+        sides.append(exp.select(*keys, count).from_(subquery(relation, "r")).group_by(*(k.copy() for k in keys)))
+    first, second = sides
+    for left, right in ((first, second), (second, first)):
+        difference = exp.except_(left.copy(), right.copy())
+        (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(difference, "d")))
+        if rows:
+            raise PrivacyViolation("The gate refused the release: persons were not counted on what is published.")

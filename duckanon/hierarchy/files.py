@@ -1,0 +1,174 @@
+"""Hierarchies in files and tables: the field's CSV form, and anything that speaks Arrow."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from duckanon.errors import HierarchyError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duckanon.engine.base import Engine
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """The lines of a file that have as many cells as the first, where they stand, and the others' line numbers."""
+
+    table: pa.Table
+    lines: tuple[int, ...]
+    ragged: tuple[int, ...]
+
+
+class _Records:
+    """Hands lines to the reader and remembers the first one of the record in hand.
+
+    An empty leaf is NULL, a quoted empty leaf the empty text; the reader alone does not tell them apart.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.number = 0
+        self.start = 0
+        self.first: str | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._file:
+            self.number += 1
+            if self.first is None:
+                self.first, self.start = line, self.number
+            yield line
+
+
+def read_csv(path: Path, separator: str = ";") -> CsvTable:
+    """Read a hierarchy file in the field's form: no header, leaf first, quote and escape ``"``; check nothing yet."""
+    import pyarrow as pa
+
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
+        raise HierarchyError("The 'separator' of a hierarchy file must be one character.")
+    rows: list[list[str | None]] = []
+    lines: list[int] = []
+    ragged: list[int] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            records = _Records(file)
+            for cells in csv.reader(records, delimiter=separator, quotechar='"', doublequote=True, strict=True):
+                first, records.first = records.first or "", None
+                if not cells:
+                    continue
+                row: list[str | None] = list(cells)
+                if row[0] == "" and not first.startswith('"'):
+                    row = [cell or None for cell in row]
+                if rows and len(row) != len(rows[0]):
+                    ragged.append(records.start)
+                    continue
+                rows.append(row)
+                lines.append(records.start)
+    except OSError as error:
+        raise HierarchyError(f"The hierarchy file {path.name!r} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise HierarchyError(f"The hierarchy file {path.name!r} is not UTF-8.") from None
+    except csv.Error:
+        raise HierarchyError(
+            f"The hierarchy file {path.name!r} has broken quotes in or after line {records.start}."
+        ) from None
+    width = len(rows[0]) if rows else 0
+    columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(width)]
+    return CsvTable(pa.table(columns, names=names(width)), tuple(lines), tuple(ragged))
+
+
+def names(width: int) -> list[str]:
+    """Return the column names of a levels table."""
+    return [f"l{i}" for i in range(width)]
+
+
+def write_csv(levels: pa.Table, path: Path, separator: str = ";") -> None:
+    """Write a levels table in the form that ``read_csv`` reads."""
+    special = {separator, '"', "\r", "\n"}
+
+    def cell(value: str | None) -> str:
+        if value is None:
+            return ""
+        if value == "" or value[0] == "\ufeff" or special & set(value):
+            return '"' + value.replace('"', '""') + '"'
+        return value
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for batch in levels.to_batches(max_chunksize=10_000):
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                file.write(separator.join(map(cell, row)) + "\n")
+
+
+def as_text(data: object, columns: list[str] | None = None) -> pa.Table:
+    """Return a frame, table, stream or single column as VARCHAR columns, in the database's own spelling of values."""
+    import pyarrow as pa
+
+    arrow = as_arrow(data)
+    if columns is not None:
+        unknown = [c for c in columns if c not in arrow.column_names]
+        if unknown:
+            raise HierarchyError(f"The table of the hierarchy has no column {unknown[0]!r}.")
+        arrow = arrow.select(columns)
+    if not arrow.num_columns:
+        raise HierarchyError("The table of the hierarchy has no columns.")
+    arrow = arrow.rename_columns(names(arrow.num_columns))
+    if all(pa.types.is_string(t) for t in arrow.schema.types):
+        return arrow
+    from duckanon.engine.duckdb import DuckDBEngine
+
+    engine = DuckDBEngine()
+    try:
+        engine.register("incoming", arrow)
+        return query_text(engine, "incoming")
+    finally:
+        engine.close()
+
+
+def query_text(engine: Engine, name: str, schema: str | None = None) -> pa.Table:
+    """Return a table of the database as VARCHAR columns ``l0``, ``l1``, ... in its own order of columns."""
+    from sqlglot import exp
+
+    from duckanon.sqlgen.relations import table
+
+    return select_text(engine, exp.select("*").from_(table(name, schema=schema)))
+
+
+def select_text(engine: Engine, query: Any) -> pa.Table:
+    """Return a query's columns as VARCHAR ``l0``, ``l1``, ..."""
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from duckanon.sqlgen.relations import cast, col, named, subquery
+
+    found = engine.columns(query)
+    texts = [named(cast(col(c.name, "s"), "VARCHAR"), f"l{i}") for i, c in enumerate(found)]
+    arrow = engine.arrow(exp.select(*texts).from_(subquery(query, "s")))
+    return arrow.cast(pa.schema([(name, pa.string()) for name in arrow.column_names]))
+
+
+def as_arrow(data: object) -> pa.Table:
+    """Return data as an Arrow table; a list, array or series becomes its only column."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        return pa.table([data], names=["l0"])
+    if type(data).__module__.startswith("pandas."):
+        if hasattr(data, "columns"):
+            return pa.Table.from_pandas(data, preserve_index=False)
+        return pa.table([pa.Array.from_pandas(data)], names=["l0"])
+    try:
+        if isinstance(data, list | tuple | set | frozenset):
+            return pa.table([pa.array(list(data))], names=["l0"])
+        if hasattr(data, "to_frame"):
+            data = data.to_frame()
+        return pa.table(data)
+    except (TypeError, ValueError, pa.ArrowException):
+        # The text of these errors can quote a value.
+        raise HierarchyError(f"A {type(data).__name__} cannot be read as the table of a hierarchy.") from None

@@ -1,0 +1,350 @@
+"""Intervals: equal width with nested multiples, given cut points, and the data's quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from itertools import accumulate, pairwise
+from math import prod
+from operator import mul
+from typing import Any, ClassVar
+
+from sqlglot import exp
+
+from duckanon.errors import HierarchyError
+from duckanon.hierarchy.rules import Field, Labelling, Rule, exact, floor_div, numbered, plain, sequence, whole, written
+from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text
+
+_EXACT_LIMIT = 10**36
+"""Beyond this many units HUGEINT arithmetic could overflow."""
+_FLOAT_LIMIT = 2**50
+"""Beyond this many units a DOUBLE could be put into the neighbour's interval."""
+_SHORT = {"TINYINT", "SMALLINT", "INTEGER", "INT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_NAN = "nan"
+_CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN)
+
+
+def _floating(field: Field, scale: int) -> bool:
+    """Whether the column is counted as DOUBLE; so are decimals too fine for exact arithmetic at this scale."""
+    return field.type.family == "float" or (field.type.family == "decimal" and field.type.scale + scale > 38)
+
+
+def _double(field: Field) -> exp.Expression:
+    # A FLOAT goes through its text, so that 0.7 lies where its reader expects it and not just below.
+    return cast(col("text"), "DOUBLE") if field.type.name in {"FLOAT", "REAL"} else cast(col("value"), "DOUBLE")
+
+
+def _clamped(value: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
+    return call("greatest", call("least", value, high), low)
+
+
+def _units(field: Field, scale: int) -> exp.Expression:
+    """Return ``floor(value * 10**scale)`` as HUGEINT, held within the limit, for integers and decimals."""
+    value: exp.Expression = col("value")
+    bound = _EXACT_LIMIT // 10 ** max(scale, 0)
+    if field.type.name in _SHORT and scale == 0:
+        # Four times as fast, and what is added to it is below the limit of its type by far.
+        return cast(value, "BIGINT")
+    if field.type.name == "UHUGEINT":
+        value = call("least", cast(value, "UHUGEINT"), cast(number(bound), "UHUGEINT"))
+    if field.type.family == "integer" or not field.type.scale:
+        whole_part, fraction = cast(value, "HUGEINT"), None
+    else:
+        whole_part = cast(call("trunc", value), "HUGEINT")
+        fraction = exp.paren(exp.Sub(this=value.copy(), expression=call("trunc", value.copy())))
+        if scale <= 0:
+            # Truncation moved negative fractions up; floor moves them back.
+            below = exp.Case().when(exp.LT(this=fraction, expression=number(0)), number(1)).else_(number(0))
+            whole_part, fraction = exp.paren(exp.Sub(this=whole_part, expression=below)), None
+    held = _clamped(whole_part, number(-bound), number(bound))
+    if scale <= 0:
+        return floor_div(held, 10**-scale)
+    scaled = exp.Mul(this=held, expression=number(10**scale))
+    if fraction is None:
+        return exp.paren(scaled)
+    shifted = call("floor", exp.Mul(this=fraction, expression=number(10**scale)))
+    return exp.paren(exp.Add(this=scaled, expression=cast(shifted, "HUGEINT")))
+
+
+def _printed(units: exp.Expression, scale: int) -> exp.Expression:
+    """Return the text of ``units / 10**scale``, exactly and without trailing zeros."""
+    if scale > 0:
+        unit = cast(text(f"{Decimal(1).scaleb(-scale):f}"), f"DECIMAL({scale + 1},{scale})")
+        digits = cast(exp.Mul(this=cast(units, "DECIMAL(38,0)"), expression=unit), "VARCHAR")
+        return call("rtrim", call("rtrim", digits, text("0")), text("."))
+    digits = cast(units, "VARCHAR")
+    if scale == 0:
+        return digits
+    zero = exp.EQ(this=units.copy(), expression=number(0))
+    tail = "0" * -scale if scale >= -20 else f"e{-scale}"
+    return exp.Case().when(zero, text("0")).else_(call("concat", digits, text(tail)))
+
+
+def _number_of_units(units: exp.Expression, scale: int) -> exp.Expression:
+    """Return the DOUBLE nearest to ``units / 10**scale``."""
+    if -22 <= scale <= 22:
+        factor = cast(number(10 ** abs(scale)), "DOUBLE")
+        operation = exp.Div if scale >= 0 else exp.Mul
+        return exp.paren(operation(this=cast(units, "DOUBLE"), expression=factor))
+    return cast(call("concat", cast(units, "VARCHAR"), text(f"e{-scale}")), "DOUBLE")
+
+
+@dataclass(frozen=True)
+class Intervals(Rule):
+    """Equal widths from an origin; each level joins ``factors[i]`` neighbours of the one below."""
+
+    name: ClassVar[str] = "intervals"
+    width: Decimal
+    origin: Decimal = Decimal(0)
+    factors: tuple[int, ...] = ()
+
+    @classmethod
+    def make(cls, width: object, origin: object, factors: object, levels: object) -> Intervals:
+        """Check the parameters and return the rule."""
+        wide, start = exact("intervals", "width", width), exact("intervals", "origin", origin)
+        if wide <= 0:
+            raise HierarchyError("The 'width' parameter of intervals must be a number > 0.")
+        if isinstance(factors, int) or factors is None:
+            count = whole("intervals", "levels", levels) if levels is not None else 1
+            if factors is not None and levels is None:
+                raise HierarchyError("One number as 'factors' of intervals needs 'levels' beside it.")
+            steps = [2 if factors is None else factors] * (count - 1)
+        else:
+            steps = list(factors) if factors == [] or factors == () else sequence("intervals", "factors", factors)
+            if levels is not None and whole("intervals", "levels", levels) != len(steps) + 1:
+                raise HierarchyError("The 'levels' of intervals must be one more than the number of 'factors'.")
+        rule = cls(wide, start, tuple(whole("intervals", "factors", f, least=2) for f in steps))
+        rule._grid(_FLOAT_LIMIT)
+        return rule
+
+    def parameters(self) -> dict[str, Any]:
+        return {"width": plain(self.width), "origin": plain(self.origin), "factors": list(self.factors)}
+
+    def depth(self) -> int:
+        return len(self.factors) + 1
+
+    def _grid(self, limit: int) -> tuple[int, int, int, int]:
+        """Return scale, width and origin in units of ``10**-scale``, and the index where the outermost groups begin."""
+        exponents = [int(d.as_tuple().exponent) for d in (self.width, self.origin) if d]
+        exponent = min(exponents)
+        scale = -exponent if exponent < 0 or exponent > 15 else 0
+        wide, start = (int(d.scaleb(scale, _CONTEXT)) for d in (self.width, self.origin))
+        coarsest = prod(self.factors)
+        outermost = (limit - abs(start)) // (wide * coarsest) * coarsest
+        if outermost < 1 or scale > 30:
+            raise HierarchyError("The 'width', 'origin' and 'factors' of intervals need too many digits together.")
+        return scale, wide, start, outermost
+
+    def label(self, field: Field) -> Labelling:
+        if field.type.kind != "number":
+            raise field.refuse(self.name, "a number")
+        floating = _floating(field, max(self._grid(_FLOAT_LIMIT)[0], 0))
+        scale, wide, start, outermost = self._grid(_FLOAT_LIMIT if floating else _EXACT_LIMIT // 10)
+        if floating:
+            source = self._float_index(field, scale, wide, start, outermost)
+        else:
+            units = exp.paren(exp.Sub(this=_units(field, scale), expression=exp.paren(number(start))))
+            index = _clamped(floor_div(units, wide), number(-outermost - 1), number(outermost))
+            source = field.present(key=index)
+        levels = [self._label(scale, wide, start, outermost, factor) for factor in accumulate((1, *self.factors), mul)]
+        index_table = field.engine.fresh("index")
+        field.engine.create(index_table, source)
+        keys = exp.select(col("key")).distinct().from_(table(index_table))
+        labels = exp.select(col("key"), *numbered(levels)).from_(subquery(keys, "d"))
+        query = (
+            exp.select(col("code", "v"), *(col(f"l{i}", "t") for i in range(1, len(levels) + 1)))
+            .from_(table(index_table, "v"))
+            .join(subquery(labels, "t"), on=exp.EQ(this=col("key", "v"), expression=col("key", "t")))
+        )
+        return Labelling(query, len(levels), scratch=(index_table,))
+
+    def _float_index(self, field: Field, scale: int, wide: int, start: int, outermost: int) -> exp.Select:
+        """Estimate the interval's number, then correct it by comparing with the interval's own bounds."""
+
+        def bound(index: exp.Expression) -> exp.Expression:
+            units = exp.Add(this=exp.Mul(this=exp.paren(index), expression=number(wide)), expression=number(start))
+            return _number_of_units(exp.paren(units), scale)
+
+        def literal(units: int) -> exp.Expression:
+            return cast(text(f"{units}e{-scale}"), "DOUBLE")
+
+        low, high = literal(start - (outermost + 1) * wide), literal(start + outermost * wide)
+        nan = call("isnan", col("v", "a"))
+        held = field.present(v=_double(field))
+        distance = exp.Sub(this=_clamped(col("v", "a"), low, high), expression=literal(start))
+        estimate = cast(call("floor", exp.Div(this=exp.paren(distance), expression=literal(wide))), "BIGINT")
+        guessed = exp.select(col("code", "a"), col("v", "a"), named(estimate, "k"), named(nan, "nan")).from_(
+            subquery(held, "a")
+        )
+        k, v = col("k", "b"), col("v", "b")
+        above = exp.Add(this=k, expression=number(1))
+        index = (
+            exp.Case()
+            .when(col("nan", "b"), number(outermost + 1))
+            .when(exp.LTE(this=bound(above), expression=v), call("least", above.copy(), number(outermost)))
+            .when(exp.LTE(this=bound(k.copy()), expression=v.copy()), call("least", k.copy(), number(outermost)))
+            .else_(call("greatest", exp.Sub(this=k.copy(), expression=number(1)), number(-outermost - 1)))
+        )
+        return exp.select(col("code", "b"), named(cast(index, "BIGINT"), "key")).from_(subquery(guessed, "b"))
+
+    def _label(self, scale: int, wide: int, start: int, outermost: int, factor: int) -> exp.Expression:
+        key, span = col("key"), wide * factor
+        first = exp.Mul(this=cast(floor_div(key, factor), "HUGEINT"), expression=number(span))
+        low = exp.paren(exp.Add(this=first, expression=exp.paren(number(start))))
+        high = exp.paren(exp.Add(this=low.copy(), expression=number(span)))
+        inner = call("concat", text("["), _printed(low, scale), text(", "), _printed(high, scale), text(")"))
+        least, most = (Decimal(start + sign * outermost * wide).scaleb(-scale, _CONTEXT) for sign in (-1, 1))
+        return (
+            exp.Case()
+            .when(exp.GT(this=key.copy(), expression=number(outermost)), text(_NAN))
+            .when(exp.EQ(this=key.copy(), expression=number(outermost)), text(f">= {written(most)}"))
+            .when(exp.LT(this=key.copy(), expression=number(-outermost)), text(f"< {written(least)}"))
+            .else_(inner)
+        )
+
+
+@dataclass(frozen=True)
+class Cuts(Rule):
+    """Given cut points, one list for each level; each level keeps some of the cuts of the level below."""
+
+    name: ClassVar[str] = "intervals"
+    cuts: tuple[tuple[Decimal, ...], ...]
+
+    @classmethod
+    def make(cls, cuts: object) -> Cuts:
+        """Check the parameters and return the rule."""
+        levels = sequence("intervals", "cuts", cuts)
+        if not any(isinstance(level, list | tuple) for level in levels):
+            levels = [levels]
+        checked: list[tuple[Decimal, ...]] = []
+        for position, level in enumerate(levels, 1):
+            points = [exact("intervals", "cuts", c) for c in sequence("intervals", "cuts", level)]
+            if any(a >= b for a, b in pairwise(points)):
+                raise HierarchyError(f"The cuts of level {position} must be ascending, each once.")
+            if checked and not set(points) <= set(checked[-1]):
+                raise HierarchyError(
+                    f"The cuts of level {position} must all be cuts of level {position - 1}: "
+                    "otherwise the levels do not nest."
+                )
+            checked.append(tuple(points))
+        return cls(tuple(checked))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"cuts": [[plain(c) for c in level] for level in self.cuts]}
+
+    def depth(self) -> int:
+        return len(self.cuts)
+
+    def label(self, field: Field) -> Labelling:
+        if field.type.kind != "number":
+            raise field.refuse(self.name, "a number")
+        scale = max(0, *(-int(c.as_tuple().exponent) for c in self.cuts[0]))
+        largest = max(abs(c) for c in self.cuts[0])
+        floating = _floating(field, scale) or scale > 18 or largest >= 10**17
+        value = _double(field) if floating else _units(field, scale)
+        levels = [_binned(level, scale, floating, 0, len(level)) for level in self.cuts]
+        if floating:
+            nan = call("isnan", col("key", "v"))
+            levels = [exp.Case().when(nan.copy(), text(_NAN)).else_(level) for level in levels]
+        named_levels = [named(level, f"l{i}") for i, level in enumerate(levels, 1)]
+        query = exp.select(col("code", "v"), *named_levels).from_(subquery(field.present(key=value), "v"))
+        return Labelling(query, len(levels))
+
+
+def _binned(cuts: Sequence[Decimal], scale: int, floating: bool, low: int, high: int) -> exp.Expression:
+    """Return the label of a value known to lie between cut ``low - 1`` and cut ``high``, by halving."""
+    if low == high:
+        if low == 0:
+            return text(f"< {written(cuts[0])}")
+        if low == len(cuts):
+            return text(f">= {written(cuts[-1])}")
+        return text(f"[{written(cuts[low - 1])}, {written(cuts[low])})")
+    middle = (low + high) // 2
+    cut = cuts[middle]
+    bound = cast(text(str(cut)), "DOUBLE") if floating else number(int(cut.scaleb(scale, _CONTEXT)))
+    below = exp.LT(this=col("key", "v"), expression=bound)
+    left, right = _binned(cuts, scale, floating, low, middle), _binned(cuts, scale, floating, middle + 1, high)
+    return exp.Case().when(below, left).else_(right)
+
+
+@dataclass(frozen=True)
+class Quantiles(Rule):
+    """Cut points at the data's quantiles, rounded; further levels keep every n-th of them."""
+
+    name: ClassVar[str] = "quantiles"
+    note: ClassVar[str] = " (cut points from the data's quantiles, rounded)"
+    bins: int
+    then: tuple[int, ...] = ()
+
+    @classmethod
+    def make(cls, bins: object, then: object) -> Quantiles:
+        """Check the parameters and return the rule."""
+        count = whole("quantiles", "bins", bins, least=2)
+        if count > 1000:
+            raise HierarchyError("The 'bins' parameter of quantiles must be at most 1000.")
+        further = [then] if isinstance(then, int) else [] if not then else sequence("quantiles", "then", then)
+        chain = [count, *(whole("quantiles", "then", b, least=2) for b in further)]
+        if any(a % b or a == b for a, b in pairwise(chain)):
+            raise HierarchyError("Each number of 'then' of quantiles must divide the one before it, 'bins' first.")
+        return cls(count, tuple(chain[1:]))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"bins": self.bins, "then": list(self.then)}
+
+    def label(self, field: Field) -> Labelling:
+        if field.type.kind != "number":
+            raise field.refuse(self.name, "a number")
+        points = self._points(field)
+        if not points:
+            return Labelling(field.present(), 0)
+        step = _rounding(points, self.bins, field.type.family == "integer")
+        rounded = [_round(p, step) for p in points]
+        levels: list[tuple[Decimal, ...]] = []
+        for bins in (self.bins, *self.then):
+            every = self.bins // bins
+            kept = tuple(sorted(set(rounded[every - 1 :: every])))
+            # A level that lost no cut to the one below would repeat it.
+            if kept and (not levels or len(kept) < len(levels[-1])):
+                levels.append(kept)
+        return Cuts(tuple(levels)).label(field)
+
+    def _points(self, field: Field) -> list[Decimal]:
+        """Return the first value with at least i/bins of the rows below it, for i = 1 .. bins - 1."""
+        finite = call("isfinite", col("v"))
+        base = exp.select(col("code"), named(_double(field), "v"), col("n")).from_(table(field.values))
+        running = exp.Window(
+            this=exp.Sum(this=col("n")),
+            order=exp.Order(expressions=[exp.Ordered(this=col("code"))]),
+            spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
+        )
+        before = exp.Sub(this=running, expression=col("n"))
+        total = exp.Window(this=exp.Sum(this=col("n")))
+        counted = exp.select(col("v"), named(before, "below"), named(total, "total")).from_(subquery(base, "b"))
+        counted = counted.where(finite)
+        bucket = exp.IntDiv(this=exp.Mul(this=col("below"), expression=number(self.bins)), expression=col("total"))
+        query = exp.select(named(bucket, "bucket"), exp.Min(this=col("v")), exp.Max(this=col("v")))
+        rows = sorted(field.engine.rows(query.from_(subquery(counted, "c")).group_by(number(1))))
+        points: list[Decimal] = []
+        for i in range(1, self.bins) if rows else ():
+            # A last value with more rows than a bin is cut off below itself.
+            reached = next((first for at, first, _ in rows if at >= i), rows[-1][2])
+            points.append(Decimal(repr(float(reached))))
+        return points
+
+
+def _rounding(points: Sequence[Decimal], bins: int, integer: bool) -> Decimal:
+    """Return the round step, 1, 2 or 5 times a power of ten, next below a quarter of the usual distance of two cuts."""
+    with localcontext(_CONTEXT):
+        distance = (points[-1] - points[0]) / max(1, bins - 2) / 4
+        if distance <= 0:
+            distance = abs(points[0]) / 10 or Decimal(1)
+        power = Decimal(1).scaleb(distance.adjusted())
+        step = next(m * power for m in (5, 2, 1) if m * power <= distance)
+    return max(step, Decimal(1)) if integer else step
+
+
+def _round(value: Decimal, step: Decimal) -> Decimal:
+    with localcontext(_CONTEXT):
+        result = (value / step).to_integral_value() * step
+        return result.normalize() if result else Decimal(0)

@@ -1,0 +1,147 @@
+"""Hierarchies by name: saved in schema ``duckanon`` of a database, shipped with the package, or in a file."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.errors import HierarchyError, did_you_mean
+from duckanon.hierarchy.files import query_text
+from duckanon.hierarchy.table import Hierarchy
+from duckanon.resources import data_folder
+from duckanon.sqlgen.relations import call, ident, named, table, text
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+
+SCHEMA = "duckanon"
+_SHIPPED = re.compile(r"[A-Za-z0-9_-]+")
+_LISTED = 30
+
+
+@contextmanager
+def workspace(connection: Any) -> Iterator[Engine]:
+    """Yield an engine: the one given, or one on a DuckDB connection that is closed afterwards."""
+    if hasattr(connection, "fresh"):
+        yield connection
+        return
+    from duckanon.engine.duckdb import DuckDBEngine
+
+    engine = DuckDBEngine(connection)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def save(connection: Any, name: str, hierarchy: Hierarchy) -> None:
+    """Keep a hierarchy under a name, replacing one of that name.
+
+    A table of levels becomes table ``duckanon."name"`` with columns ``l0`` to ``lh``; a rule becomes a table of one row
+    and one column ``rule`` with JSON. Nothing else is kept, so such tables can as well be made by hand.
+    """
+    if not isinstance(name, str) or not name.strip() or "\0" in name:
+        raise HierarchyError("A hierarchy is saved under a name of at least one character.")
+    with workspace(connection) as engine:
+        incoming = engine.fresh("incoming")
+        if hierarchy.levels is not None:
+            engine.register(incoming, hierarchy.levels)
+            content = exp.select("*").from_(table(incoming))
+        else:
+            content = exp.select(named(text(json.dumps(hierarchy.to_rule())), "rule"))
+        schema = exp.Table(db=ident(SCHEMA), this=None)
+        engine.run(exp.Create(this=schema, kind="SCHEMA", exists=True))
+        engine.run(exp.Create(this=table(name, schema=SCHEMA), kind="TABLE", replace=True, expression=content))
+        if hierarchy.levels is not None:
+            engine.unregister(incoming)
+
+
+def saved(connection: Any) -> list[str]:
+    """Return the names of all hierarchies kept in the current database."""
+    with workspace(connection) as engine:
+        (catalog,) = engine.row(exp.select(call("current_database")))
+        return sorted(parts[2] for parts in engine.tables() if len(parts) == 3 and parts[:2] == (catalog, SCHEMA))
+
+
+def load(connection: Any, name: str) -> Hierarchy:
+    """Return a saved hierarchy; its columns may have any names, their order counts."""
+    with workspace(connection) as engine:
+        known = saved(engine)
+        if name not in known:
+            raise HierarchyError(f"No hierarchy {name!r} is saved in this database.{did_you_mean(name, known)}")
+        columns = engine.columns(exp.select("*").from_(table(name, schema=SCHEMA)))
+        levels = query_text(engine, name, SCHEMA)
+    if len(columns) == 1 and columns[0].name.lower() == "rule" and len(levels) == 1:
+        try:
+            rule = json.loads(levels.column(0)[0].as_py() or "")
+        except json.JSONDecodeError:
+            raise HierarchyError(f"The saved rule {name!r} is not JSON.") from None
+        return Hierarchy.from_rule(rule).named(f"saved: {name}")
+    try:
+        return Hierarchy.from_table(levels).named(f"saved: {name}")
+    except HierarchyError as error:
+        raise HierarchyError(f"The saved hierarchy {name!r} cannot be used. {error}") from None
+
+
+def shipped() -> dict[str, Path]:
+    """Return the hierarchies that come with the package, by name."""
+    folder = data_folder("hierarchies")
+    found = [p for p in sorted(folder.glob("*.*")) if p.suffix in {".csv", ".toml"} and _SHIPPED.fullmatch(p.stem)]
+    return {p.stem: p for p in sorted(found, key=lambda p: p.suffix, reverse=True)}
+
+
+def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy:
+    """Return the hierarchy that ``spec`` means.
+
+    Parameters
+    ----------
+    spec : Hierarchy, mapping, str or Path
+        A text is the name of a saved hierarchy, the name of a shipped one, or a path that ends in .csv or .toml, tried
+        in this order.
+    engine : Engine
+    base : Path, optional
+        Folder of relative paths; by default the current one.
+    """
+    if isinstance(spec, Hierarchy):
+        return spec
+    if isinstance(spec, Mapping):
+        return Hierarchy.from_rule(spec, base)
+    if isinstance(spec, Path):
+        return _from_path(spec, base)
+    if not isinstance(spec, str):
+        raise HierarchyError(f"A hierarchy cannot be made of a {type(spec).__name__}.")
+    kept = saved(engine)
+    if spec in kept:
+        return load(engine, spec)
+    ready = shipped()
+    if spec in ready:
+        return _from_path(ready[spec], None).named(f"shipped: {spec}")
+    if spec.lower().endswith((".csv", ".toml")):
+        return _from_path(Path(spec), base)
+    names = sorted({*kept, *ready})
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    raise HierarchyError(
+        f"Unknown hierarchy {spec!r}.{did_you_mean(spec, names)} It can be a saved or shipped name "
+        f"({', '.join(names[:_LISTED])}{more}) or a path that ends in .csv or .toml."
+    )
+
+
+def _from_path(path: Path, base: Path | None) -> Hierarchy:
+    full = path if path.is_absolute() or base is None else base / path
+    if full.suffix.lower() != ".toml":
+        return Hierarchy.from_csv(full)
+    try:
+        rule = tomllib.loads(full.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise HierarchyError(f"The rule file {full.name!r} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        where = f": {error}" if isinstance(error, tomllib.TOMLDecodeError) else ""
+        raise HierarchyError(f"The rule file {full.name!r} is not TOML{where}.") from None
+    return Hierarchy.from_rule(rule, full.parent).named(f"given: file {full.name}")

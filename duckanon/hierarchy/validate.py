@@ -1,0 +1,204 @@
+"""Is a table a hierarchy? Total, functional, nested, rooted; said with counts, level and line numbers, never values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duckanon.hierarchy.table import Hierarchy
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What was found: ``problems`` forbid the use of the table, ``notes`` do not."""
+
+    leaves: int
+    height: int
+    duplicates: int = 0
+    """Leaves that stand in more than one row."""
+    gaps: int = 0
+    """Empty cells where a label should be."""
+    not_nested: int = 0
+    """Labels with more than one parent, over all levels."""
+    ragged: int = 0
+    """Lines with another number of cells than the first."""
+    tops: int = 1
+    """Different labels on the last level; more than one and a level is added."""
+    missing: int | None = None
+    """Data values without a row; None if no values were given."""
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the table can be used."""
+        return not self.problems
+
+    @property
+    def functional(self) -> bool:
+        """Whether each leaf has one row and no cell is empty."""
+        return not (self.duplicates or self.gaps or self.ragged)
+
+    @property
+    def nested(self) -> bool:
+        """Whether equal labels have equal parents."""
+        return not self.not_nested
+
+    @property
+    def rooted(self) -> bool:
+        """Whether the last level has one label."""
+        return self.tops == 1
+
+    @property
+    def total(self) -> bool | None:
+        """Whether every data value has a row; None if no values were given."""
+        return None if self.missing is None else self.missing == 0
+
+
+def validate(data: Hierarchy | pa.Table | str | Path, values: object = None, separator: str = ";") -> Validation:
+    """Check a hierarchy, a levels table (leaf first) or a CSV file, and whether it knows all of ``values``.
+
+    Parameters
+    ----------
+    data : Hierarchy, pyarrow.Table, str or Path
+    values : list, Arrow array or series, optional
+        Values that must have a row, compared as text.
+    separator : str
+        Of a CSV file.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> found = validate(pa.table({"leaf": ["a", "b"], "up": ["x", "y"]}), values=["a", "c"])
+    >>> found.ok, found.rooted, found.missing
+    (False, False, 1)
+    >>> found.problems
+    ('1 of 2 given values has no row.',)
+    """
+    import pyarrow as pa
+
+    from duckanon.hierarchy.table import Hierarchy
+
+    if isinstance(data, str | Path):
+        from duckanon.hierarchy.files import read_csv
+
+        read = read_csv(Path(data), separator)
+        return inspect(read.table, values, read.lines, read.ragged)
+    if isinstance(data, Hierarchy):
+        if data.levels is None:
+            # A rule was checked when it was made, and knows every value of its type.
+            return Validation(0, (data.rule.depth() or 0) + 1 if data.rule else 0)
+        data = data.levels
+    if not isinstance(data, pa.Table):
+        raise TypeError("validate takes a Hierarchy, an Arrow table or the path of a CSV file.")
+    return inspect(data, values)
+
+
+def inspect(
+    levels: pa.Table, values: object = None, lines: Sequence[int] | None = None, ragged: Sequence[int] = ()
+) -> Validation:
+    """Check a table of VARCHAR columns; ``lines`` are the rows' numbers in their file, ``ragged`` those left out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [levels.column(i).combine_chunks() for i in range(levels.num_columns)]
+    height, problems, notes = max(0, len(columns) - 1), [], []
+    if ragged:
+        problems.append(
+            f"{_lines(ragged)} {'has' if len(ragged) == 1 else 'have'} another number of cells than line 1."
+        )
+    if not columns or not len(levels):
+        return Validation(0, height, ragged=len(ragged), problems=("The hierarchy is empty.", *problems))
+    numbers = pa.array(lines if lines is not None else range(1, len(levels) + 1), pa.int64())
+    rows = "Line" if lines is not None else "Row"
+    leaf = columns[0]
+    counted = pa.table({"leaf": leaf, "line": numbers}).group_by("leaf").aggregate([("line", "count")])
+    repeated = counted.filter(pc.greater(counted["line_count"], 1))["leaf"].combine_chunks()
+    if len(repeated):
+        where = numbers.filter(pc.is_in(leaf, value_set=repeated)).to_pylist()
+        problems.append(
+            f"{_many(len(repeated), 'leaf is', 'leaves are')} in more than one row: {_lines(where, rows).lower()}."
+        )
+    gaps = _gaps(columns)
+    for level, mask in gaps.items():
+        where = numbers.filter(mask).to_pylist()
+        problems.append(
+            f"{_many(len(where), 'empty cell', 'empty cells')} at level {level}: {_lines(where, rows).lower()}."
+        )
+    not_nested = 0
+    for level in range(1, height):
+        found = _parents(columns[level], columns[level + 1])
+        not_nested += found
+        if found:
+            problems.append(
+                f"{_many(found, 'label', 'labels')} of level {level} with more than one parent at level {level + 1}."
+            )
+    tops = len(pc.unique(columns[-1]))
+    if tops > 1:
+        notes.append(f"The last level has {tops} labels, so a level with one is added.")
+    missing = None
+    if values is not None:
+        given = _texts(values)
+        missing = pc.sum(pc.invert(pc.is_in(given, value_set=leaf))).as_py() or 0
+        if missing:
+            problems.append(f"{missing} of {len(given)} given values {'has' if missing == 1 else 'have'} no row.")
+    return Validation(
+        leaves=len(leaf),
+        height=height,
+        duplicates=len(repeated),
+        gaps=sum(pc.sum(mask).as_py() or 0 for mask in gaps.values()),
+        not_nested=not_nested,
+        ragged=len(ragged),
+        tops=tops,
+        missing=missing,
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
+
+
+def _gaps(columns: Sequence[Any]) -> dict[int, Any]:
+    """Return where labels are NULL or empty, by level; the row of the NULL leaf may leave out all but the last."""
+    import pyarrow.compute as pc
+
+    known = pc.is_valid(columns[0])
+    found = {}
+    for level in range(1, len(columns)):
+        empty = pc.fill_null(pc.equal(columns[level], ""), True)
+        if level < len(columns) - 1:
+            empty = pc.and_(empty, known)
+        if pc.any(empty).as_py():
+            found[level] = empty
+    return found
+
+
+def _parents(child: Any, parent: Any) -> int:
+    """Return how many labels have more than one parent."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pairs = pa.table({"child": child, "parent": parent}).group_by(["child", "parent"]).aggregate([])
+    counted = pairs.group_by("child").aggregate([("parent", "count", pc.CountOptions(mode="all"))])
+    return pc.sum(pc.greater(counted["parent_count"], 1)).as_py() or 0
+
+
+def _texts(values: object) -> Any:
+    from duckanon.hierarchy.files import as_text
+
+    return as_text(values).column(0).combine_chunks().unique()
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
+
+
+def _lines(numbers: Sequence[int], word: str = "Line") -> str:
+    shown = ", ".join(str(n) for n in numbers[:_SHOWN])
+    more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+    return f"{word if len(numbers) == 1 else word + 's'} {shown}{more}"

@@ -1,0 +1,21 @@
+"""Average class size as ARX computes it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from duckanon.metrics.base import Metric, metrics
+
+
+@metrics.register("average_class_size")
+class AverageClassSize(Metric):
+    """Rows divided by classes, the suppressed rows being one class where there are any.
+
+    References
+    ----------
+    K. LeFevre et al., Mondrian multidimensional k-anonymity, 2006, without its division by k; ARX 3.9.2.
+    """
+
+    summary: ClassVar[str] = "rows per class, suppressed rows being one class"
+    direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (1.0, None)

@@ -1,0 +1,112 @@
+"""The recoding that was applied: levels, mapping tables, and one SQL statement that applies it without duckanon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from duckanon.errors import UnsupportedError
+from duckanon.sqlgen.relations import call, cast, col, ident, named, number, qualified, same, subquery, table, text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duckanon.engine.base import Engine
+    from duckanon.plan import Plan
+    from duckanon.sqlgen.recode import Cell
+
+ENTITY = "duckanon entity key"
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """A level for each quasi-identifier and the mapping of its values.
+
+    ``levels`` maps a quasi-identifier to its level. ``mapping`` and ``to_sql`` hold raw values: they are for the
+    owner, not for publication.
+    """
+
+    levels: dict[str, int]
+    plan: Plan = field(repr=False)
+    cells: Sequence[Cell] = field(repr=False)
+    engine: Engine = field(repr=False)
+    min_size: int = 1
+
+    def mapping(self, attribute: str) -> pa.Table:
+        """Return (value, label) of one quasi-identifier, the value as text."""
+        cell = next(c for c in self.cells if c.name == attribute)
+        return self.engine.arrow(self._mapping_query(cell))
+
+    def to_sql(self, dialect: str = "duckdb") -> str:
+        """Return one statement, mapping tables included, that makes the same rows from the source without duckanon.
+
+        Classes below the promised size are left out by a window count. The rows come in no particular order. Where the
+        source was a query, an Arrow object or a data frame, the statement reads it under the name ``source``.
+        """
+        if dialect != "duckdb":
+            raise UnsupportedError(f"The recoding can be written for duckdb. Got {dialect!r}.")
+        source = self.plan.relation
+        inner = exp.select().from_(subquery((source.portable or source.query).copy(), "s"))
+        quasi = {c.name: (j, c) for j, c in enumerate(self.cells)}
+        mappings: list[tuple[str, exp.Expr]] = []
+        for attribute in self.plan.roles.published:
+            if attribute.name not in quasi:
+                inner = inner.select(named(qualified(self.plan.expression(attribute), "s"), attribute.name))
+                continue
+            j, cell = quasi[attribute.name]
+            value = qualified(cell.expression, "s")
+            if cell.typed:
+                inner = inner.select(named(value, attribute.name))
+                continue
+            alias = f"duckanon_map_{j}"
+            mappings.append((alias, self._mapping_values(cell)))
+            inner = inner.select(named(col("label", alias), attribute.name))
+            inner = inner.join(table(alias, alias), on=same(cast(value, "VARCHAR"), col("value", alias)))
+        entity = self.plan.entity
+        if entity is not None:
+            inner = inner.select(named(qualified(entity, "s"), ENTITY))
+        columns = [col(a.name) for a in self.plan.roles.published]
+        keys = [col(c.name) for c in self.cells]
+        if entity is None:
+            members: exp.Expr = exp.Count(this=exp.Star())
+            size: exp.Expr = exp.Window(this=members, partition_by=keys)
+        else:
+            nobody = exp.case().when(exp.Is(this=col(ENTITY), expression=exp.null()), number(1)).else_(number(0))
+            distinct = call("count", exp.Distinct(expressions=[col(ENTITY)]))
+            size = exp.Add(
+                this=exp.Window(this=distinct, partition_by=keys),
+                expression=exp.Window(this=exp.Max(this=nobody), partition_by=[k.copy() for k in keys]),
+            )
+        query = exp.select(*columns).from_(subquery(inner, "r"))
+        query.set("qualify", exp.Qualify(this=exp.GTE(this=size, expression=number(self.min_size))))
+        for alias, values in mappings:
+            query = query.with_(ident(alias), as_=values, copy=False)
+        return query.sql(dialect=dialect, pretty=True)
+
+    def _mapping_query(self, cell: Cell) -> exp.Query:
+        on_code = exp.EQ(this=col("code", "k"), expression=col("code", "v"))
+        query = exp.select(named(col("text", "v"), "value")).from_(table(cell.values, "v"))
+        if cell.typed:
+            return query.select(named(col("text", "v"), "label"))
+        on_label = exp.and_(
+            exp.EQ(this=col("level", "l"), expression=number(cell.level)),
+            exp.EQ(this=col("code", "l"), expression=col(f"c{cell.level}", "k")),
+        )
+        return (
+            query.select(col("label", "l"))
+            .join(table(cell.levels, "k"), on=on_code)
+            .join(table(cell.labels, "l"), on=on_label)
+            .order_by(col("code", "v"))
+        )
+
+    def _mapping_values(self, cell: Cell) -> exp.Query:
+        rows = self.engine.arrow(self._mapping_query(cell))
+        tuples = []
+        for value, label in zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True):
+            pair = [text(v) if v is not None else cast(exp.null(), "VARCHAR") for v in (value, label)]
+            tuples.append(exp.Tuple(expressions=pair))
+        alias = exp.TableAlias(this=ident("m"), columns=[ident("value"), ident("label")])
+        return exp.select("*").from_(exp.Values(expressions=tuples, alias=alias))

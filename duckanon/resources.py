@@ -1,0 +1,82 @@
+"""Files that ship with the package, and private temporary folders."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def data_folder(name: str) -> Path:
+    """Return the folder ``sql``, ``hierarchies`` or ``examples``: in the installed package, else in the checkout."""
+    packaged = _PACKAGE / "_data" / name
+    return packaged if packaged.is_dir() else _PACKAGE.parent / name
+
+
+_PREFIX = ".duckanon-"
+_LOCK = "lock"
+_live: weakref.WeakSet[PrivateFolder] = weakref.WeakSet()
+
+
+class PrivateFolder:
+    """A folder that only this user can read, removed when it is closed or the process ends.
+
+    A lock inside says that its process lives, so that ``sweep`` can remove what a killed one left behind.
+    """
+
+    def __init__(self, beside: Path | None = None) -> None:
+        parent = beside if beside is not None else Path(tempfile.gettempdir())
+        # Made beside its final name and renamed once locked: no sweep ever sees it without its lock.
+        made = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}new-", dir=parent))
+        lock = _locked(made / _LOCK)
+        self.path = made.rename(made.with_name(made.name.replace(f"{_PREFIX}new-", f"{_PREFIX}run-")))
+        self._close = weakref.finalize(self, _remove, self.path, lock)
+        _live.add(self)
+
+    def close(self) -> None:
+        """Remove the folder and all that is in it."""
+        self._close()
+
+
+def sweep(folder: Path) -> int:
+    """Remove private folders that processes now dead left in ``folder``; return how many."""
+    removed = 0
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"{_PREFIX}run-*"):
+            if path.is_symlink() or path.stat().st_uid != os.getuid():
+                continue
+            lock = _locked(path / _LOCK)
+            if lock is not None:
+                _remove(path, lock)
+                removed += 1
+    return removed
+
+
+def _locked(path: Path) -> int | None:
+    """Return a descriptor that holds an exclusive lock on ``path``, or None if another process holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove(path: Path, lock: int | None) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
+
+
+@atexit.register
+def _close_all() -> None:
+    for folder in list(_live):
+        folder.close()

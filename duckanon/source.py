@@ -1,0 +1,340 @@
+"""Where the rows come from: files, tables, queries, DuckDB files, Arrow, data frames. Nothing is copied row by row."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.errors import DataError, DuckanonError, EngineError, did_you_mean
+from duckanon.sqlgen.relations import Column, scan, subquery, table, text
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+
+_READERS = {
+    ".parquet": "read_parquet",
+    ".pq": "read_parquet",
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+_DATABASES = {".duckdb", ".ddb", ".db"}
+_REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://")
+_QUERY = re.compile(r"^\s*(\(|--|/\*|(select|from|with|values|table|pivot|unpivot|summarize|describe|show)\b)", re.I)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """An opened source: a query over it, its columns, and how to name it in a statement for somebody else."""
+
+    query: exp.Query
+    columns: tuple[Column, ...]
+    kind: str
+    name: str
+    collated: bool = False
+    """Whether a column may carry a collation, which would merge values that are published as different bytes."""
+    portable: exp.Query | None = None
+    """The query as its owner would write it elsewhere, where ``query`` reads a private table."""
+
+    @property
+    def names(self) -> list[str]:
+        """The column names in their order."""
+        return [c.name for c in self.columns]
+
+    def type_of(self, name: str) -> str:
+        """Return the database's name of a column's type."""
+        return next(c.type for c in self.columns if c.name == name)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A description of where rows come from; ``open`` makes it readable in an engine.
+
+    Made by ``Source.of``, or by ``file``, ``table``, ``query``, ``database`` and ``arrow`` where the guess of ``of`` is
+    not wanted.
+    """
+
+    kind: str
+    name: str
+    target: Any = field(repr=False, default=None)
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, data: object) -> Source:
+        """Return the source that ``data`` means; a string is a table, a query or a path, decided when it is opened."""
+        if isinstance(data, Source):
+            return data
+        if isinstance(data, Path):
+            return cls.file(data)
+        if isinstance(data, str):
+            return cls("text", data.strip() or data, data)
+        if isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
+            return cls.file(*data)
+        return cls.arrow(data)
+
+    @classmethod
+    def file(cls, *paths: str | Path, format: str | None = None, hive: bool | None = None) -> Source:  # noqa: A002
+        """Files, globs or a folder of hive partitions; ``format`` (parquet, csv, json) where the suffix is silent."""
+        options = tuple((k, v) for k, v in (("format", format), ("hive", hive)) if v is not None)
+        return cls("file", Path(str(paths[0])).name, tuple(str(p) for p in paths), options)
+
+    @classmethod
+    def table(cls, name: str) -> Source:
+        """A table or view of the connection."""
+        return cls("table", name, name)
+
+    @classmethod
+    def query(cls, sql: str) -> Source:
+        """One SELECT statement. It is run once."""
+        return cls("query", "query", sql)
+
+    @classmethod
+    def database(cls, path: str | Path, *, table: str | None = None, query: str | None = None) -> Source:
+        """A table, view or query in a DuckDB file."""
+        if (table is None) == (query is None):
+            raise DataError("Source.database needs either table= or query=.")
+        return cls("database", table or "query", str(path), (("table", table), ("query", query)))
+
+    @classmethod
+    def arrow(cls, data: object) -> Source:
+        """An Arrow table, reader, dataset, anything with ``__arrow_c_stream__``, a pandas or polars frame."""
+        return cls("arrow", type(data).__name__, data)
+
+    def open(self, engine: Engine, *, read: bool = True) -> Relation:
+        """Return the relation, with its columns looked up and duplicate names refused.
+
+        With ``read=False`` only the schema is touched: a query is not run and a stream not consumed.
+        """
+        if self.kind == "text":
+            return _guess(self.target, engine).open(engine, read=read)
+        relation: Relation = getattr(self, f"_open_{self.kind}")(engine, read)
+        refuse_duplicates(relation.names)
+        return relation
+
+    def _open_file(self, engine: Engine, read: bool) -> Relation:
+        options = dict(self.options)
+        paths = [_existing(p) for p in self.target]
+        reader = _reader(paths[0], options.get("format"))
+        # A partition's value in the path wins over a column of the same name in the file, which would then be lost.
+        arguments = {"hive_partitioning": options["hive"]} if "hive" in options else {}
+        function = scan(reader, paths, arguments if reader == "read_parquet" else None)
+        query = exp.select("*").from_(function)
+        try:
+            columns = engine.columns(query)
+        except (EngineError, DataError) as error:
+            shape = reader.removeprefix("read_")
+            raise DataError(f"{self.name!r} cannot be read as {shape}. {error}") from None
+        _refuse_renamed(engine, reader, paths, columns)
+        return Relation(query, tuple(columns), "file", self.name)
+
+    def _open_table(self, engine: Engine, read: bool) -> Relation:
+        known = engine.tables()
+        parts = _parts(self.target, known)
+        if parts is None:
+            hint = did_you_mean(self.target, [".".join(k) for k in known])
+            raise DataError(
+                f"There is no table or view {self.target!r}.{hint} A table that an open transaction created is visible "
+                "here only after COMMIT."
+            )
+        node = table(
+            parts[-1], schema=parts[-2] if len(parts) > 1 else None, catalog=parts[0] if len(parts) > 2 else None
+        )
+        query = exp.select("*").from_(node)
+        return Relation(query, tuple(engine.columns(query)), "table", self.name, collated=True)
+
+    def _open_query(self, engine: Engine, read: bool) -> Relation:
+        count, kind = engine.statement_kind(self.target)
+        if count != 1 or kind != "SELECT":
+            raise DataError("The query must be one SELECT statement.")
+        refuse_duplicates(engine.statement_columns(self.target))
+        # Run once: a query may give other rows the second time (samples, random()), and the work reads its rows thrice.
+        name = engine.fresh("query")
+        engine.create_as(name, self.target, view=not read)
+        query = exp.select("*").from_(table(name))
+        portable = exp.select("*").from_(table("source"))
+        return Relation(query, tuple(engine.columns(query)), "query", self.name, collated=True, portable=portable)
+
+    def _open_database(self, engine: Engine, read: bool) -> Relation:
+        options = dict(self.options)
+        path = Path(self.target)
+        if not path.is_file():
+            raise DataError(f"There is no database file {path.name!r}.")
+        alias = engine.fresh("db")
+        engine.attach(path, alias)
+        if options["query"] is not None:
+            engine.use(alias)
+            return Source.query(options["query"])._open_query(engine, read)
+        known = {k for k in engine.tables() if k[0] == alias}
+        parts = _parts(options["table"], {k[1:] for k in known})
+        if parts is None:
+            hint = did_you_mean(options["table"], [k[-1] for k in known])
+            raise DataError(f"{path.name!r} has no table or view {options['table']!r}.{hint}")
+        node = table(parts[-1], schema=parts[-2] if len(parts) > 1 else "main", catalog=alias)
+        query = exp.select("*").from_(node)
+        portable = exp.select("*").from_(table(parts[-1], schema=parts[-2] if len(parts) > 1 else None))
+        return Relation(query, tuple(engine.columns(query)), "database", self.name, collated=True, portable=portable)
+
+    def _open_arrow(self, engine: Engine, read: bool) -> Relation:
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        data = self.target
+        name = engine.fresh("data")
+        if type(data).__module__.startswith("pandas.") and hasattr(data, "columns"):
+            refuse_duplicates([str(c) for c in data.columns])
+            data = _arrow_of_frame(data)
+        elif type(data).__module__.startswith("polars.") and hasattr(data, "to_arrow"):
+            data = data.to_arrow()
+        if isinstance(data, pa.Table | ds.Dataset):
+            refuse_duplicates(data.schema.names)
+            engine.register(name, data)
+        elif hasattr(data, "__arrow_c_stream__"):
+            # A stream can be read only once, and the work reads its rows thrice.
+            stream = pa.RecordBatchReader.from_stream(data)
+            refuse_duplicates(stream.schema.names)
+            streamed = f"{name}_stream" if read else name
+            engine.register(streamed, stream)
+            if read:
+                engine.create(name, exp.select("*").from_(table(streamed)))
+        else:
+            raise DataError(f"A {type(self.target).__name__} cannot be read as a table.")
+        query = exp.select("*").from_(table(name))
+        portable = exp.select("*").from_(table("source"))
+        return Relation(query, tuple(engine.columns(query)), "arrow", self.name, portable=portable)
+
+
+def refuse_duplicates(names: Iterable[str]) -> None:
+    """Raise where two columns have the same name for the database, which ignores case."""
+    counts = Counter(n.lower() for n in names)
+    twice = sorted(n for n, count in counts.items() if count > 1)
+    if twice:
+        listed = ", ".join(repr(n) for n in twice)
+        raise DataError(f"Column names must differ (case is ignored): {listed} occurs more than once.")
+
+
+def _guess(given: str, engine: Engine) -> Source:
+    if _parts(given, engine.tables()) is not None:
+        return Source.table(given)
+    if _REMOTE.match(given) or Path(given).exists() or (_suffix(given) in _READERS and not _QUERY.match(given)):
+        if _suffix(given) in _DATABASES:
+            raise DataError(
+                f"{Path(given).name!r} is a database: use Source.database(path, table=...) or a connection."
+            )
+        return Source.file(given)
+    if _QUERY.match(given):
+        return Source.query(given)
+    if has_magic(given) or "/" in given:
+        return Source.file(given)
+    return Source.table(given)
+
+
+def _parts(name: str, known: set[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """Return the parts of a table's name: as it stands, else split at dots; case is ignored only as a second try."""
+    candidates: list[tuple[str, ...]] = [(name,)]
+    try:
+        parsed = exp.to_table(name, dialect="duckdb")
+        candidates.append(tuple(p.name for p in parsed.parts))
+    except Exception:  # noqa: S110 - whatever the parser dislikes is simply not a dotted name
+        pass
+    for candidate in candidates:
+        if candidate in known:
+            return candidate
+    lowered = {tuple(p.lower() for p in k): k for k in known}
+    for candidate in candidates:
+        found = lowered.get(tuple(p.lower() for p in candidate))
+        if found is not None:
+            return found
+    return None
+
+
+def _suffix(path: str) -> str:
+    bare = path.split("?")[0] if _REMOTE.match(path) else path
+    suffixes = [s.lower() for s in Path(bare).suffixes]
+    if suffixes and suffixes[-1] in {".gz", ".zst"}:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _existing(path: str) -> str:
+    if _REMOTE.match(path):
+        return path
+    if Path(path).is_dir():
+        for suffix in (".parquet", ".csv", ".json"):
+            pattern = str(Path(path) / "**" / f"*{suffix}")
+            if glob(pattern, recursive=True):
+                return pattern
+        raise DataError(f"The folder {Path(path).name!r} holds no Parquet, CSV or JSON file.")
+    if not Path(path).exists() and not glob(path, recursive=True):
+        raise DataError(f"No file matches {path!r}.")
+    return path
+
+
+def _reader(path: str, given: str | None) -> str:
+    if given is not None:
+        if f"read_{given}" not in _READERS.values():
+            raise DataError(f"Unknown file format {given!r}: use parquet, csv or json.")
+        return f"read_{given}"
+    suffix = _suffix(path)
+    if suffix in _DATABASES:
+        raise DataError(f"{Path(path).name!r} is a database: use Source.database(path, table=...) or a connection.")
+    try:
+        return _READERS[suffix]
+    except KeyError:
+        raise DataError(f"{Path(path).name!r} is not a table: its suffix is none of {', '.join(_READERS)}.") from None
+
+
+def _refuse_renamed(engine: Engine, reader: str, paths: Sequence[str], columns: Sequence[Column]) -> None:
+    """Look at the names in the file itself: the readers rename a second 'a' to 'a_1', which could dodge a role."""
+    first = [text(p) for p in paths[:1]]
+    if reader == "read_parquet":
+        schema = exp.Table(this=exp.Anonymous(this="parquet_schema", expressions=first))
+        rows = engine.rows(exp.select("file_name", "name", "num_children").from_(schema))
+        file = rows[0][0]
+        refuse_duplicates(_top_level([(str(n), int(c or 0)) for f, n, c in rows if f == file]))
+    elif reader == "read_csv":
+        plain = scan(reader, paths[:1], {"header": False, "all_varchar": True})
+        try:
+            header = engine.rows(exp.select("*").from_(plain).limit(1))
+        except DuckanonError:
+            return
+        names = [str(v) for v in header[0]] if header else []
+        if names and names[0] == columns[0].name:
+            refuse_duplicates(names)
+
+
+def _top_level(nodes: list[tuple[str, int]]) -> list[str]:
+    """Return the names of the root's children from a depth-first list of (name, number of children)."""
+    names: list[str] = []
+    position = 1
+    for _ in range(nodes[0][1]):
+        names.append(nodes[position][0])
+        pending = 1
+        while pending:
+            pending += nodes[position][1] - 1
+            position += 1
+    return names
+
+
+def _arrow_of_frame(frame: Any) -> Any:
+    import pyarrow as pa
+
+    failed = False
+    try:
+        converted = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        failed = True
+    if failed:
+        raise DataError("The data frame has a column of mixed types that Arrow cannot hold.")
+    return converted.replace_schema_metadata(None)
+
+
+__all__ = ["Relation", "Source", "refuse_duplicates", "subquery"]

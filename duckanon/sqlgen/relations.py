@@ -1,0 +1,126 @@
+"""Small pieces that statements are built from. Identifiers are always quoted, values always parameters or literals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+DIALECT = "duckdb"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a relation: its name and the database's name of its type."""
+
+    name: str
+    type: str
+
+
+def ident(name: str) -> exp.Identifier:
+    """Return a quoted identifier, whatever characters the name has."""
+    return exp.to_identifier(name, quoted=True)
+
+
+def col(name: str, table: str | None = None) -> exp.Column:
+    """Return a quoted column reference."""
+    return exp.Column(this=ident(name), table=ident(table) if table else None)
+
+
+def table(name: str, alias: str | None = None, schema: str | None = None, catalog: str | None = None) -> exp.Table:
+    """Return a quoted table reference."""
+    node = exp.Table(
+        this=ident(name), db=ident(schema) if schema else None, catalog=ident(catalog) if catalog else None
+    )
+    if alias:
+        node.set("alias", exp.TableAlias(this=ident(alias)))
+    return node
+
+
+def text(value: str) -> exp.Literal:
+    """Return a string literal; quotes in it are escaped when the statement is generated."""
+    return exp.Literal.string(value)
+
+
+def number(value: int | float) -> exp.Expr:
+    """Return a number literal."""
+    return exp.convert(value)
+
+
+def param(name: str) -> exp.Placeholder:
+    """Return a named parameter."""
+    return exp.Placeholder(this=name)
+
+
+def call(function: str, *arguments: exp.Expr) -> exp.Expr:
+    """Return a function call by its database name."""
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def cast(value: exp.Expr, type_name: str) -> exp.Expr:
+    """Return ``CAST(value AS type_name)``."""
+    return exp.cast(value, exp.DataType.build(type_name, dialect=DIALECT))
+
+
+def named(value: exp.Expr, name: str) -> exp.Expr:
+    """Return ``value AS "name"``."""
+    return exp.alias_(value, ident(name))
+
+
+def same(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Return an equality for which NULL is a value like any other."""
+    return exp.NullSafeEQ(this=left, expression=right)
+
+
+def qualified(expression: exp.Expr, alias: str) -> exp.Expr:
+    """Return a copy whose columns belong to ``alias``."""
+    copy = expression.copy()
+    for column in copy.find_all(exp.Column):
+        column.set("table", ident(alias))
+    return copy
+
+
+def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr:
+    """Return all parts joined by AND; no parts are true."""
+    return exp.and_(*parts) if parts else exp.true()
+
+
+def subquery(select: exp.Query, alias: str) -> exp.Subquery:
+    """Return a query in parentheses with a quoted alias."""
+    return exp.Subquery(this=select, alias=exp.TableAlias(this=ident(alias)))
+
+
+def union_all(parts: Sequence[exp.Query]) -> exp.Query:
+    """Return the rows of all parts, repeated ones included."""
+    result = parts[0]
+    for part in parts[1:]:
+        result = exp.union(result, part, distinct=False)
+    return result
+
+
+def scan(function: str, paths: Sequence[str], options: dict[str, bool | str | int] | None = None) -> exp.Table:
+    """Return a table function over files, such as ``read_parquet(['a', 'b'], hive_partitioning = TRUE)``."""
+    arguments: list[exp.Expr] = [exp.Array(expressions=[text(p) for p in paths])]
+    for key, value in (options or {}).items():
+        arguments.append(exp.EQ(this=exp.column(key), expression=exp.convert(value)))
+    return exp.Table(this=call(function, *arguments))
+
+
+def copy_to(select: exp.Query, path: str, options: dict[str, str | int]) -> exp.Copy:
+    """Return ``COPY (select) TO 'path' (options)``."""
+    return exp.Copy(
+        this=exp.Subquery(this=select),
+        kind=False,
+        files=[text(path)],
+        params=[
+            exp.CopyParameter(this=exp.var(k.upper()), expression=exp.var(v) if isinstance(v, str) else number(v))
+            for k, v in options.items()
+        ],
+    )
+
+
+def create_table(name: str, select: exp.Query, temporary: bool = True) -> exp.Create:
+    """Return ``CREATE [TEMPORARY] TABLE name AS select``."""
+    properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
+    return exp.Create(this=table(name), kind="TABLE", expression=select, properties=properties)

@@ -1,0 +1,97 @@
+"""Run a piece of work in a process of its own and say how long it took and how much memory it needed.
+
+Every figure stands beside a plain DuckDB copy of the same file, measured in the same run: machines differ, ratios less.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one run cost; ``detail`` is whatever the work returned."""
+
+    name: str
+    seconds: float
+    peak_mb: float
+    detail: dict[str, Any]
+
+
+WORK: dict[str, Callable[..., dict[str, Any]]] = {}
+
+
+def work(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Decorator: make a function callable by name in a fresh process."""
+    WORK[function.__name__] = function
+    return function
+
+
+@work
+def copy(source: str, target: str, threads: int = 2) -> dict[str, Any]:
+    """Copy a Parquet file with DuckDB and nothing else."""
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": threads})
+    connection.execute(
+        "COPY (SELECT * FROM read_parquet($source)) TO $target (FORMAT parquet)", {"source": source, "target": target}
+    )
+    return {"bytes": Path(target).stat().st_size}
+
+
+@work
+def anonymize(
+    source: str, target: str, threads: int = 2, memory: str | None = None, **parameters: Any
+) -> dict[str, Any]:
+    """Parquet to Parquet: read, encode, search, recode, gate, write, gate again, manifest and report."""
+    from duckanon.api import anonymize as run
+    from duckanon.plan import open_engine
+
+    engine = open_engine(threads=threads, memory_limit=memory, temp_directory=Path(target).parent)
+    with run(source, engine=engine, stage=Path(target).parent, **parameters) as release:
+        release.write(target)
+        summary = release.summary()
+    return {"seconds": summary["seconds"], "levels": release.recoding.levels, "found": summary["found"]}
+
+
+def measure(name: str, function: str, **arguments: Any) -> Figure:
+    """Run ``function`` in a new process."""
+    command = [sys.executable, "-m", "tests.bench.harness", function, json.dumps(arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    return Figure(name, result["seconds"], result["peak_mb"], result["detail"])
+
+
+def show(figures: list[Figure], base: str) -> None:
+    """Print the figures, each as a ratio to the one called ``base``."""
+    reference = next(f for f in figures if f.name == base)
+    print(f"{'work':<44} {'seconds':>9} {'x copy':>7} {'peak MB':>9}")
+    for figure in figures:
+        ratio = figure.seconds / reference.seconds
+        print(f"{figure.name:<44} {figure.seconds:>9.2f} {ratio:>7.2f} {figure.peak_mb:>9.0f}")
+        for step, seconds in figure.detail.get("seconds", {}).items():
+            print(f"    {step:<40} {seconds:>9.2f} {seconds / reference.seconds:>7.2f}")
+
+
+def _main() -> None:
+    function, arguments = sys.argv[1], json.loads(sys.argv[2])
+    start = time.perf_counter()
+    # Looked up in the imported module, not in __main__, so that other modules' work is found too.
+    import tests.bench.harness as harness
+
+    detail = harness.WORK[function](**arguments)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "peak_mb": peak, "detail": detail}))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,48 @@
+"""What all tests share: hypothesis profiles, slow tests on demand, the data folder, a folder that must stay clean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
+
+# The default run always tries the same examples; DUCKANON_HYPOTHESIS=explore tries new and many more.
+settings.register_profile("default", max_examples=200, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
+settings.register_profile("explore", max_examples=5000, deadline=None, print_blob=True, suppress_health_check=_CHECKS)
+settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
+
+_ON_DEMAND = ("slow", "bench", "peers")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is run on demand, unless -m says what to run."""
+    if config.option.markexpr:
+        return
+    left_out = [item for item in items if any(item.get_closest_marker(m) for m in _ON_DEMAND)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder with the public data sets; a test that asks for it is skipped where there is none."""
+    given = os.environ.get("DUCKANON_DATA")
+    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the public data sets are not here: set DUCKANON_DATA to their folder")
+    return folder
+
+
+@pytest.fixture
+def temp_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A temporary folder of the test's own, where everything that the package leaves behind can be seen."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder

@@ -1,0 +1,55 @@
+"""A hierarchy bound to a few literals, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import duckdb
+
+from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.hierarchy import Hierarchy, Levels, auto
+
+Labels = dict[str | None, tuple[str | None, ...]]
+
+
+class Bound:
+    """A hierarchy bound to a column of literals, with what it made in Python's hands."""
+
+    def __init__(
+        self,
+        hierarchy: Hierarchy | None,
+        values: Iterable[str | None],
+        type_name: str,
+        on_unknown: str = "error",
+        counts: list[int] | None = None,
+        threads: int = 2,
+    ) -> None:
+        given = list(values)
+        counts = counts or [1] * len(given)
+        with duckdb.connect(config={"threads": threads}) as con:
+            con.execute("SET TimeZone = 'UTC'")
+            con.execute("CREATE TABLE raw(v VARCHAR, n BIGINT)")
+            con.executemany("INSERT INTO raw VALUES (?, ?)", list(zip(given, counts, strict=True)))
+            con.execute(
+                f"CREATE TABLE vals AS SELECT (row_number() OVER (ORDER BY value NULLS LAST) - 1)::INTEGER AS code, value, "
+                f"value::VARCHAR AS text, n FROM (SELECT v::{type_name} AS value, sum(n)::BIGINT AS n FROM raw GROUP BY ALL)"
+            )
+            engine = DuckDBEngine(con)
+            try:
+                made = hierarchy or auto(engine, "vals", "column", type_name)
+                self.levels: Levels = made.bind(engine, "vals", "column", type_name, on_unknown)
+                cursor = engine._connection
+                query = f"SELECT v.text, t.* EXCLUDE (code) FROM {self.levels.tree} t JOIN vals v USING (code) ORDER BY code"
+                rows = cursor.execute(query).fetchall()
+                self.labels: Labels = {row[0]: row[2:] for row in rows}
+                self.known = {row[0]: row[1] for row in rows}
+                self.leaves = {
+                    (level, label): leaves
+                    for level, label, leaves in cursor.execute(f"SELECT * FROM {self.levels.leaves}").fetchall()
+                }
+                self.tables = {row[0] for row in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+                self.types = [row[1] for row in cursor.execute(f"DESCRIBE {self.levels.tree}").fetchall()]
+            finally:
+                engine.close()
+        assert len(rows) == len(self.labels), "a value was lost or multiplied"
+        assert self.tables == {"raw", "vals", self.levels.tree, self.levels.leaves}, "scratch tables are left"
