@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from duckanon.encode import canonical
 from duckanon.errors import DataError
 from duckanon.gate import check_models, count_classes
+from duckanon.pipeline import make
 from duckanon.plan import Plan, open_engine, resolve_models
-from duckanon.release import Release, make
+from duckanon.release import Release
 from duckanon.roles import Roles
 from duckanon.source import Source
 from duckanon.sqlgen.relations import col

@@ -141,7 +141,9 @@ def code_levels(
         .join(table(values.table, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
     )
     first = 0 if masked else 1
-    parts = [_numbered(joined, leaves, level) for level in range(first, height + 1)]
+    # What is published as the top label on level 0 could be anything, so it stands for the whole domain there, too.
+    whole = exp.case().when(same(col("label", "g"), text(top)), number(domain_size)).else_(number(1))
+    parts = [_numbered(joined, leaves, level, whole) for level in range(first, height + 1)]
     engine.create(labels, union_all(parts))
     projection: list[exp.Expr] = [col("code", "j")]
     select = exp.select().from_(subquery(joined, "j"))
@@ -188,8 +190,8 @@ def frequency_query(source: exp.Query, dictionaries: Sequence[Dictionary], entit
     return query.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
 
 
-def _numbered(joined: exp.Select, leaves: str, level: int) -> exp.Select:
-    """Number the distinct labels of one level in their order."""
+def _numbered(joined: exp.Select, leaves: str, level: int, own: exp.Expr) -> exp.Select:
+    """Number the distinct labels of one level in their order; ``own`` is the number of leaves of those on level 0."""
     label = col(f"l{level}", "j")
     grouped = exp.select(named(label, "label")).distinct().from_(subquery(joined.copy(), "j"))
     rank = exp.Window(
@@ -201,7 +203,7 @@ def _numbered(joined: exp.Select, leaves: str, level: int) -> exp.Select:
             named(number(0), "level"),
             named(exp.Sub(this=rank, expression=number(1)), "code"),
             col("label", "g"),
-            named(number(1), "leaves"),
+            named(cast(own, "BIGINT"), "leaves"),
         ).from_(subquery(grouped, "g"))
     return (
         exp.select(

@@ -7,6 +7,7 @@ like any other, and a model's statement returns the classes that break it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -18,6 +19,10 @@ from duckanon.sqlgen.relations import call, col, named, number, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
+    from duckanon.roles import Roles
+
+ENTITY = "duckanon entity key"
+"""The name of the entity key in private files and statements; no published column has it."""
 
 
 def count_classes(
@@ -97,3 +102,38 @@ def require_same_classes(engine: Engine, published: exp.Query, proof: exp.Query,
         (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(difference, "d")))
         if rows:
             raise PrivacyViolation("The gate refused the release: persons were not counted on what is published.")
+
+
+def check_release(
+    engine: Engine,
+    written: exp.Query,
+    roles: Roles,
+    models: Sequence[Model],
+    unit: str,
+    rows: int,
+    proof: str | None,
+) -> tuple[CheckResult, ...]:
+    """Check a release as it lies on disk: its columns, its number of rows, and every promise; raise if one is broken.
+
+    ``proof`` is a private file with the published quasi-identifiers and the entity key, where persons are counted.
+    """
+    names = [a.name for a in roles.quasi_identifiers]
+    if [c.name for c in engine.columns(written)] != [a.name for a in roles.published]:
+        raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
+    if count_rows(engine, written) != rows:
+        raise PrivacyViolation("The gate refused the release: the file does not hold the rows that were checked.")
+    counted, entity = written, None
+    if proof is not None:
+        counted, entity = engine.parquet([Path(proof)]), col(ENTITY)
+        require_same_classes(engine, written, counted, names)
+    classes = count_classes(engine, counted, [col(n) for n in names], entity)
+    checks = check_models(engine, classes, models, unit)
+    engine.drop(classes)
+    require(checks)
+    return checks
+
+
+def count_rows(engine: Engine, query: exp.Query) -> int:
+    """Return the number of rows of a query."""
+    (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(query, "s")))
+    return int(rows)

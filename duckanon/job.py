@@ -118,7 +118,7 @@ def run_job(path: str | Path, *, progress: Listener | None = None, dry_run: bool
     dry_run : bool
         Do everything but publish: the summary says what would have been.
     """
-    from duckanon.release import make
+    from duckanon.pipeline import make
     from duckanon.sink import made_folder, os_errors, require_writable
 
     job = load_job(path)

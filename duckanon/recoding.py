@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.errors import UnsupportedError
+from duckanon.gate import ENTITY
 from duckanon.sqlgen.relations import call, cast, col, ident, named, number, qualified, same, subquery, table, text
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
     from duckanon.sqlgen.recode import Cell
-
-ENTITY = "duckanon entity key"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,11 @@ class PrivateFolder:
         parent = beside if beside is not None else Path(tempfile.gettempdir())
         # Made beside its final name and renamed once locked: no sweep ever sees it without its lock.
         made = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}new-", dir=parent))
-        lock = _locked(made / _LOCK)
+        try:
+            lock = _locked(made / _LOCK)
+        except OSError:
+            made.rmdir()
+            raise
         self.path = made.rename(made.with_name(made.name.replace(f"{_PREFIX}new-", f"{_PREFIX}run-")))
         self._close = weakref.finalize(self, _remove, self.path, lock)
         _live.add(self)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _CHANGED = (
     "The rows that this statement sees differ from the committed rows that were anonymized: COMMIT first, or run or "
-    "prepare the statement again. Rows that depend on the session (a temporary table, its time zone) must be put into a "
-    "table first."
+    "prepare the statement again. Rows that depend on the session (a temporary table, its time zone) must be put "
+    "into a table first."
 )
 
 
@@ -37,8 +37,8 @@ def install(connection: Connection) -> None:
     The functions are temporary and belong to the session, so a cursor needs its own ``install``; every other session of
     the same database finds them as ``duckanon_sql.anonymize(...)``. The database file is not changed.
 
-    The rows of a release lie in a private file. The last 32 are kept until the connection is gone or the process ends, so
-    that one statement shows one release however often it is bound; when the source changed, a release is made anew.
+    The rows of a release lie in a private file. The last 32 are kept until the connection is gone or the process ends,
+    so that one statement shows one release however often it is bound; when the source changed, it is made anew.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
             release.folder.close()
             raise DataError(
                 "The source changed while it was read: another connection writes to it, or the query gives other rows "
-                "each time (random(), a sample, LIMIT without ORDER BY). Run it again, or put the rows into a table first."
+                "each time (random(), a sample, LIMIT without ORDER BY). Run it again, or put them into a table first."
             )
         return _Snapshot.of(release)
 

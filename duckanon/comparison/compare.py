@@ -20,11 +20,11 @@ class Comparison:
     Parameters
     ----------
     metrics : pyarrow.Table
-        ``metric``, ``attribute`` (NULL for the whole release), ``direction`` ("lower" or "higher" is better), and a column
-        for each release.
+        ``metric``, ``attribute`` (NULL for the whole release), ``direction`` ("lower" or "higher" is better), and a
+        column for each release.
     indices : pyarrow.Table
-        ``property``, ``index``, ``release``, ``against``, ``value`` (the index of the first beside the second) and ``aligned``:
-        whether both vectors list the same row at the same place. Where that is false, distributions were compared.
+        ``property``, ``index``, ``release``, ``against``, ``value`` (the index of the first beside the second) and
+        ``aligned``: whether both vectors list the same row at the same place. Where not, distributions were compared.
     sizes : pyarrow.Table
         ``release``, ``property`` and its ``min``, ``q25``, ``median``, ``mean``, ``q75``, ``max`` over rows.
     """
@@ -58,8 +58,8 @@ def compare(
 
     Notes
     -----
-    A release keeps no row ids, so the vector of ``class_size`` is sorted (suppressed rows are one class, as in the paper):
-    coverage 1 then says that the distribution of class sizes is nowhere worse, not that no person is worse off.
+    A release keeps no row ids, so the vector of ``class_size`` is sorted (suppressed rows are one class, as in the
+    paper): coverage 1 then says that the distribution of class sizes is nowhere worse, not that no person is worse off.
 
     References
     ----------

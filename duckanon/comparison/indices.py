@@ -1,7 +1,7 @@
 """Quality indices on property vectors (Dewri, Ray, Ray and Whitley 2009).
 
-A property vector has one number for each row of the original: the size of its class, its utility, ... Higher is better, and
-two vectors are compared row by row, so both must list the same rows in the same order.
+A property vector has one number for each row of the original: the size of its class, its utility, ... Higher is better,
+and two vectors are compared row by row, so both must list the same rows in the same order.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
     Index = Callable[[Any, Any], float]
+    Choice = str | Index | Sequence[str | Index]
+    Pairs = list[tuple[float, float]]
 
 binary: dict[str, Index] = {}
 """The indices that compare two vectors, by name; higher is better for the first."""
@@ -150,8 +152,8 @@ def hypervolume(a: Any, b: Any) -> float:
     """Return the natural logarithm of the volume of vectors that only ``a`` dominates (section 5.4).
 
     The volume is the product of ``a`` minus the product of the row-wise minima; with thousands of rows it exceeds every
-    floating-point number, so its logarithm is computed from sums of logarithms. Minus infinity means volume 0: no vector
-    is dominated by ``a`` alone, that is, ``b`` weakly dominates ``a`` (or a value of ``a`` is 0).
+    floating-point number, so its logarithm is computed from sums of logarithms. Minus infinity means volume 0: no
+    vector is dominated by ``a`` alone, that is, ``b`` weakly dominates ``a`` (or a value of ``a`` is 0).
 
     Examples
     --------
@@ -218,7 +220,7 @@ def weighted(
     a: Sequence[Any],
     b: Sequence[Any],
     weights: Sequence[float],
-    index: str | Index | Sequence[str | Index] = "coverage",
+    index: Choice = "coverage",
 ) -> float:
     """Return the weighted sum of an index over several properties (section 5.5); higher is better for ``a``.
 
@@ -237,7 +239,7 @@ def lexicographic(
     a: Sequence[Any],
     b: Sequence[Any],
     epsilon: Sequence[float] | float = 0.0,
-    index: str | Index | Sequence[str | Index] = "coverage",
+    index: Choice = "coverage",
 ) -> float:
     """Return the position, from 1, of the first property on which ``a`` is better by more than epsilon (section 5.6).
 
@@ -256,9 +258,7 @@ def lexicographic(
     return float("inf")
 
 
-def goal(
-    a: Sequence[Any], b: Sequence[Any], goals: Sequence[float], index: str | Index | Sequence[str | Index] = "coverage"
-) -> float:
+def goal(a: Sequence[Any], b: Sequence[Any], goals: Sequence[float], index: Choice = "coverage") -> float:
     """Return the squared distance of an index from its goals, over several properties (section 5.7); lower is better.
 
     Examples

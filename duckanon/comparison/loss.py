@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.disclosure.placing import Placed, place
-from duckanon.disclosure.subject import Subject, of_table, opened, union
+from duckanon.disclosure.subject import Subject, of_table, opened
 from duckanon.errors import DataError, ParameterError
 from duckanon.metrics.base import measure as measure_relations
 from duckanon.metrics.base import metrics as registry
 from duckanon.release import Release
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import cast, col, named, number, same, table, text
+from duckanon.sqlgen.relations import cast, col, named, number, same, table, text, union_all
 
 if TYPE_CHECKING:
     from duckanon.metrics.base import Measure
@@ -40,20 +40,20 @@ def measure(
     quasi_identifiers : sequence of str
         Those of a released table that is no ``Release``.
     hierarchies : mapping of str to Hierarchy, name, path or rule, optional
-        How the table was generalized: with them, metrics that look at cells (loss, precision) are computed, too. Columns
-        that are not named get the hierarchy that ``anonymize`` would make; labels that are on no level are an error.
+        How the table was generalized: with them, metrics that look at cells (loss, precision) are computed, too.
+        Columns that are not named get the hierarchy that ``anonymize`` would make; labels on no level are an error.
     metrics : sequence of str, optional
     connection : duckdb.DuckDBPyConnection, optional
 
     Notes
     -----
-    A label's level is looked up. Where several levels have all labels of a column, the lowest is taken: precision, which
-    counts levels, is then an upper bound. Loss counts leaves and is the same on each of them.
+    A label's level is looked up. Where several levels have all labels of a column, the lowest is taken: precision,
+    which counts levels, is then an upper bound. Loss counts leaves and is the same on each of them.
 
     References
     ----------
-    V. Iyengar, Transforming data to satisfy privacy constraints, 2002; L. Sweeney, Achieving k-anonymity privacy protection
-    using generalization and suppression, 2002; each metric names its own.
+    V. Iyengar, Transforming data to satisfy privacy constraints, 2002; L. Sweeney, Achieving k-anonymity privacy
+    protection using generalization and suppression, 2002; each metric names its own.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _classes(original: Subject, released: Subject) -> str:
     blank = {"class_id": number(0), "n": number(rows - published), "suppressed": exp.true()}
     lost = exp.select(*(named(blank.get(n, exp.null()), n) for n in names))
     name = engine.fresh("classes")
-    engine.create(name, union([exp.select("*").from_(table(kept)), lost]))
+    engine.create(name, union_all([exp.select("*").from_(table(kept)), lost]))
     return name
 
 
@@ -117,7 +117,7 @@ def _class_cells(released: Subject, classes: str, placed: Sequence[Placed]) -> s
         on = same(cast(col(f"q_{j}", "c"), "VARCHAR"), col("label", "p"))
         parts.append(part.join(table(p.places, "p"), on=on).where(exp.Not(this=col("suppressed", "c"))))
     name = released.engine.fresh("class_cells")
-    released.engine.create(name, union(parts))
+    released.engine.create(name, union_all(parts))
     return name
 
 
@@ -136,7 +136,7 @@ def _domain(released: Subject, placed: Sequence[Placed]) -> str:
         for p in placed
     ]
     name = released.engine.fresh("domain")
-    released.engine.create(name, union(parts))
+    released.engine.create(name, union_all(parts))
     return name
 
 

@@ -51,16 +51,16 @@ def attack(
     quasi_identifiers, sensitive : sequence of str
         A release knows its own.
     hierarchies : mapping, optional
-        For a released table that is no ``Release``: how it was generalized (columns that are not named get the hierarchy
-        that ``anonymize`` would make).
+        For a released table that is no ``Release``: how it was generalized (columns that are not named get the
+        hierarchy that ``anonymize`` would make).
     attacks : sequence of str, optional
         Names of attacks; all by default.
     connection : duckdb.DuckDBPyConnection, optional
 
     References
     ----------
-    A. Machanavajjhala et al., l-diversity: privacy beyond k-anonymity, 2006; K. El Emam and F. Dankar, Protecting privacy
-    using k-anonymity, 2008.
+    A. Machanavajjhala et al., l-diversity: privacy beyond k-anonymity, 2006; K. El Emam and F. Dankar, Protecting
+    privacy using k-anonymity, 2008.
 
     Examples
     --------

@@ -36,9 +36,9 @@ def privacy(
     Returns
     -------
     pyarrow.Table
-        ``model``, ``attribute`` (the sensitive column, or NULL), ``parameter`` and its ``value`` (a DOUBLE: the largest k
-        that holds, ...), ``unit`` (rows or persons), ``classes``, ``smallest`` and ``largest`` class, ``singletons`` (how
-        many members are alone in their class).
+        ``model``, ``attribute`` (the sensitive column, or NULL), ``parameter`` and its ``value`` (a DOUBLE: the largest
+        k that holds, ...), ``unit`` (rows or persons), ``classes``, ``smallest`` and ``largest`` class, ``singletons``
+        (how many members are alone in their class).
 
     Notes
     -----

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.disclosure.subject import Subject, union
+from duckanon.disclosure.subject import Subject
 from duckanon.encode import dictionary
 from duckanon.errors import HierarchyError, RoleError, did_you_mean
 from duckanon.hierarchy import auto, resolve
-from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text
+from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
     from duckanon.hierarchy import Levels
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Placed:
     """One quasi-identifier of a released table beside its hierarchy.
 
-    ``places(label, level, leaves)`` has every label of the released column once; ``level`` is the one level on which all of
-    them stand, or None where the column mixes levels. ``values`` is the dictionary of the original column.
+    ``places(label, level, leaves)`` has every label of the released column once; ``level`` is the one level on which
+    all of them stand, or None where the column mixes levels. ``values`` is the dictionary of the original column.
     """
 
     attribute: str
@@ -92,7 +92,7 @@ def _domain_labels(levels: Levels, values: str) -> exp.Query:
     if levels.unknown:
         whole = cast(number(levels.size), "BIGINT")
         parts.append(exp.select(named(text(levels.top), "label"), named(number(0), "level"), named(whole, "leaves")))
-    return union(parts)
+    return union_all(parts)
 
 
 def _require_found(released: Subject, name: str, candidates: str) -> None:
@@ -111,8 +111,8 @@ def _require_found(released: Subject, name: str, candidates: str) -> None:
     )
     if lost:
         raise HierarchyError(
-            f"{lost} of {labels} labels of {name!r} ({rows} rows) are on no level of its hierarchy: it is not the one that "
-            "made this table."
+            f"{lost} of {labels} labels of {name!r} ({rows} rows) are on no level of its hierarchy: it is not the one "
+            "that made this table."
         )
 
 

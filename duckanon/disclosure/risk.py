@@ -145,7 +145,7 @@ def _population(engine: Engine, subject: Subject, classes: str, population: obje
     counted, name = people.classes(), engine.fresh("population")
     on = []
     for j, (attribute, other) in enumerate(zip(subject.quasi, people.quasi, strict=True)):
-        sides: list[exp.Expression] = [col(f"q_{j}", "c"), col(f"q_{j}", "p")]
+        sides: list[exp.Expr] = [col(f"q_{j}", "c"), col(f"q_{j}", "p")]
         kinds = {ColumnType.parse(t).kind for t in (subject.types[attribute], people.types[other])}
         if len(kinds) > 1 or "category" in kinds:
             # Labels beside values: the database would try to read the label as a number and fail.
@@ -168,7 +168,7 @@ def _population(engine: Engine, subject: Subject, classes: str, population: obje
     )
     if missing:
         raise DataError(
-            f"The population is not one from which the data were drawn: {missing} of {total} classes of the data have fewer "
-            "members in it. Its quasi-identifiers must be written as in the data."
+            f"The population is not one from which the data were drawn: {missing} of {total} classes of the data have "
+            "fewer members in it. Its quasi-identifiers must be written as in the data."
         )
     return name

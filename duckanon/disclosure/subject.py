@@ -10,14 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.encode import canonical, dictionary_query, qualified
+from duckanon.encode import canonical, dictionary_query
 from duckanon.errors import DataError, RoleError
+from duckanon.gate import ENTITY
 from duckanon.plan import open_engine
-from duckanon.recoding import ENTITY
 from duckanon.release import Release
 from duckanon.roles import Role, Roles
 from duckanon.source import Source
-from duckanon.sqlgen.relations import call, cast, col, conjunction, named, number, same, subquery, table, text
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    conjunction,
+    named,
+    number,
+    qualified,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -34,18 +47,18 @@ class Subject:
     engine: Engine
     name: str
     query: exp.Query
-    quasi: dict[str, exp.Expression]
+    quasi: dict[str, exp.Expr]
     types: dict[str, str]
-    sensitive: dict[str, exp.Expression]
+    sensitive: dict[str, exp.Expr]
     counted: exp.Query
-    entity: exp.Expression | None = None
+    entity: exp.Expr | None = None
     collated: bool = False
 
     def type_of(self, name: str) -> str:
         """Return the type of a column; case is ignored."""
         return next(t for n, t in self.types.items() if n.lower() == name.lower())
 
-    def column(self, name: str) -> exp.Expression:
+    def column(self, name: str) -> exp.Expr:
         """Return the value of any column as it is counted; case is ignored."""
         return canonical(col(name), self.type_of(name), self.collated)
 
@@ -60,7 +73,7 @@ class Subject:
         return int(rows)
 
     def classes(self) -> str:
-        """Create ``classes(class_id, n, suppressed, q_0, ...)`` and return its name; a table without rows is an error."""
+        """Create ``classes(class_id, n, suppressed, q_0, ...)`` and return its name; no rows are an error."""
         name = self.engine.fresh("classes")
         self.engine.create(name, self._classes_query())
         (classes,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
@@ -71,7 +84,7 @@ class Subject:
     def _classes_query(self) -> exp.Query:
         keys = [f"q_{j}" for j in range(len(self.quasi))]
         inner = exp.select(*(named(e.copy(), k) for e, k in zip(self.quasi.values(), keys, strict=True)))
-        members: exp.Expression = exp.Count(this=exp.Star())
+        members: exp.Expr = exp.Count(this=exp.Star())
         if self.entity is not None:
             inner = inner.select(named(self.entity.copy(), "entity"))
             # count(DISTINCT) skips NULL: all rows without an entity are taken to be one person.
@@ -89,7 +102,7 @@ class Subject:
         ).from_(subquery(grouped, "c"))
 
     def class_values(self, classes: str) -> str:
-        """Create ``class_values(class_id, attribute, value, n)``: how often each sensitive value occurs in each class."""
+        """Create ``class_values(class_id, attribute, value, n)``: how often a class has a sensitive value."""
         keys = [same(qualified(e, "s"), col(f"q_{j}", "c")) for j, e in enumerate(self.quasi.values())]
         parts: list[exp.Query] = [
             exp.select(
@@ -104,7 +117,7 @@ class Subject:
             for name, expression in self.sensitive.items()
         ]
         name = self.engine.fresh("class_values")
-        self.engine.create(name, union(parts))
+        self.engine.create(name, union_all(parts))
         return name
 
     def domain_values(self) -> str:
@@ -116,7 +129,7 @@ class Subject:
             for name, expression in self.sensitive.items()
         ]
         name = self.engine.fresh("domain_values")
-        self.engine.create(name, union(parts))
+        self.engine.create(name, union_all(parts))
         return name
 
     def relations(self, wanted: Sequence[str]) -> dict[str, str]:
@@ -171,7 +184,7 @@ def of_table(
         relation.columns, quasi_identifiers=quasi_identifiers, sensitive=sensitive, entity_key=entity_key
     )
 
-    def counted(name: str) -> exp.Expression:
+    def counted(name: str) -> exp.Expr:
         return canonical(col(name), relation.type_of(name), relation.collated)
 
     return Subject(
@@ -190,7 +203,7 @@ def of_table(
 def of_release(
     release: Release, quasi_identifiers: Sequence[str] | None = None, sensitive: Sequence[str] = ()
 ) -> Subject:
-    """Return a release as a subject, with its own roles where none are given; persons are counted where it promises them."""
+    """Return a release as a subject, with its own roles unless others are given; persons where it counts them."""
     roles = release.plan.roles
     own = [a.name for a in roles.quasi_identifiers]
     names = list(quasi_identifiers) if quasi_identifiers is not None else own
@@ -212,11 +225,3 @@ def of_release(
         counted=counted,
         entity=entity,
     )
-
-
-def union(parts: Sequence[exp.Query]) -> exp.Query:
-    """Return all rows of all parts."""
-    result = parts[0]
-    for part in parts[1:]:
-        result = exp.union(result, part, distinct=False)
-    return result

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.disclosure.subject import opened, union
+from duckanon.disclosure.subject import opened
 from duckanon.encode import canonical
 from duckanon.errors import DataError
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.models.base import require_int
 from duckanon.roles import Role
 from duckanon.source import Source
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table
+from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, union_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,114 +25,21 @@ if TYPE_CHECKING:
 LIMIT = 1_000_000
 """Rows that are looked at exactly; of a larger table a random sample of this many is."""
 
-_IDENTIFIER = frozenset(
-    [
-        "name",
-        "names",
-        "surname",
-        "firstname",
-        "lastname",
-        "forename",
-        "fullname",
-        "username",
-        "email",
-        "mail",
-        "phone",
-        "telephone",
-        "tel",
-        "mobile",
-        "fax",
-        "ssn",
-        "passport",
-        "iban",
-        "account",
-        "street",
-        "address",
-        "url",
-        "ip",
-        "mrn",
-        "insurance",
-        "licence",
-        "license",
-        "plate",
-    ]
-)
-_KEY = frozenset(["id", "ids", "uuid", "guid", "key", "no", "nr", "number", "code", "num", "identifier"])
-_QUASI = frozenset(
-    [
-        "age",
-        "birth",
-        "birthdate",
-        "dob",
-        "born",
-        "sex",
-        "gender",
-        "zip",
-        "zipcode",
-        "postcode",
-        "postal",
-        "plz",
-        "city",
-        "town",
-        "county",
-        "state",
-        "region",
-        "country",
-        "nationality",
-        "race",
-        "ethnicity",
-        "marital",
-        "education",
-        "occupation",
-        "job",
-        "profession",
-        "workclass",
-        "admission",
-        "discharge",
-        "admitted",
-        "discharged",
-        "date",
-        "household",
-        "children",
-        "height",
-        "weight",
-        "citizenship",
-    ]
-)
-_SENSITIVE = frozenset(
-    [
-        "diagnosis",
-        "diagnoses",
-        "disease",
-        "illness",
-        "condition",
-        "icd",
-        "drug",
-        "drugs",
-        "medication",
-        "treatment",
-        "therapy",
-        "result",
-        "salary",
-        "income",
-        "wage",
-        "pay",
-        "cost",
-        "costs",
-        "charge",
-        "debt",
-        "credit",
-        "religion",
-        "belief",
-        "orientation",
-        "party",
-        "union",
-        "crime",
-        "conviction",
-        "hiv",
-        "disability",
-    ]
-)
+_WORDS = {
+    "identifier": """
+        name names surname firstname lastname forename fullname username email mail phone telephone tel mobile fax ssn
+        passport iban account street address url ip mrn insurance licence license plate""",
+    "key": "id ids uuid guid key no nr number code num identifier",
+    "quasi": """
+        age birth birthdate dob born sex gender zip zipcode postcode postal plz city town county state region country
+        nationality citizenship race ethnicity marital education occupation job profession workclass admission discharge
+        admitted discharged date household children height weight""",
+    "sensitive": """
+        diagnosis diagnoses disease illness condition icd drug drugs medication treatment therapy result salary income
+        wage pay cost costs charge debt credit religion belief orientation party union crime conviction hiv
+        disability""",
+}
+_IDENTIFIER, _KEY, _QUASI, _SENSITIVE = (frozenset(words.split()) for words in _WORDS.values())
 _NEARLY_UNIQUE = 0.95
 _MANY_VALUES = 0.5
 _HARDLY_SEPARATES = 0.05
@@ -146,8 +53,8 @@ def suggest(data: object, *, connection: Any = None, limit: int = LIMIT) -> pa.T
     data : str, Path, Source, Arrow object or data frame
     connection : duckdb.DuckDBPyConnection, optional
     limit : int
-        Of a table with more rows, a random sample of this many is looked at: ``approximate`` is then true, ``distinct`` is
-        an estimate over all rows (it can be off by a third), and the other shares are those of the sample.
+        Of a table with more rows, a random sample of this many is looked at: ``approximate`` is then true, ``distinct``
+        is an estimate over all rows (it can be off by a third), and the other shares are those of the sample.
 
     Returns
     -------
@@ -158,19 +65,23 @@ def suggest(data: object, *, connection: Any = None, limit: int = LIMIT) -> pa.T
 
     Notes
     -----
-    Roles follow the column's name where it says something (in English), else the figures. Columns that single out nobody
-    alone can do so together: nothing here replaces a decision.
+    Roles follow the column's name where it says something (in English), else the figures. Columns that single out
+    nobody alone can do so together: nothing here replaces a decision.
 
     References
     ----------
-    R. Motwani and Y. Xu, Efficient algorithms for masking and finding quasi-identifiers, 2007 (distinction, separation).
+    R. Motwani and Y. Xu, Efficient algorithms for masking and finding quasi-identifiers, 2007 (distinction and
+    separation).
 
     Examples
     --------
     >>> import duckanon, pyarrow as pa
-    >>> people = pa.table({"email": ["a", "b", "c", "d"], "sex": ["f", "m", "f", "m"], "diagnosis": ["x", "x", "x", "y"]})
-    >>> [(r["column"], r["role"], r["separation"]) for r in duckanon.suggest(people).to_pylist()]
-    [('email', 'identifier', 1.0), ('sex', 'quasi_identifier', 0.6666666666666666), ('diagnosis', 'sensitive', 0.5)]
+    >>> people = pa.table({"email": list("abcd"), "sex": list("ffmm"), "diagnosis": list("xxxy")})
+    >>> for row in duckanon.suggest(people).to_pylist():
+    ...     print(row["column"], row["role"], round(row["separation"], 3))
+    email identifier 1.0
+    sex quasi_identifier 0.667
+    diagnosis sensitive 0.5
     """
     import pyarrow as pa
 
@@ -227,19 +138,17 @@ def _figures(engine: Engine, relation: Relation, rows: int, limit: int) -> list[
         grouped = exp.select(named(col(f"c_{j}"), "value"), count).from_(table(seen)).group_by(col(f"c_{j}"))
         missing = exp.Is(this=col("value"), expression=exp.null())
         n = cast(col("n"), "HUGEINT")
+        alike = exp.Mul(this=n, expression=exp.paren(exp.Sub(this=n.copy(), expression=number(1))))
         parts.append(
             exp.select(
                 named(number(j), "j"),
                 named(exp.Count(this=exp.Star()), "distinct_values"),
                 named(exp.Sum(this=exp.case().when(missing, col("n")).else_(number(0))), "nulls"),
-                named(
-                    exp.Sum(this=exp.Mul(this=n, expression=exp.paren(exp.Sub(this=n.copy(), expression=number(1))))),
-                    "a",
-                ),
+                named(exp.Sum(this=alike), "alike"),
                 named(exp.Sum(this=col("n")), "seen"),
             ).from_(subquery(grouped, "g"))
         )
-    found = [tuple(int(v) for v in row[1:]) for row in sorted(engine.rows(union(parts)))]
+    found = [tuple(int(v) for v in row[1:]) for row in sorted(engine.rows(union_all(parts)))]
     engine.drop(seen)
     estimates = [distinct for distinct, *_ in found]
     if rows > limit:
@@ -249,7 +158,7 @@ def _figures(engine: Engine, relation: Relation, rows: int, limit: int) -> list[
     return [(d, nulls, alike, n, e) for (d, nulls, alike, n), e in zip(found, estimates, strict=True)]
 
 
-def _value(name: str, type_name: str, collated: bool) -> exp.Expression:
+def _value(name: str, type_name: str, collated: bool) -> exp.Expr:
     nested = ColumnType.parse(type_name).name in {"list", "STRUCT", "MAP", "UNION", "VARIANT"}
     return cast(col(name), "VARCHAR") if nested else canonical(col(name), type_name, collated)
 
@@ -279,7 +188,7 @@ def _role(name: str, kind: ColumnType, distinct: int, present: int, nulls: bool,
     if words & _SENSITIVE:
         return (
             Role.SENSITIVE,
-            "the name of the column speaks of health, money or belief: decide whether others can know it",
+            "the name of the column speaks of health, money or belief",
         )
     if words & _QUASI:
         return Role.QUASI_IDENTIFIER, "the name of the column is one that registers have, too"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,6 +39,9 @@ class Engine(Protocol):
 
     def reader(self, statement: Statement, params: Params | None = None, batch: int = 100_000) -> pa.RecordBatchReader:
         """Return the result as a stream of Arrow batches."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Return a context in which all statements read the same state of the tables."""
 
     def create(self, name: str, select: exp.Query, params: Params | None = None) -> None:
         """Create a private table, replacing one of that name."""

@@ -140,6 +140,17 @@ class DuckDBEngine:
         sql = self._logged(statement)
         return guarded(lambda: cursor.sql(sql, params=dict(params or {})).to_arrow_reader(batch))
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        self._execute("BEGIN TRANSACTION", None, _nothing)
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(DuckanonError):
+                self._execute("ROLLBACK", None, _nothing)
+            raise
+        self._execute("COMMIT", None, _nothing)
+
     def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> None:
         self.drop(name)
         self.run(create_table(name, select), params)

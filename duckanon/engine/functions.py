@@ -12,7 +12,7 @@ import secrets
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
@@ -20,9 +20,9 @@ from typing import Any, Literal, Protocol, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.duckdb import DuckDBEngine, guarded
-from duckanon.errors import DuckanonError, EngineError, ParameterError
-from duckanon.sqlgen.relations import DIALECT, call, cast, col, ident, table, text
+from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.errors import DuckanonError, EngineError, ParameterError, UnsupportedError
+from duckanon.sqlgen.relations import DIALECT, call, cast, col, ident, number, table, text
 
 CATALOG = "duckanon_sql"
 """An attached database in memory with the functions, for sessions in which nobody installed them."""
@@ -41,7 +41,7 @@ _TYPES: dict[Kind, tuple[tuple[type, ...], str]] = {
     "mapping": ((dict,), "a struct or map, such as {'a': 'b'}"),
     "text or mapping": ((str, dict), "a text or a struct"),
 }
-_WORDS = {str: "text", int: "integer", float: "number", bool: "boolean", list: "list", dict: "struct"}
+_WORDS = {str: "a text", int: "an integer", float: "a number", bool: "a boolean", list: "a list", dict: "a struct"}
 
 
 class Closeable(Protocol):
@@ -64,7 +64,8 @@ class Memo:
 
     def __init__(self, limit: int = _KEPT) -> None:
         self._limit = limit
-        self._lock = threading.Lock()
+        # Reentrant: a connection may go, and the memo with it, whenever the garbage collector runs.
+        self._lock = threading.RLock()
         self._making: dict[str, threading.Lock] = {}
         self._kept: OrderedDict[str, Closeable] = OrderedDict()
 
@@ -136,15 +137,33 @@ class _Installed:
 
     def __init__(self) -> None:
         self.functions: dict[str, Function] = {}
-        self.connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self.memo = Memo()
+        self._sessions: dict[int, weakref.ref[Connection]] = {}
 
-    def cursor(self) -> Connection | None:
-        """Return a cursor of a connection that is still open, if there is one."""
-        for connection in list(self.connections):
-            with suppress(duckdb.Error):
-                return connection.cursor()
-        return None
+    def session(self, connection: Connection) -> int:
+        """Return the number of a connection, which is new if the connection is."""
+        for session, known in self._sessions.items():
+            if known() is connection:
+                return session
+        session = max(self._sessions, default=0) + 1
+        self._sessions[session] = weakref.ref(connection)
+        return session
+
+    def connections(self, first: int | None = None) -> list[Connection]:
+        """Return the connections that are not gone, in the order of installation, but the one of a call first."""
+        alive = [(session, known()) for session, known in list(self._sessions.items())]
+        alive.sort(key=lambda one: (one[0] != first, one[0]))
+        return [connection for _, connection in alive if connection is not None]
+
+    def cursors(self, first: int | None = None) -> Iterator[Connection]:
+        """Yield a cursor of each connection that is open."""
+        for connection in self.connections(first):
+            try:
+                cursor = connection.cursor()
+            except duckdb.Error:
+                continue
+            with closing(cursor):
+                yield cursor
 
 
 _lock = threading.Lock()
@@ -166,7 +185,11 @@ def install(connection: Connection, functions: Iterable[Function]) -> None:
     offered = {f.name: f for f in functions}
     with _lock:
         _forget_closed()
-        guarded(lambda: _install(connection, offered))
+        try:
+            _install(connection, offered)
+        except duckdb.Error as error:
+            # No statement of an installation reads data, so the text can quote none.
+            raise EngineError(f"The functions cannot be installed. {str(error).splitlines()[0]}") from None
 
 
 def _install(connection: Connection, offered: dict[str, Function]) -> None:
@@ -174,16 +197,17 @@ def _install(connection: Connection, offered: dict[str, Function]) -> None:
     with closing(connection.cursor()) as cursor:
         _register(cursor)
         instance, shared = _instance_of(cursor)
+        # Known first: DuckDB calls a function without parameters while its macro is created.
+        place = _installed.setdefault(instance, _Installed())
+        place.functions.update(offered)
+        if connection not in place.connections():
+            weakref.finalize(connection, _forget, instance).atexit = False
+        session = place.session(connection)
         if shared:
             for function in offered.values():
-                cursor.execute(_macro(function, instance, table(function.name, schema="main", catalog=CATALOG)))
+                cursor.execute(_macro(function, instance, None, table(function.name, schema="main", catalog=CATALOG)))
     for function in offered.values():
-        connection.execute(_macro(function, instance, table(function.name, schema="main", catalog="temp")))
-    place = _installed.setdefault(instance, _Installed())
-    place.functions.update(offered)
-    if connection not in place.connections:
-        place.connections.add(connection)
-        weakref.finalize(connection, _forget, instance).atexit = False
+        connection.execute(_macro(function, instance, session, table(function.name, schema="main", catalog="temp")))
 
 
 def _register(cursor: Connection) -> None:
@@ -216,14 +240,15 @@ def _instance_of(cursor: Connection) -> tuple[str, bool]:
     return secrets.token_hex(8), False
 
 
-def _macro(function: Function, instance: str, name: exp.Table) -> str:
+def _macro(function: Function, instance: str, session: int | None, name: exp.Table) -> str:
     """Return the statement that creates a function; the payload tells the handler who calls and with what."""
 
-    def struct(entries: dict[str, exp.Expression]) -> exp.Expression:
+    def struct(entries: dict[str, Any]) -> exp.Struct:
         return exp.Struct(expressions=[exp.PropertyEQ(this=text(k), expression=v) for k, v in entries.items()])
 
-    payload = {
+    payload: dict[str, Any] = {
         "instance": text(instance),
+        "session": exp.null() if session is None else number(session),
         "function": text(function.name),
         "search_path": call("current_setting", text("search_path")),
     }
@@ -232,7 +257,7 @@ def _macro(function: Function, instance: str, name: exp.Table) -> str:
     answer = call(_SCALAR, cast(call("to_json", struct(payload)), "VARCHAR"))
     body = exp.select("*").from_(exp.Table(this=call("query", answer)))
     quoted = [(ident(p.name).sql(dialect=DIALECT), "" if p.required else ":= NULL") for p in function.parameters]
-    temporary = "TEMP" if name.catalog == "temp" else ""
+    temporary = "TEMP" if session is not None else ""
     words = ("CREATE OR REPLACE", temporary, "MACRO", name.sql(dialect=DIALECT))
     listed = ", ".join(" ".join(one) for one in quoted)
     return " ".join((*words, "(", listed, ") AS TABLE", body.sql(dialect=DIALECT)))
@@ -241,7 +266,7 @@ def _macro(function: Function, instance: str, name: exp.Table) -> str:
 def _forget(instance: str) -> None:
     """Give up what a database has once no connection with functions is left."""
     place = _installed.get(instance)
-    if place is not None and not len(place.connections):
+    if place is not None and not place.connections():
         _installed.pop(instance, None)
         place.memo.close()
 
@@ -249,10 +274,7 @@ def _forget(instance: str) -> None:
 def _forget_closed() -> None:
     """Do the same for connections that were closed: DuckDB tells nobody when that happens."""
     for instance, place in list(_installed.items()):
-        cursor = place.cursor()
-        if cursor is not None:
-            cursor.close()
-        elif _installed.pop(instance, None) is not None:
+        if not any(True for _ in place.cursors()) and _installed.pop(instance, None) is not None:
             place.memo.close()
 
 
@@ -272,17 +294,44 @@ def dispatch(payload: str) -> str:
 
 def _answer(payload: dict[str, Any]) -> exp.Query:
     place = _installed.get(payload["instance"])
-    cursor = place.cursor() if place is not None else None
-    if place is None or cursor is None:
-        raise EngineError("The connection with duckanon's functions is gone: call duckanon.install() on this one.")
-    function = place.functions[payload["function"]]
-    arguments = _checked(function, payload.get("arguments") or {})
-    with closing(cursor), closing(DuckDBEngine(cursor)) as engine:
-        path = payload["search_path"]
-        if path:
-            setting = exp.EQ(this=exp.var("search_path"), expression=text(path))
-            engine.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
-        return function.handler(Call(arguments, engine, place.memo, path))
+    # A connection that is closed closes its cursors. The calling one is busy and will not be; if it is not known, another
+    # one lends its cursor, and the next if somebody closes that one.
+    for cursor in place.cursors(payload["session"]) if place is not None else ():
+        assert place is not None
+        function = place.functions[payload["function"]]
+        arguments = _checked(function, payload.get("arguments") or {})
+        try:
+            with closing(_workspace(cursor)) as engine:
+                path = payload["search_path"]
+                if path:
+                    setting = exp.EQ(this=exp.var("search_path"), expression=text(path))
+                    engine.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
+                return function.handler(Call(arguments, engine, place.memo, path))
+        except DuckanonError:
+            if _is_open(cursor):
+                raise
+    raise EngineError("The connection with duckanon's functions is gone: call duckanon.install() on this one.")
+
+
+def _is_open(cursor: Connection) -> bool:
+    try:
+        cursor.execute("SELECT 1").fetchall()
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _workspace(cursor: Connection) -> DuckDBEngine:
+    try:
+        return DuckDBEngine(cursor)
+    except DuckanonError:
+        locked = exp.select(call("current_setting", text("lock_configuration"))).sql(dialect=DIALECT)
+        if not _is_open(cursor) or cursor.execute(locked).fetchall() != [(True,)]:
+            raise
+    raise UnsupportedError(
+        "The settings of this database are locked (lock_configuration), and the work needs some of its own in its own "
+        "session: call it before they are locked, or anonymize the rows in Python."
+    )
 
 
 def _checked(function: Function, given: dict[str, Any]) -> dict[str, Any]:
@@ -297,7 +346,7 @@ def _checked(function: Function, given: dict[str, Any]) -> dict[str, Any]:
         types, wanted = _TYPES[parameter.kind]
         wrong = type(value) not in types
         if wrong or (parameter.kind == "texts" and not all(isinstance(v, str) for v in value)):
-            got = f"Got a {_WORDS[type(value)]}." if wrong else "It holds something else."
+            got = f"Got {_WORDS[type(value)]}." if wrong else "It holds something else."
             raise ParameterError(f"{function.name}: {parameter.name} must be {wanted}. {got}")
         found[parameter.name] = value
     return found

@@ -15,6 +15,8 @@ from duckanon.hierarchy.table import Hierarchy
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duckanon.engine.base import Engine
+
 RULES: dict[str, Callable[..., Hierarchy]] = {
     "intervals": Hierarchy.intervals,
     "quantiles": Hierarchy.quantiles,
@@ -115,47 +117,38 @@ def _text(value: object) -> str:
     raise HierarchyError(f"A value of the tree is a {type(value).__name__}; it must be a text, a number or a date.")
 
 
-def materialise(hierarchy: Hierarchy, values: object, type_name: str | None = None) -> Hierarchy:
+def materialise(
+    hierarchy: Hierarchy, values: object, type_name: str | None = None, engine: Engine | None = None
+) -> Hierarchy:
     """Apply a rule to values and return the table that it makes of them."""
+    from duckanon.hierarchy.store import workspace
+
+    with workspace(engine) as work:
+        return _materialised(hierarchy, work, values, type_name)
+
+
+def _materialised(hierarchy: Hierarchy, engine: Engine, values: object, type_name: str | None) -> Hierarchy:
     from sqlglot import exp
 
-    from duckanon.engine.duckdb import DuckDBEngine
-    from duckanon.hierarchy.files import as_arrow
-    from duckanon.sqlgen.relations import cast, col, named, number, subquery, table
+    from duckanon.encode import dictionary
+    from duckanon.hierarchy.files import as_arrow, select_text
+    from duckanon.sqlgen.relations import cast, col, named, table
 
-    engine = DuckDBEngine()
-    try:
-        engine.register("incoming", as_arrow(values))
-        (column,) = engine.columns(exp.select("*").from_(table("incoming")))
-        value = cast(col(column.name), type_name) if type_name else col(column.name)
-        source = exp.select(named(value, "value")).from_(table("incoming"))
-        counted = exp.select(col("value"), named(exp.Count(this=exp.Star()), "n")).from_(subquery(source, "s"))
-        rank = exp.Window(
-            this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=col("value"), nulls_first=False)])
-        )
-        code = cast(exp.Sub(this=rank, expression=number(1)), "INTEGER")
-        engine.create(
-            "distinct_values",
-            exp.select(named(code, "code"), col("value"), named(cast(col("value"), "VARCHAR"), "text"), col("n")).from_(
-                subquery(counted.group_by(col("value")), "c")
-            ),
-        )
-        bound = hierarchy.bind(engine, "distinct_values", "values", type_name or column.type)
-        query = (
-            exp.select(named(col("text", "v"), "l0"), *(col(f"l{i}", "t") for i in range(1, bound.height + 1)))
-            .from_(table("distinct_values", "v"))
-            .join(table(bound.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
-            .order_by(col("code", "v"))
-        )
-        levels = engine.arrow(query)
-        if not len(levels):
-            raise HierarchyError("There are no values to make a hierarchy of.")
-        return Hierarchy(_strings(levels), None, bound.origin, bound.top)
-    finally:
-        engine.close()
-
-
-def _strings(levels: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
-    return levels.cast(pa.schema([(name, pa.string()) for name in levels.column_names]))
+    incoming = engine.fresh("incoming")
+    engine.register(incoming, as_arrow(values))
+    (column,) = engine.columns(exp.select("*").from_(table(incoming)))
+    value = cast(col(column.name), type_name) if type_name else col(column.name)
+    found = dictionary(engine, exp.select(named(value, "value")).from_(table(incoming)), "values", col("value"))
+    engine.unregister(incoming)
+    if not found.size:
+        raise HierarchyError("There are no values to make a hierarchy of.")
+    bound = hierarchy.bind(engine, found.table, "values", type_name or column.type)
+    query = (
+        exp.select(named(col("text", "v"), "l0"), *(col(f"l{i}", "t") for i in range(1, bound.height + 1)))
+        .from_(table(found.table, "v"))
+        .join(table(bound.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
+        .order_by(col("code", "v"))
+    )
+    levels = select_text(engine, query)
+    engine.drop(found.table, bound.tree, bound.leaves)
+    return Hierarchy(levels, None, bound.origin, bound.top)

@@ -119,23 +119,17 @@ def as_text(data: object, columns: list[str] | None = None) -> pa.Table:
     arrow = arrow.rename_columns(names(arrow.num_columns))
     if all(pa.types.is_string(t) for t in arrow.schema.types):
         return arrow
+    from sqlglot import exp
+
     from duckanon.engine.duckdb import DuckDBEngine
+    from duckanon.sqlgen.relations import table
 
     engine = DuckDBEngine()
     try:
         engine.register("incoming", arrow)
-        return query_text(engine, "incoming")
+        return select_text(engine, exp.select("*").from_(table("incoming")))
     finally:
         engine.close()
-
-
-def query_text(engine: Engine, name: str, schema: str | None = None) -> pa.Table:
-    """Return a table of the database as VARCHAR columns ``l0``, ``l1``, ... in its own order of columns."""
-    from sqlglot import exp
-
-    from duckanon.sqlgen.relations import table
-
-    return select_text(engine, exp.select("*").from_(table(name, schema=schema)))
 
 
 def select_text(engine: Engine, query: Any) -> pa.Table:
@@ -159,7 +153,7 @@ def as_arrow(data: object) -> pa.Table:
         return data
     if isinstance(data, pa.Array | pa.ChunkedArray):
         return pa.table([data], names=["l0"])
-    if type(data).__module__.startswith("pandas."):
+    if type(data).__module__.split(".")[0] == "pandas":
         if hasattr(data, "columns"):
             return pa.Table.from_pandas(data, preserve_index=False)
         return pa.table([pa.Array.from_pandas(data)], names=["l0"])

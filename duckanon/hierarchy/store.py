@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import HierarchyError, did_you_mean
-from duckanon.hierarchy.files import query_text
+from duckanon.hierarchy.files import select_text
 from duckanon.hierarchy.table import Hierarchy
 from duckanon.resources import data_folder
 from duckanon.sqlgen.relations import call, ident, named, table, text
@@ -28,7 +28,7 @@ _LISTED = 30
 
 @contextmanager
 def workspace(connection: Any) -> Iterator[Engine]:
-    """Yield an engine: the one given, or one on a DuckDB connection that is closed afterwards."""
+    """Yield an engine: the one given, or one on a DuckDB connection (or none) that is closed afterwards."""
     if hasattr(connection, "fresh"):
         yield connection
         return
@@ -56,17 +56,24 @@ def save(connection: Any, name: str, hierarchy: Hierarchy) -> None:
             content = exp.select("*").from_(table(incoming))
         else:
             content = exp.select(named(text(json.dumps(hierarchy.to_rule())), "rule"))
-        schema = exp.Table(db=ident(SCHEMA), this=None)
+        target = _place(engine, name)
+        schema = exp.Table(db=ident(SCHEMA), catalog=target.args["catalog"].copy())
         engine.run(exp.Create(this=schema, kind="SCHEMA", exists=True))
-        engine.run(exp.Create(this=table(name, schema=SCHEMA), kind="TABLE", replace=True, expression=content))
+        engine.run(exp.Create(this=target, kind="TABLE", replace=True, expression=content))
         if hierarchy.levels is not None:
             engine.unregister(incoming)
+
+
+def _place(engine: Engine, name: str) -> exp.Table:
+    """Return the full name of a hierarchy's table; a database may itself be called like the schema."""
+    (catalog,) = engine.row(exp.select(call("current_database")))
+    return table(name, schema=SCHEMA, catalog=str(catalog))
 
 
 def saved(connection: Any) -> list[str]:
     """Return the names of all hierarchies kept in the current database."""
     with workspace(connection) as engine:
-        (catalog,) = engine.row(exp.select(call("current_database")))
+        catalog = _place(engine, SCHEMA).catalog
         return sorted(parts[2] for parts in engine.tables() if len(parts) == 3 and parts[:2] == (catalog, SCHEMA))
 
 
@@ -76,8 +83,8 @@ def load(connection: Any, name: str) -> Hierarchy:
         known = saved(engine)
         if name not in known:
             raise HierarchyError(f"No hierarchy {name!r} is saved in this database.{did_you_mean(name, known)}")
-        columns = engine.columns(exp.select("*").from_(table(name, schema=SCHEMA)))
-        levels = query_text(engine, name, SCHEMA)
+        query = exp.select("*").from_(_place(engine, name))
+        columns, levels = engine.columns(query), select_text(engine, query)
     if len(columns) == 1 and columns[0].name.lower() == "rule" and len(levels) == 1:
         try:
             rule = json.loads(levels.column(0)[0].as_py() or "")

@@ -288,11 +288,11 @@ class Hierarchy:
         """Create the labels of a column's distinct values, see ``Levels``."""
         return bind(self, engine, values, attribute, type_name, on_unknown)
 
-    def materialise(self, values: object, type_name: str | None = None) -> Hierarchy:
+    def materialise(self, values: object, type_name: str | None = None, engine: Engine | None = None) -> Hierarchy:
         """Return the table that a rule makes of some values: a list, an Arrow array or a series."""
         from duckanon.hierarchy.build import materialise
 
-        return self if self.levels is not None else materialise(self, values, type_name)
+        return self if self.levels is not None else materialise(self, values, type_name, engine)
 
     def to_rule(self) -> dict[str, Any]:
         """Return the rule as JSON types; a table has none."""

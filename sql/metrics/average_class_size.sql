@@ -1,5 +1,5 @@
 -- average_class_size: rows per class, the suppressed rows being one class.  LeFevre 2006, ARX.
--- reads:   classes(class_id, n, suppressed)
+-- reads:   classes(n, suppressed)
 -- params:
 -- returns: attribute, value
 SELECT

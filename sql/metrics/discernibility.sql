@@ -1,5 +1,5 @@
 -- discernibility: squared sizes of kept classes, n for each suppressed row.  Bayardo and Agrawal 2005.
--- reads:   classes(class_id, n, suppressed)
+-- reads:   classes(n, suppressed)
 -- params:
 -- returns: attribute, value
 WITH total AS (SELECT CAST(sum(n) AS DOUBLE) AS n FROM classes)

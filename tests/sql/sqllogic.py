@@ -4,11 +4,11 @@
     statement ok                           the SQL below, up to a blank line, must run
     statement error                        ... must fail; below `----` a regular expression that the message matches
     query [TYPES] [rowsort | nosort]       ... must give the rows below `----`, tab separated
-    query model NAME [p=v ...] [...]       runs sql/models/NAME.sql on tables of the file named like the relations it reads
+    query model NAME [p=v ...] [...]       runs sql/models/NAME.sql on tables named like the relations it reads
     query metric NAME [...]                the same for sql/metrics/NAME.sql
 
-TYPES has a letter for each column: T text, I integer, B boolean, R number, compared to a relative 1e-9. NULL is `NULL`, the
-empty text `(empty)`. Lines that begin with `#` are comments.
+TYPES has a letter for each column: T text, I integer, B boolean, R number, compared to a relative 1e-9. NULL is `NULL`,
+the empty text `(empty)`. Lines that begin with `#` are comments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SqlLogicError(Exception):
         self.path, self.line = path, line
 
 
-class Skip(Exception):  # noqa: N818 - not an error
+class Skip(Exception):
     """The file asks for something that is not here."""
 
 
@@ -108,7 +108,7 @@ def _query(path: Path, found: Directive) -> None:
 
 
 def run(path: Path, text: str) -> int:
-    """Run a file on a database of its own and return the number of directives; a SqlLogicError says what failed where."""
+    """Run a file on a database of its own and return the number of directives; an error says what failed where."""
     count = 0
     with duckdb.connect(":memory:") as connection:
         for directive in parse(path, text):

@@ -31,16 +31,19 @@ class Bound:
             con.execute("CREATE TABLE raw(v VARCHAR, n BIGINT)")
             con.executemany("INSERT INTO raw VALUES (?, ?)", list(zip(given, counts, strict=True)))
             con.execute(
-                f"CREATE TABLE vals AS SELECT (row_number() OVER (ORDER BY value NULLS LAST) - 1)::INTEGER AS code, value, "
-                f"value::VARCHAR AS text, n FROM (SELECT v::{type_name} AS value, sum(n)::BIGINT AS n FROM raw GROUP BY ALL)"
+                f"CREATE TABLE vals AS SELECT (row_number() OVER (ORDER BY value NULLS LAST) - 1)::INTEGER AS code, "
+                f"value, value::VARCHAR AS text, n "
+                f"FROM (SELECT v::{type_name} AS value, sum(n)::BIGINT AS n FROM raw GROUP BY ALL)"
             )
             engine = DuckDBEngine(con)
             try:
                 made = hierarchy or auto(engine, "vals", "column", type_name)
                 self.levels: Levels = made.bind(engine, "vals", "column", type_name, on_unknown)
                 cursor = engine._connection
-                query = f"SELECT v.text, t.* EXCLUDE (code) FROM {self.levels.tree} t JOIN vals v USING (code) ORDER BY code"
-                rows = cursor.execute(query).fetchall()
+                tree = self.levels.tree
+                rows = cursor.execute(
+                    f"SELECT v.text, t.* EXCLUDE (code) FROM {tree} t JOIN vals v USING (code) ORDER BY code"
+                ).fetchall()
                 self.labels: Labels = {row[0]: row[2:] for row in rows}
                 self.known = {row[0]: row[1] for row in rows}
                 self.leaves = {

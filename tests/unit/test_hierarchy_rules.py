@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date
+from itertools import pairwise
 
 import pytest
 
@@ -283,7 +284,7 @@ def test_a_prefix_goes_on_with_another_hierarchy() -> None:
 
 
 def test_a_prefix_that_the_next_hierarchy_does_not_know() -> None:
-    rule = Hierarchy.prefix([1], then={"rule": "tree", "tree": {"endocrine": ["E"]}})
+    rule = Hierarchy.prefix([1], then={"rule": "tree", "tree": {"endocrine": ["E"], "heart": ["I"]}})
     with pytest.raises(HierarchyError, match=r"does not know 2 of 3 values \(5 of 9 rows\)"):
         Bound(rule, ["E1", "X2", "Y3"], "VARCHAR", counts=[4, 3, 2])
     bound = Bound(rule, ["E1", "X2", "Y3"], "VARCHAR", on_unknown="top")
@@ -517,7 +518,7 @@ def test_grid_widths() -> None:
     assert grid_widths(3, 3, integer=False) == []
     assert grid_widths(0, 4, integer=True) == []
     wide = grid_widths(-1.7e308, 1.7e308, integer=False)
-    assert all(b % a == 0 for a, b in zip(wide, wide[1:], strict=False))
+    assert all(b % a == 0 for a, b in pairwise(wide))
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_from_query() -> None:
         assert made.origin == "given: query"
         with pytest.raises(Exception, match=r"DuckDB") as caught:
             Hierarchy.from_query(con, "SELECT CAST('CANARY' AS INTEGER)")
-        assert "CANARY" not in "".join(traceback.format_exception(caught.value))
+        assert "CANARY" not in repr((caught.value, caught.value.__cause__, caught.value.__context__))
         with pytest.raises(Exception, match=r"DuckDB"):
             Hierarchy.from_query(con, "DROP TABLE t")
         assert con.execute("SELECT count(*) FROM t").fetchone() == (2,)
@@ -355,20 +355,22 @@ def test_saved_hierarchies(tmp_path: Path) -> None:
         save(con, "cities", Hierarchy.from_table(CITIES))
         save(con, 'odd " name;', Hierarchy.mask(levels=2))
         save(con, "cities", Hierarchy.from_table(CITIES))
-        con.execute("CREATE TABLE duckanon.zip3 AS SELECT 12345 AS code, '123**' AS three")
+        con.execute("CREATE TABLE duckanon.duckanon.zip3 AS SELECT 12345 AS code, '123**' AS three")
     with duckdb.connect(path) as con:
         assert saved(con) == ["cities", 'odd " name;', "zip3"]
         assert load(con, "cities").preview() == ROWS
         assert load(con, "cities").origin == "saved: cities"
         assert load(con, 'odd " name;').to_rule() == {"rule": "mask", "side": "right", "character": "*", "levels": 2}
         assert load(con, "zip3").preview() == [("12345", "123**")]
-        assert con.execute("SELECT l0, l2 FROM duckanon.cities ORDER BY l0 LIMIT 1").fetchall() == [("Bonn", "*")]
+        assert con.execute("SELECT l0, l2 FROM duckanon.duckanon.cities ORDER BY l0 LIMIT 1").fetchall() == [
+            ("Bonn", "*")
+        ]
         with pytest.raises(HierarchyError, match="Did you mean 'cities'"):
             load(con, "citys")
-        con.execute("CREATE TABLE duckanon.bad AS SELECT 'CANARY' a, 'x' b UNION ALL SELECT 'CANARY', 'y'")
+        con.execute("CREATE TABLE duckanon.duckanon.bad AS SELECT 'CANARY' a, 'x' b UNION ALL SELECT 'CANARY', 'y'")
         with pytest.raises(HierarchyError, match="saved hierarchy 'bad' cannot be used") as caught:
             load(con, "bad")
-        assert "CANARY" not in "".join(traceback.format_exception(caught.value))
+        assert "CANARY" not in repr((caught.value, caught.value.__cause__, caught.value.__context__))
         for name in ("", " ", "a\0b"):
             with pytest.raises(HierarchyError, match="name of at least one character"):
                 save(con, name, Hierarchy.mask())
@@ -497,8 +499,9 @@ def test_real_hierarchies_fit_real_data(data: Path) -> None:
                     continue
                 column = path.stem.replace('"', '""')
                 con.execute(
-                    f"CREATE OR REPLACE TABLE vals AS SELECT (row_number() OVER (ORDER BY value NULLS LAST) - 1)::INTEGER code, "
-                    f"value, value::VARCHAR AS text, n FROM (SELECT \"{column}\" AS value, count(*) AS n FROM '{table}' GROUP BY 1)"
+                    f"CREATE OR REPLACE TABLE vals AS SELECT (row_number() OVER (ORDER BY value) - 1)::INTEGER AS code, "
+                    f"value, value::VARCHAR AS text, n "
+                    f"FROM (SELECT \"{column}\" AS value, count(*) AS n FROM '{table}' GROUP BY 1)"
                 )
                 (type_name,) = con.execute("SELECT typeof(value) FROM vals LIMIT 1").fetchone()  # type: ignore[misc]
                 engine = DuckDBEngine(con)

@@ -38,8 +38,9 @@ class Finding:
 class Case:
     """What an attacker has: the original as background knowledge, the release, and how values became labels.
 
-    ``relations`` are those of the release. ``mappings`` has for each quasi-identifier a query (value, label), both as text;
-    it is None where nothing says how the release was recoded. ``carried`` are the columns that both tables have unchanged.
+    ``relations`` are those of the release. ``mappings`` has for each quasi-identifier a query (value, label), both as
+    text; it is None where nothing says how the release was recoded. ``carried`` are the columns that both tables have
+    unchanged.
     """
 
     original: Subject

@@ -12,8 +12,8 @@ from duckanon.sqlgen.files import load
 class Homogeneity(Attacker):
     """Reads the sensitive value of everybody whose class has only one.
 
-    The base rate is what classes of the same sizes would give away if the sensitive values were drawn at random from the
-    table's own distribution.
+    The base rate is what classes of the same sizes would give away if the sensitive values were drawn at random from
+    the table's own distribution.
 
     References
     ----------

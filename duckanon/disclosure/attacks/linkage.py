@@ -14,8 +14,8 @@ from duckanon.sqlgen.relations import cast, col, conjunction, named, number, sam
 class Linkage(Attacker):
     """Recodes every row of the original as the release was, and picks a member of the class it falls into.
 
-    Success is the mean over all rows of the original of 1 / size of the class, 0 for rows whose class is not in the release;
-    the base rate is picking a released member at random.
+    Success is the mean over all rows of the original of 1 / size of the class, 0 for rows whose class is not in the
+    release; the base rate is picking a released member at random.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Position: is row i of the release still row i of the original?"""
+"""Position: whether row i of the release is still row i of the original."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Position(Attacker):
                 success=int(hits or 0) / int(rows),
                 base_rate=float(pairs) / (int(rows) * case.original.rows()),
                 rows=int(rows),
-                text=f"share of rows that agree with the original's row of the same number on {', '.join(case.carried)}",
+                text=f"share of rows that agree with the original's row of their number on {', '.join(case.carried)}",
             )
         ]
 
@@ -53,7 +53,7 @@ class Position(Attacker):
     def _columns(case: Case, side: Subject) -> exp.Select:
         projection = []
         for j, name in enumerate(case.carried):
-            value: exp.Expression = side.column(name)
+            value: exp.Expr = side.column(name)
             kinds = {ColumnType.parse(s.type_of(name)).kind for s in (case.original, case.released)}
             if len(kinds) > 1 or "category" in kinds:
                 value = cast(value, "VARCHAR")

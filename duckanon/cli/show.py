@@ -1,0 +1,226 @@
+"""What a release, a check, a plan and a list look like: on a terminal, and as plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.cli.screen import Screen, count, figure, share, shown_path
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+Summary = Mapping[str, Any]
+_WIDEST = 100
+
+
+def grid(*columns: Mapping[str, Any]) -> Table:
+    """Return a table without lines; each mapping holds the settings of a column."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for column in columns:
+        table.add_column(**column)
+    return table
+
+
+def headed(*columns: tuple[str, Mapping[str, Any]]) -> Table:
+    """Return a table with a line under its header."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    for name, settings in columns:
+        table.add_column(name, **settings)
+    return table
+
+
+def parameters(given: Mapping[str, Any]) -> str:
+    """Return parameters as they are written in a call."""
+    return ", ".join(f"{k}={v}" for k, v in given.items())
+
+
+def sections(screen: Screen, parts: Sequence[tuple[str, RenderableType]]) -> None:
+    """Write headings with what stands below them."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = screen.out
+    width = min(out.width, _WIDEST)
+    for title, body in parts:
+        out.print(Text(title, style="bold cyan"))
+        out.print(Padding(body, (0, 0, 1, 2)), width=width)
+
+
+def written_files(written: Mapping[str, Any]) -> list[tuple[str, Path]]:
+    """Return (what it is, path) of all files of a release."""
+    if not written:
+        return []
+    reports = [("report", Path(p)) for p in written.get("reports", ())]
+    return [("release", Path(written["release"])), *reports, ("manifest", Path(written["manifest"]))]
+
+
+def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any]) -> None:
+    """Show promise, proof, what was found, what was done to the columns, and where the files are."""
+    if not screen.rich:
+        _plain_release(screen, summary, written)
+        return
+    from rich.text import Text
+
+    parts: list[tuple[str, RenderableType]] = [("Promised", _promise(summary)), ("Proved", _proof(summary, written))]
+    parts += [("Found", _found(summary)), ("Columns", _columns(summary))]
+    notes = [n for n in summary["notes"] if not n.startswith("hierarchy of")]
+    if notes:
+        parts.append(("Notes", Text("\n".join(notes), style="yellow")))
+    parts.append(("Files", _files(written)))
+    sections(screen, parts)
+
+
+def _promise(summary: Summary) -> RenderableType:
+    from rich.text import Text
+
+    table = grid({"no_wrap": True}, {})
+    for promise in summary["promise"]:
+        table.add_row(Text(f"{promise['model']} ({parameters(promise['parameters'])})"), Text(promise["text"]))
+    return table
+
+
+def _proof(summary: Summary, written: Mapping[str, Any]) -> RenderableType:
+    from rich.text import Text
+
+    table = grid({}, {"no_wrap": True}, {})
+    where = "the written file" if written else "what would be written"
+    for check in summary["checks"]:
+        mark = Text("✓", style="bold green") if check["holds"] else Text("✗", style="bold red")
+        text = f"holds in all {count(check['classes'], 'classes')}, counted again in {where}"
+        if not check["holds"]:
+            text = f"broken by {check['violating_classes']:,} of {count(check['classes'], 'classes')}"
+        table.add_row(mark, Text(check["model"]), Text(text))
+    return table
+
+
+def _found(summary: Summary) -> RenderableType:
+    from rich.text import Text
+
+    found, sizes = summary["found"], summary["found"]["class_size"]
+    algorithm = summary["algorithm"]["name"]
+    table = grid({"no_wrap": True, "style": "dim"}, {})
+    table.add_row("rows", f"{found['rows_in']:,} in, {found['rows_published']:,} published")
+    limit = f"by {algorithm}; at most {share(summary['suppression_limit'])} allowed"
+    table.add_row("suppressed", f"{found['rows_suppressed']:,} rows, {share(found['suppressed_share'])} ({limit})")
+    spread = f"{figure(sizes['min'])} to {count(sizes['max'], summary['unit'])}"
+    middle = f"median {figure(sizes['median'])}, mean {figure(sizes['mean'])}"
+    table.add_row("classes", f"{found['classes']:,}, of {spread} ({middle})")
+    for measure in summary["loss"]:
+        if measure["attribute"] is None:
+            better = "lower is better" if measure["direction"] == "lower" else "higher is better"
+            value = Text(f"{figure(measure['value'])} ").append(f"({better})", style="dim")
+            table.add_row(measure["metric"].replace("_", " "), value)
+    return table
+
+
+def _columns(summary: Summary) -> RenderableType:
+    from rich.text import Text
+
+    roles = summary["roles"]
+    losses = {m["attribute"]: m["value"] for m in summary["loss"] if m["metric"] == "loss"}
+    table = headed(
+        ("column", {"overflow": "fold"}),
+        ("level", {"no_wrap": True}),
+        ("loss", {"justify": "right", "no_wrap": True}),
+        ("how", {}),
+    )
+    for h in summary["hierarchies"]:
+        level = Text("■" * h["level"], style="cyan").append("□" * (h["height"] - h["level"]), style="dim")
+        level.append(f" {h['level']} of {h['height']}")
+        how = "untouched" if h["level"] == 0 else "fully generalized" if h["level"] == h["height"] else "generalized"
+        table.add_row(Text(h["attribute"]), level, figure(losses.get(h["attribute"])), Text(f"{how} ({h['origin']})"))
+    for role in ("sensitive", "insensitive"):
+        for name in roles[role]:
+            table.add_row(Text(name), "", "", Text(f"as it is ({role})", style="dim"))
+    for name in _hidden(roles):
+        table.add_row(Text(name, style="dim"), "", "", Text("not published", style="dim"))
+    return table
+
+
+def _hidden(roles: Mapping[str, Any]) -> list[str]:
+    key = [roles["entity_key"]] if roles["entity_key"] else []
+    return list(dict.fromkeys([*roles["identifiers"], *key, *roles["dropped"]]))
+
+
+def _files(written: Mapping[str, Any]) -> RenderableType:
+    from rich.text import Text
+
+    if not written:
+        return Text("none: this was a dry run", style="yellow")
+    table = grid({"no_wrap": True, "style": "dim"}, {"overflow": "fold"})
+    for kind, path in written_files(written):
+        table.add_row(kind, Text(shown_path(path), style="bold" if kind == "release" else ""))
+    return table
+
+
+def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any]) -> None:
+    found = summary["found"]
+    for check in summary["checks"]:
+        verdict = "holds" if check["holds"] else "broken"
+        classes = f"{check['violating_classes']} of {check['classes']} classes broken"
+        screen.line(f"{check['model']} ({parameters(check['parameters'])}): {verdict}, {classes}")
+    kept = f"{found['rows_in']} in, {found['rows_published']} published, {found['rows_suppressed']} suppressed"
+    screen.line(f"rows: {kept}")
+    for kind, path in written_files(written):
+        screen.line(f"{kind}: {shown_path(path)}")
+    if not written:
+        screen.line("dry run: nothing was written")
+
+
+def show_plan(screen: Screen, explained: str) -> None:
+    """Show a plan: words first, then its statements."""
+    if not screen.rich:
+        screen.line(explained)
+        return
+    from rich.syntax import Syntax
+    from rich.text import Text
+
+    words, _, sql = explained.partition("\n\n")
+    table = grid({"no_wrap": True, "style": "bold cyan"}, {})
+    for line in words.splitlines():
+        name, _, text = line.partition(": ")
+        table.add_row(Text(name), Text(text))
+    out = screen.out
+    out.print(table)
+    out.print()
+    out.print(Syntax(sql, "sql", theme="ansi_dark", background_color="default", word_wrap=True))
+
+
+def show_checks(screen: Screen, name: str, checks: Sequence[Mapping[str, Any]], unit: str) -> None:
+    """Show whether a table satisfies its models, with the numbers."""
+    for check in checks:
+        model = f"{check['model']} ({parameters(check['parameters'])})"
+        broken = f"{check['violating_classes']:,} of {count(check['classes'], 'classes')}"
+        members = count(check["violating_rows"], unit)
+        text = f"holds in all {count(check['classes'], 'classes')}"
+        if not check["holds"]:
+            text = f"does not hold: {broken} are too small, with {members} in them"
+        if screen.rich:
+            from rich.text import Text
+
+            mark = Text("✓ ", style="bold green") if check["holds"] else Text("✗ ", style="bold red")
+            screen.out.print(mark.append(f"{name}: ", style="bold").append(f"{model} {text}.", style="not bold"))
+        else:
+            screen.line(f"{name}: {model} {text}")
+
+
+def show_list(screen: Screen, kind: str, rows: Sequence[Mapping[str, str]]) -> None:
+    """Show what a registry holds."""
+    if not screen.rich:
+        for row in rows:
+            screen.line("\t".join(row.values()))
+        return
+    from rich.text import Text
+
+    table = headed(*((key, {"no_wrap": key == "name"}) for key in rows[0]))
+    for row in rows:
+        table.add_row(*(Text(v, style="bold" if k == "name" else "") for k, v in row.items()))
+    sections(screen, [(kind.capitalize(), table)])

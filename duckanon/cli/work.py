@@ -1,0 +1,259 @@
+"""The commands on data: run, plan, check, demo, verify, list."""
+
+from __future__ import annotations
+
+import shutil
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from duckanon.cli.options import Json, Verbose, names
+from duckanon.cli.screen import Screen, count, shown_path
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    MODELS = "models"
+    ALGORITHMS = "algorithms"
+    METRICS = "metrics"
+    HIERARCHIES = "hierarchies"
+
+
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything but write.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.command("run")(run)
+    app.command("plan")(plan)
+    app.command("check")(check)
+    app.command("demo")(demo)
+    app.command("verify")(verify)
+    app.command("list")(list_)
+
+
+def run(
+    ctx: typer.Context, job: JobFile, dry_run: DryRun = False, as_json: Json = False, verbose: Verbose = False
+) -> None:
+    """Run a job: anonymize, prove, publish with report and manifest."""
+    _run(Screen.of(ctx), job, dry_run)
+
+
+def _run(screen: Screen, job: Path, dry_run: bool, more: dict[str, Any] | None = None) -> None:
+    from duckanon.cli.bars import Bars
+    from duckanon.cli.show import show_release
+    from duckanon.job import run_job
+
+    with Bars(screen.watched) as bars:
+        result = run_job(job, progress=bars if screen.watched else None, dry_run=dry_run)
+    if screen.as_json:
+        screen.document({**(more or {}), "summary": result.summary, "written": result.written})
+    else:
+        show_release(screen, result.summary, result.written)
+
+
+def plan(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: Verbose = False) -> None:
+    """Show what a job would do, SQL included; data stay untouched."""
+    from duckanon.cli.show import show_plan
+    from duckanon.job import plan_job
+
+    screen, planned = Screen.of(ctx), plan_job(job)
+    if screen.as_json:
+        screen.document(planned.to_dict())
+    else:
+        show_plan(screen, planned.explain())
+
+
+def check(
+    ctx: typer.Context,
+    quasi_identifiers: Annotated[
+        list[str],
+        typer.Option(
+            "--quasi-identifiers", "-q", metavar="A,B,...", help="Columns, separated by commas.", show_default=False
+        ),
+    ],
+    k: Annotated[int, typer.Option("-k", "--k", help="The least size of a class.", show_default=False)],
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Parquet, CSV or JSON; a glob or a folder.", show_default=False)
+    ] = None,
+    entity_key: Annotated[
+        str | None, typer.Option("--entity-key", help="Count persons by this column, not rows.", show_default=False)
+    ] = None,
+    database: Annotated[
+        Path | None, typer.Option("--database", help="A DuckDB file instead of FILE.", show_default=False)
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="The table or view of --database.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Is this table k-anonymous? Exit code 0 or 1."""
+    if (file is None) == (database is None):
+        raise typer.BadParameter("Give either FILE or --database with --table.")
+    if (database is None) != (table is None):
+        raise typer.BadParameter("--database and --table go together.")
+    from duckanon.api import check as check_table
+    from duckanon.cli.show import show_checks
+    from duckanon.source import Source
+
+    source = Source.file(file) if file is not None else Source.database(str(database), table=table)
+    results = check_table(source, quasi_identifiers=names(quasi_identifiers), k=k, entity_key=entity_key)
+    screen, holds = Screen.of(ctx), all(r.holds for r in results)
+    checks, unit = [r.to_dict() for r in results], "rows" if entity_key is None else "persons"
+    if screen.as_json:
+        screen.document({"source": source.name, "unit": unit, "holds": holds, "checks": checks})
+    else:
+        show_checks(screen, source.name, checks, unit)
+    if not holds:
+        raise typer.Exit(1)
+
+
+def demo(
+    ctx: typer.Context,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of hospital stays.")] = 20_000,
+    folder: Annotated[Path, typer.Option("--folder", help="Where to put everything.")] = Path("demo"),
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Make a table of invented hospital stays and anonymize it."""
+    from duckanon.cli.bars import Bars
+    from duckanon.demo import write_hospital
+    from duckanon.progress import Progress
+    from duckanon.resources import data_folder
+
+    screen = Screen.of(ctx)
+    folder.mkdir(parents=True, exist_ok=True)
+    data, job = folder / "hospital.parquet", folder / "hospital.toml"
+    part = folder / ".hospital.parquet.part"
+    try:
+        with Bars(screen.watched) as bars, Progress(bars).step("make the table"):
+            write_hospital(part, rows)
+        part.replace(data)
+    finally:
+        part.unlink(missing_ok=True)
+    example = data_folder("examples") / "hospital.toml"
+    # A job that somebody has changed since is his: it is run as it is.
+    kept = job.exists() and job.read_bytes() != example.read_bytes()
+    if not kept:
+        shutil.copyfile(example, job)
+    if not screen.as_json:
+        _tell_demo(screen, data, job, rows, kept)
+    _run(screen, job, False, {"data": data, "job": job, "job_changed": kept})
+    if screen.rich:
+        _tell_next(screen, data, job)
+
+
+def _tell_demo(screen: Screen, data: Path, job: Path, rows: int, kept: bool) -> None:
+    made = f"{shown_path(data)}: {count(rows, 'rows')} of invented hospital stays"
+    ran = f"{shown_path(job)}: the job{', with your changes' if kept else ''}"
+    if not screen.rich:
+        screen.line(f"data: {made}")
+        screen.line(f"job: {ran}")
+        return
+    from rich.text import Text
+
+    from duckanon.cli.show import sections
+
+    sections(screen, [("Made", Text(f"{made}\n{ran}"))])
+
+
+def _tell_next(screen: Screen, data: Path, job: Path) -> None:
+    from rich.text import Text
+
+    from duckanon.cli.show import grid, sections
+
+    release = job.parent / "release"
+    table = grid({"overflow": "fold", "style": "green"})
+    for command in (
+        f"duckanon plan {shown_path(job)}",
+        f"duckanon verify {shown_path(release / 'hospital.manifest.json')}",
+        f"duckanon check {shown_path(data)} -q sex,zip,birth_date -k 5",
+        f"duckanon sql -c \"FROM '{shown_path(release / 'hospital.parquet')}' LIMIT 10\"",
+    ):
+        table.add_row(Text(command))
+    sections(screen, [(f"Next: change k in {shown_path(job)} and run it again, or try", table)])
+
+
+def verify(
+    ctx: typer.Context,
+    manifest: Annotated[
+        Path, typer.Argument(metavar="MANIFEST", help="The manifest beside a release.", show_default=False)
+    ],
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Are the files of a release as published? Exit code 0 or 1."""
+    from duckanon.sink import read_manifest, verify_files
+
+    screen, problems = Screen.of(ctx), verify_files(manifest)
+    files = [f["name"] for f in read_manifest(manifest)["files"]] if not problems else []
+    if screen.as_json:
+        screen.document({"manifest": manifest, "intact": not problems, "files": files, "problems": problems})
+    else:
+        for problem in problems:
+            _verdict(screen, False, problem)
+        if not problems:
+            _verdict(screen, True, f"{count(len(files), 'files')} as published: {', '.join(files)}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _verdict(screen: Screen, good: bool, text: str) -> None:
+    if not screen.rich:
+        screen.line(f"{'ok' if good else 'not ok'}: {text}")
+        return
+    from rich.text import Text
+
+    mark = Text("✓ ", style="bold green") if good else Text("✗ ", style="bold red")
+    screen.out.print(mark.append(text, style="default not bold"))
+
+
+def list_(
+    ctx: typer.Context,
+    kind: Annotated[
+        Kind | None, typer.Argument(help="What to list; everything if left out.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """List models, algorithms, metrics and ready-made hierarchies."""
+    from duckanon.cli.show import show_list
+
+    screen = Screen.of(ctx)
+    found = {str(one): _listed(one) for one in ([kind] if kind is not None else Kind)}
+    if screen.as_json:
+        screen.document(found if kind is None else found[str(kind)])
+        return
+    for name, rows in found.items():
+        if kind is None and not screen.rich:
+            rows = [{"kind": name, **row} for row in rows]
+        show_list(screen, name, rows)
+
+
+def _listed(kind: Kind) -> list[dict[str, str]]:
+    if kind is Kind.HIERARCHIES:
+        from duckanon.cli.hierarchies import listed
+
+        return listed()
+    if kind is Kind.METRICS:
+        from duckanon.metrics.base import metrics
+
+        rows = []
+        for name in metrics:
+            metric = metrics.get(name)
+            low, high = metric.bounds
+            bounds = f"{low:g} to {high:g}" if high is not None else f"{low:g} or more"
+            better = f"{metric.direction} is better"
+            rows.append({"name": name, "range": bounds, "direction": better, "summary": metric.summary})
+        return rows
+    from duckanon.algorithms.base import algorithms
+    from duckanon.models.base import models
+
+    if kind is Kind.MODELS:
+        return [{"name": name, "summary": models.get(name).summary} for name in models]
+    return [{"name": name, "summary": algorithms.get(name).summary} for name in algorithms]

@@ -1,0 +1,44 @@
+"""Jobs: everything in one TOML file, so that the release can be made every night and a scheduler sees what happened."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+
+from duckanon.demo import hospital, write_hospital
+from duckanon.errors import DuckanonError
+from duckanon.job import exit_code, plan_job, run_job
+from duckanon.sink import verify_files
+
+here = Path(__file__).parent
+
+with tempfile.TemporaryDirectory() as temporary:
+    folder = Path(temporary)
+    for name in ("hospital.toml", "wards.toml"):
+        shutil.copy(here / name, folder)
+    write_hospital(folder / "hospital.parquet", rows=20_000)
+    with duckdb.connect(folder / "hospital.duckdb") as con:
+        con.execute("CREATE TABLE stays AS SELECT * FROM read_parquet(?)", [str(folder / "hospital.parquet")])
+
+    # The data is not touched: good for a review before the first night.
+    print(plan_job(folder / "hospital.toml").explain().splitlines()[3])
+
+    for name in ("hospital.toml", "wards.toml"):
+        result = run_job(folder / name)
+        found = result.summary["found"]
+        print(name, "->", found["rows_published"], "of", found["rows_in"], "rows in", found["classes"], "classes")
+        # The manifest has the SHA-256 of every file: whoever gets them can see that they are as they were published.
+        print("problems:", verify_files(result.written["manifest"]))
+    print(sorted(p.name for p in (folder / "release").iterdir()))
+
+    # One night there is a new column in the source. It is not published by accident: the job stops, and what was
+    # released before is still there.
+    stays = hospital(20_000)
+    pq.write_table(stays.append_column("insurance", stays["ward"]), folder / "hospital.parquet")
+    try:
+        run_job(folder / "hospital.toml")
+    except DuckanonError as error:
+        print(f"exit code {exit_code(error)}: {error}")
+    print("problems:", verify_files(folder / "release" / "hospital.manifest.json"))

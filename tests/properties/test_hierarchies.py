@@ -1,0 +1,262 @@
+"""What holds for every hierarchy, tried on many: functional, nested, rooted, every value where its label says."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.hierarchy import Hierarchy, validate
+from duckanon.hierarchy.auto import grid_widths
+from duckanon.hierarchy.order import random_tree
+
+_BOUNDS = re.compile(r"\[(.+), (.+)\)|>= (.+)|< (.+)")
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+NASTY = st.one_of(
+    TEXT, st.text("\";\n\r,'*{} \\", max_size=6), st.sampled_from(["", "NULL", '"', "é😀", "\ufeff", " a "])
+)
+
+
+# One engine for all examples: making one costs more than using it.
+ENGINE = DuckDBEngine(threads=1)
+
+
+def nested(levels: pa.Table) -> None:
+    """Check a table of levels without the code under test."""
+    rows = list(zip(*(column.to_pylist() for column in levels.columns), strict=True))
+    assert len({row[0] for row in rows}) == len(rows), "a leaf stands twice"
+    for level in range(1, levels.num_columns - 1):
+        parents: dict[str | None, set[str | None]] = {}
+        for row in rows:
+            parents.setdefault(row[level], set()).add(row[level + 1])
+        assert all(len(found) == 1 for found in parents.values()), "a label has two parents"
+    assert len({row[-1] for row in rows}) == 1, "there is more than one top"
+    assert rows[0][-1] is not None
+    assert validate(levels).ok
+
+
+def inside(label: str, value: Decimal) -> bool:
+    match = _BOUNDS.fullmatch(label)
+    assert match is not None, "not an interval"
+    low, high, least, below = (None if g is None else Decimal(g) for g in match.groups())
+    if least is not None:
+        return value >= least
+    if below is not None:
+        return value < below
+    assert low is not None
+    assert high is not None
+    return low <= value < high
+
+
+# Random trees
+
+
+@given(st.integers(0, 400), st.integers(0, 2**64), st.booleans(), st.none() | st.integers(2, 10))
+def test_random_trees_are_trees(size: int, seed: int, ordered: bool, most: int | None) -> None:
+    levels = [level.tolist() for level in random_tree(size, seed, ordered, most)]
+    again = [level.tolist() for level in random_tree(size, seed, ordered, most)]
+    assert levels == again
+    coarser: list[int] = [0] * size
+    for level in reversed(levels):
+        assert len(level) == size
+        groups = [[i for i in range(size) if level[i] == g] for g in range(max(level) + 1)]
+        # Every part is split again, and none is a single value: all leaves are at one depth.
+        assert all(len(group) >= 2 for group in groups)
+        children: dict[int, set[int]] = {}
+        for i in range(size):
+            children.setdefault(coarser[i], set()).add(level[i])
+        assert all(2 <= len(c) <= (most or size) for c in children.values())
+        assert sum(len(c) for c in children.values()) == len(groups), "a group has two parents"
+        if ordered:
+            assert all(group == list(range(group[0], group[-1] + 1)) for group in groups)
+        coarser = level
+
+
+@given(st.sets(TEXT, min_size=1, max_size=30), st.integers(0, 1000), st.booleans())
+def test_random_hierarchies_nest(values: set[str], seed: int, ordered: bool) -> None:
+    made = Hierarchy.random(seed, ordered=ordered, max_children=3).materialise(sorted(values), engine=ENGINE)
+    assert made.levels is not None
+    assert len(made.levels) == len(values)
+    nested(made.levels)
+
+
+@given(st.sets(NASTY, min_size=1, max_size=30), st.integers(2, 5))
+def test_order_nests_whatever_the_values_hold(values: set[str], fanout: int) -> None:
+    made = Hierarchy.order(fanout).materialise(pa.array(sorted(values)), engine=ENGINE)
+    assert made.levels is not None
+    assert made.height == max(1, math.ceil(round(math.log(len(values), fanout), 9)))
+    nested(made.levels)
+
+
+# Intervals
+
+WIDTHS = st.one_of(
+    st.integers(1, 1000),
+    st.decimals("0.001", "50", places=3).filter(lambda d: d > 0),
+    st.sampled_from(["0.1", "0.7", "1e-7", "1e12", "1e30"]),
+)
+ORIGINS = st.one_of(st.just(0), st.integers(-1000, 1000), st.decimals("-5", "5", places=2))
+FACTORS = st.lists(st.integers(2, 10), max_size=3)
+
+
+def covered(made: Hierarchy) -> None:
+    assert made.levels is not None
+    nested(made.levels)
+    for row in made.preview(10_000):
+        if row[0] is None:
+            assert set(row[1:-1]) <= {None}
+        elif row[0] == "nan":
+            assert set(row[1:-1]) <= {"nan"}
+        else:
+            assert all(label is not None and inside(label, Decimal(row[0])) for label in row[1:-1])
+
+
+@given(st.lists(st.floats(width=64), min_size=1, max_size=20), WIDTHS, ORIGINS, FACTORS)
+def test_intervals_hold_every_double(values: list[float], width: Decimal, origin: Decimal, factors: list[int]) -> None:
+    covered(
+        Hierarchy.intervals(width=width, origin=origin, factors=factors).materialise(
+            pa.array(values, pa.float64()), engine=ENGINE
+        )
+    )
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=30), WIDTHS, FACTORS)
+def test_doubles_on_a_bound_lie_above_it(steps: list[int], width: Decimal, factors: list[int]) -> None:
+    values = [float(Decimal(width) * step) for step in steps]
+    made = Hierarchy.intervals(width=width, factors=factors).materialise(pa.array(values, pa.float64()), engine=ENGINE)
+    for row in made.preview(1000):
+        low = _BOUNDS.fullmatch(row[1] or "")
+        assert low is not None
+        assert low.group(1) is None or float(low.group(1)) == float(row[0] or "")
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), min_size=1, max_size=20), WIDTHS, ORIGINS, FACTORS)
+def test_intervals_hold_every_integer(
+    values: list[int | None], width: Decimal, origin: Decimal, factors: list[int]
+) -> None:
+    covered(
+        Hierarchy.intervals(width=width, origin=origin, factors=factors).materialise(
+            pa.array(values, pa.int64()), engine=ENGINE
+        )
+    )
+
+
+@given(
+    st.lists(st.decimals(-(10**12), 10**12, places=4, allow_nan=False), min_size=1, max_size=20),
+    WIDTHS,
+    ORIGINS,
+    FACTORS,
+)
+def test_intervals_hold_every_decimal(
+    values: list[Decimal], width: Decimal, origin: Decimal, factors: list[int]
+) -> None:
+    column = pa.array(values, pa.decimal128(20, 4))
+    covered(Hierarchy.intervals(width=width, origin=origin, factors=factors).materialise(column, engine=ENGINE))
+
+
+@given(
+    st.lists(st.floats(width=64), min_size=1, max_size=20),
+    st.sets(st.decimals("-100", "100", places=2), min_size=1, max_size=12),
+    st.integers(1, 3),
+)
+def test_cuts_hold_every_value(values: list[float], cuts: set[Decimal], every: int) -> None:
+    finest = sorted(cuts)
+    levels = [finest, finest[::every]]
+    covered(Hierarchy.intervals(cuts=levels).materialise(pa.array(values, pa.float64()), engine=ENGINE))
+
+
+@given(st.lists(st.floats(width=64), min_size=1, max_size=60), st.sampled_from([(4, [2]), (12, [6, 3]), (7, [])]))
+def test_quantiles_hold_every_value(values: list[float], bins: tuple[int, list[int]]) -> None:
+    covered(Hierarchy.quantiles(*bins).materialise(pa.array(values, pa.float64()), engine=ENGINE))
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False), st.booleans()
+)
+def test_made_grids_nest_and_are_round(low: float, high: float, integer: bool) -> None:
+    widths = grid_widths(min(low, high), max(low, high), integer)
+    assert len(widths) < 12
+    for width in widths:
+        assert width.normalize().as_tuple().digits in {(1,), (5,)}
+    assert all(b % a == 0 and b > a for a, b in pairwise(widths))
+
+
+@given(st.lists(st.floats(width=64) | st.none(), min_size=1, max_size=20))
+def test_made_grids_hold_every_double(values: list[float | None]) -> None:
+    covered(Hierarchy.auto().materialise(pa.array(values, pa.float64()), engine=ENGINE))
+
+
+# Texts
+
+
+@given(st.sets(NASTY, min_size=1, max_size=20), st.sampled_from(["left", "right"]), st.integers(1, 6))
+def test_masks_nest_and_hide(values: set[str], side: str, levels: int) -> None:
+    made = Hierarchy.mask(side=side, character="#", levels=levels).materialise(pa.array(sorted(values)), engine=ENGINE)
+    assert made.levels is not None
+    nested(made.levels)
+    for row in made.preview(1000):
+        value = row[0] or ""
+        for masked in range(1, levels + 1):
+            hidden = min(masked, len(value))
+            kept = value[: len(value) - hidden] + "#" * hidden if side == "right" else "#" * hidden + value[hidden:]
+            assert row[masked] == kept
+
+
+@given(
+    st.sets(NASTY, min_size=1, max_size=20), st.lists(st.sets(st.integers(1, 8), min_size=1), min_size=1, max_size=3)
+)
+def test_masked_positions_nest_and_hide(values: set[str], chosen: list[set[int]]) -> None:
+    positions: list[set[int]] = []
+    for more in chosen:
+        larger = more | (positions[-1] if positions else set())
+        if not positions or larger != positions[-1]:
+            positions.append(larger)
+    made = Hierarchy.mask(positions=positions).materialise(pa.array(sorted(values)), engine=ENGINE)
+    assert made.levels is not None
+    nested(made.levels)
+    for row in made.preview(1000):
+        for level, masked in enumerate(positions, 1):
+            assert row[level] == "".join("*" if i in masked else c for i, c in enumerate(row[0] or "", 1))
+
+
+@given(st.sets(NASTY, min_size=1, max_size=20), st.sets(st.integers(1, 8), min_size=1, max_size=4))
+def test_prefixes_nest(values: set[str], lengths: set[int]) -> None:
+    made = Hierarchy.prefix(sorted(lengths, reverse=True)).materialise(pa.array(sorted(values)), engine=ENGINE)
+    assert made.levels is not None
+    nested(made.levels)
+
+
+@given(st.lists(st.dates() | st.none(), min_size=1, max_size=20), st.dates())
+def test_dates_and_ages_nest(values: list[object], day: object) -> None:
+    column = pa.array(values, pa.date32())
+    for made in (Hierarchy.dates(), Hierarchy.dates(["week"]), Hierarchy.age(day)):  # type: ignore[arg-type]
+        table = made.materialise(column, engine=ENGINE).levels
+        assert table is not None
+        nested(table)
+
+
+# Files
+
+
+@given(st.data())
+def test_a_file_is_read_as_it_was_written(tmp_path_factory: object, data: st.DataObject) -> None:
+    leaves = data.draw(st.lists(NASTY | st.none(), min_size=1, max_size=12, unique=True))
+    labels = NASTY.filter(bool)
+    middle = [data.draw(labels) for _ in leaves]
+    above = {label: data.draw(labels) for label in set(middle)}
+    made = Hierarchy.from_table(
+        pa.table([pa.array(leaves, pa.string()), middle, [above[m] for m in middle]], names=["a", "b", "c"])
+    )
+    assert made.levels is not None
+    nested(made.levels)
+    separator = data.draw(st.sampled_from(";,\t|"))
+    path: Path = tmp_path_factory.mktemp("csv") / "h.csv"  # type: ignore[attr-defined]
+    made.to_csv(path, separator)
+    assert Hierarchy.from_csv(path, separator).preview(1000) == made.preview(1000)

@@ -1,0 +1,54 @@
+"""The examples run, say the same every time, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from duckanon.job import load_job
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("[0-9]*.py"))
+SAID = {
+    "01_sql": ["columns: birth_date, sex, zip, diagnosis", "smallest class has at least 5 rows: True"],
+    "02_python": ["the file is 5-anonymous: True", "'stays.manifest.json'"],
+    "03_hierarchies": ["'Western Europe', 'n': 4", "does not know 1 of 3 values", "['*', 'Cardiology', 'Oncology']"],
+    "04_job": ["of 20000 rows in", "exit code 3: No role is given for 'insurance'"],
+}
+
+
+def test_every_script_is_numbered_and_known() -> None:
+    assert [s.stem for s in SCRIPTS] == list(SAID)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.stem)
+def test_script(script: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    paths = os.pathsep.join(filter(None, [str(EXAMPLES.parent), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for said in SAID[script.stem]:
+        assert said in done.stdout
+    assert list(scratch.iterdir()) == []
+    assert [p.name for p in tmp_path.iterdir()] == ["tmp"]
+
+
+@pytest.mark.parametrize("job", sorted(EXAMPLES.glob("*.toml")), ids=lambda j: j.stem)
+def test_job_files_are_valid(job: Path) -> None:
+    loaded = load_job(job)
+    assert loaded.output.parent.name == "release"
+    assert loaded.roles["unlisted"] == "error"

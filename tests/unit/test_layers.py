@@ -1,0 +1,71 @@
+"""The walls of the house."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "duckanon"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+_HEAVY = ("duckdb", "pyarrow", "sqlglot", "numpy", "pandas", "polars", "typer", "rich", "numba")
+
+
+def imported(path: Path) -> set[str]:
+    """Return the top names that a module imports, wherever it does so."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_imports_go_down_only() -> None:
+    pytest.importorskip("importlinter", reason="import-linter is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_a_module_is_small_and_leaves_duckdb_to_the_engine(path: Path) -> None:
+    inside = path.relative_to(PACKAGE).parts
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 400
+    if inside[0] != "engine":
+        assert "duckdb" not in imported(path)
+    if inside[0] == "kernels":
+        assert not imported(path) & {"duckdb", "sqlglot", "pyarrow"}
+    if inside[0] not in ("utility", "disclosure"):
+        assert "sklearn" not in imported(path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "reference").glob("*.py")), ids=lambda p: p.stem)
+def test_a_reference_knows_nothing_of_the_package(path: Path) -> None:
+    assert not imported(path) & {"duckanon", "duckdb"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_no_statement_is_pasted_together(path: Path) -> None:
+    """Ruff's S608 guards f-strings; no module may switch it off."""
+    text = path.read_text(encoding="utf-8")
+    assert "S608" not in text
+
+
+def test_importing_the_package_is_cheap() -> None:
+    code = f"import sys, duckanon; print(sorted(set(sys.modules) & set({_HEAVY!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,112 @@
+"""Attacks find what can be found, and only chance where there is nothing."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import duckanon
+from duckanon import Hierarchy
+from duckanon.disclosure import Attack, Finding
+from duckanon.errors import ParameterError
+
+
+def _one(found: Attack, name: str) -> Finding:
+    (finding,) = [f for f in found.findings if f.attack == name]
+    return finding
+
+
+@pytest.fixture(scope="module")
+def people() -> pa.Table:
+    n = 4000
+    return pa.table(
+        {
+            "age": [(i * 7919) % 80 for i in range(n)],
+            "sex": [None if i % 17 == 0 else "fm"[(i * 31) % 2] for i in range(n)],
+            "ill": [f"i{(i * i + 3) % 11}" for i in range(n)],
+            "cost": [float((i * 104729) % 997) for i in range(n)],
+        }
+    )
+
+
+def test_a_release_gives_no_position_away_and_a_copy_all(people: pa.Table) -> None:
+    names = {"quasi_identifiers": ["age", "sex"], "sensitive": ["ill", "cost"]}
+    with duckanon.anonymize(people, **names, k=5) as release:
+        shuffled = _one(duckanon.attack(people, release), "position")
+    assert shuffled.rows == 4000
+    assert shuffled.base_rate < 0.01
+    noise = math.sqrt(shuffled.base_rate / shuffled.rows)
+    assert abs(shuffled.success - shuffled.base_rate) < 6 * noise
+    copied = _one(duckanon.attack(people, people, **names), "position")
+    assert copied.success == 1
+    assert copied.base_rate == pytest.approx(shuffled.base_rate)
+
+
+def test_linkage_is_one_over_the_size_of_the_class(people: pa.Table) -> None:
+    with duckanon.anonymize(
+        people, quasi_identifiers=["age", "sex"], sensitive=["ill"], k=60, suppression_limit=0.2
+    ) as release:
+        found = _one(duckanon.attack(people, release), "linkage")
+        assert found.success == pytest.approx(release.classes().num_rows / people.num_rows)
+        assert found.base_rate == pytest.approx(1 / release.rows_published)
+        plain = duckanon.attack(
+            people, release.to_arrow(), quasi_identifiers=["age", "sex"], sensitive=["ill"], hierarchies={}
+        )
+        assert _one(plain, "linkage").success == pytest.approx(found.success)
+
+
+def test_linkage_counts_persons_where_the_release_does() -> None:
+    data = pa.table({"age": [30, 31, 32, 60, 61, 62], "person": [1, 1, 2, 3, 4, 5]})
+    with duckanon.anonymize(data, quasi_identifiers=["age"], entity_key="person", k=2) as release:
+        found = _one(duckanon.attack(data, release), "linkage")
+    assert found.success == pytest.approx((3 / 2 + 3 / 3) / 6)
+
+
+def test_rows_unknown_to_the_release_are_not_linked() -> None:
+    data = pa.table({"age": [30, 31, 60, 61]})
+    with duckanon.anonymize(data, quasi_identifiers=["age"], k=2) as release:
+        assert _one(duckanon.attack(pa.table({"age": [30, 99]}), release), "linkage").success == 0.25
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None])), min_size=1, max_size=30))
+def test_homogeneity_by_hand(rows: list[tuple[int, str | None]]) -> None:
+    data = pa.table({"q": [r[0] for r in rows], "s": pa.array([r[1] for r in rows], pa.string())})
+    found = _one(duckanon.attack(data, data, quasi_identifiers=["q"], sensitive=["s"]), "homogeneity")
+    classes = defaultdict(list)
+    for q, s in rows:
+        classes[q].append(s)
+    shares = [n / len(rows) for n in Counter(s for _, s in rows).values()]
+    assert found.success == pytest.approx(sum(len(c) for c in classes.values() if len(set(c)) == 1) / len(rows))
+    expected = sum(len(c) * sum(p ** len(c) for p in shares) for c in classes.values()) / len(rows)
+    assert found.base_rate == pytest.approx(expected)
+    assert found.attribute == "s"
+
+
+def test_what_cannot_be_tried_is_said(people: pa.Table) -> None:
+    found = duckanon.attack(people.select(["age"]), people.select(["age"]), quasi_identifiers=["age"])
+    assert found.findings == ()
+    assert set(found.skipped) == {"homogeneity", "linkage", "position"}
+    assert found.to_dict()["skipped"]["homogeneity"] == "needs a sensitive column"
+
+
+def test_mixed_levels_cannot_be_linked_yet() -> None:
+    data, released = pa.table({"zip": ["11", "12"]}), pa.table({"zip": ["11", "1*"]})
+    hierarchies = {"zip": Hierarchy.mask(levels=1)}
+    found = duckanon.attack(data, released, quasi_identifiers=["zip"], hierarchies=hierarchies)
+    assert "linkage" in found.skipped
+
+
+def test_no_value_is_in_the_findings(people: pa.Table) -> None:
+    shown = str(duckanon.attack(people, people, quasi_identifiers=["age"], sensitive=["ill"]).to_dict())
+    assert not any(f"i{j}'" in shown for j in range(11))
+
+
+def test_unknown_attacks_are_refused(people: pa.Table) -> None:
+    with pytest.raises(ParameterError, match="Did you mean 'linkage'"):
+        duckanon.attack(people, people, quasi_identifiers=["age"], attacks=["linkag"])
