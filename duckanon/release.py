@@ -119,20 +119,20 @@ class Release:
         }
 
     def _class_sizes(self) -> dict[str, Any]:
-        quantiles = [call("quantile_disc", col("n"), number(q)) for q in (0.25, 0.5, 0.75)]
-        kept = exp.Not(this=col("suppressed"))
+        """Return how many classes are published, and their sizes in what the promise counts: rows or persons."""
+        quantiles = [call("quantile_disc", col("units"), number(q)) for q in (0.25, 0.5, 0.75)]
         row = self.engine.row(
             exp.select(
                 exp.Count(this=exp.Star()),
-                exp.Min(this=col("n")),
+                exp.Min(this=col("units")),
                 quantiles[0],
                 quantiles[1],
-                exp.Avg(this=col("n")),
+                exp.Avg(this=col("units")),
                 quantiles[2],
-                exp.Max(this=col("n")),
+                exp.Max(this=col("units")),
             )
-            .from_(table(self.relations["classes"]))
-            .where(kept)
+            .from_(table(self.relations["class_map"]))
+            .where(col("kept"))
         )
         names = ("min", "q25", "median", "mean", "q75", "max")
         return {"classes": int(row[0]), "class_size": dict(zip(names, row[1:], strict=True))}

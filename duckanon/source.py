@@ -189,10 +189,11 @@ class Source:
 
         data = self.target
         name = engine.fresh("data")
-        if type(data).__module__.startswith("pandas.") and hasattr(data, "columns"):
+        library = type(data).__module__.split(".")[0]
+        if library == "pandas" and hasattr(data, "columns"):
             refuse_duplicates([str(c) for c in data.columns])
             data = _arrow_of_frame(data)
-        elif type(data).__module__.startswith("polars.") and hasattr(data, "to_arrow"):
+        elif library == "polars" and hasattr(data, "to_arrow"):
             data = data.to_arrow()
         if isinstance(data, pa.Table | ds.Dataset):
             refuse_duplicates(data.schema.names)

@@ -46,7 +46,7 @@ def install(connection: Connection) -> None:
     >>> con = duckdb.connect()
     >>> _ = con.execute("CREATE TABLE t AS SELECT 30 + i AS age FROM range(10) AS r(i)")
     >>> duckanon.install(con)
-    >>> con.execute("SELECT DISTINCT age FROM anonymize('t', quasi_identifiers := ['age'], k := 5)").fetchall()
+    >>> con.execute("SELECT DISTINCT age FROM anonymize('t', quasi_identifiers := ['age'], k := 10)").fetchall()
     [('[30, 40)',)]
     >>> con.close()
     """

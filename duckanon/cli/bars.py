@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from duckanon.cli.screen import count
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
     from duckanon.progress import Event
@@ -18,10 +19,11 @@ DELAY = 2.0
 
 
 class Bars:
-    """A listener for progress events that draws on standard error; with ``shown`` off it draws nothing."""
+    """A listener for progress events that draws on standard error, or ``console``; nothing with ``shown`` off."""
 
-    def __init__(self, shown: bool = True, delay: float = DELAY) -> None:
+    def __init__(self, shown: bool = True, delay: float = DELAY, console: Console | None = None) -> None:
         self._shown = shown
+        self._console = console
         self._delay = delay
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -71,7 +73,7 @@ class Bars:
                 TextColumn("{task.fields[amount]}", justify="right"),
                 TimeElapsedColumn(),
                 TextColumn("{task.fields[left]}", style="cyan"),
-                console=Console(stderr=True),
+                console=self._console or Console(stderr=True),
                 transient=True,
             )
             self._progress.start()

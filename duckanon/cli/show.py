@@ -162,13 +162,20 @@ def _files(written: Mapping[str, Any]) -> RenderableType:
 
 
 def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any]) -> None:
-    found = summary["found"]
+    found, sizes = summary["found"], summary["found"]["class_size"]
+    for promise in summary["promise"]:
+        screen.line(f"promise: {promise['text']}")
     for check in summary["checks"]:
         verdict = "holds" if check["holds"] else "broken"
         classes = f"{check['violating_classes']} of {check['classes']} classes broken"
         screen.line(f"{check['model']} ({parameters(check['parameters'])}): {verdict}, {classes}")
     kept = f"{found['rows_in']} in, {found['rows_published']} published, {found['rows_suppressed']} suppressed"
     screen.line(f"rows: {kept}")
+    spread = f"{figure(sizes['min'])} to {figure(sizes['max'])} {summary['unit']}, median {figure(sizes['median'])}"
+    screen.line(f"classes: {found['classes']}, of {spread}")
+    for measure in summary["loss"]:
+        if measure["attribute"] is None:
+            screen.line(f"{measure['metric']}: {figure(measure['value'])}")
     for kind, path in written_files(written):
         screen.line(f"{kind}: {shown_path(path)}")
     if not written:

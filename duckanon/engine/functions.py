@@ -145,6 +145,7 @@ class _Installed:
         for session, known in self._sessions.items():
             if known() is connection:
                 return session
+        self._sessions = {session: known for session, known in self._sessions.items() if known() is not None}
         session = max(self._sessions, default=0) + 1
         self._sessions[session] = weakref.ref(connection)
         return session
@@ -294,8 +295,8 @@ def dispatch(payload: str) -> str:
 
 def _answer(payload: dict[str, Any]) -> exp.Query:
     place = _installed.get(payload["instance"])
-    # A connection that is closed closes its cursors. The calling one is busy and will not be; if it is not known, another
-    # one lends its cursor, and the next if somebody closes that one.
+    # A connection that is closed closes its cursors. The calling one is busy and will not be; if it is not known,
+    # another one lends its cursor, and the next if somebody closes that one.
     for cursor in place.cursors(payload["session"]) if place is not None else ():
         assert place is not None
         function = place.functions[payload["function"]]

@@ -17,26 +17,26 @@ LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 _DEFAULT = ("day", "month", "quarter", "year", "decade")
 
 
-def _day(field: Field, rule: str) -> exp.Expression:
+def _day(field: Field, rule: str) -> exp.Expr:
     """Return the calendar day of a value, in UTC where it has a zone; whatever the session's zone is."""
     if field.type.family not in {"date", "timestamp"}:
         raise field.refuse(rule, "a date or a timestamp")
-    value: exp.Expression = col("value")
+    value: exp.Expr = col("value")
     if field.type.zoned:
         value = call("timezone", text("UTC"), value)
     return cast(value, "DATE") if field.type.family == "timestamp" else value
 
 
-def _padded(value: exp.Expression, digits: int) -> exp.Expression:
+def _padded(value: exp.Expr, digits: int) -> exp.Expr:
     return call("format", text(f"{{:0{digits}d}}"), cast(value, "BIGINT"))
 
 
-def _finite(label: exp.Expression, day: exp.Expression) -> exp.Expression:
+def _finite(label: exp.Expr, day: exp.Expr) -> exp.Expr:
     """Infinite dates have no year; they keep a label of their own, which is not a person's date."""
     return exp.Case().when(call("isfinite", day), label).else_(cast(day.copy(), "VARCHAR"))
 
 
-def _label(level: str, day: exp.Expression) -> exp.Expression:
+def _label(level: str, day: exp.Expr) -> exp.Expr:
     year = call("year", day)
     if level == "day":
         parts = [_padded(call(part, day.copy()), 2) for part in ("month", "day")]
@@ -146,10 +146,10 @@ class Age(Rule):
         return Labelling(query, len(levels))
 
     @staticmethod
-    def _label(width: int) -> exp.Expression:
+    def _label(width: int) -> exp.Expr:
         age = col("age", "a")
         if width == 0:
-            label: exp.Expression = cast(age, "VARCHAR")
+            label: exp.Expr = cast(age, "VARCHAR")
         else:
             low = exp.paren(exp.Mul(this=floor_div(age, width), expression=number(width)))
             high = exp.Add(this=low.copy(), expression=number(width))

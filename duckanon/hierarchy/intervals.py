@@ -30,18 +30,18 @@ def _floating(field: Field, scale: int) -> bool:
     return field.type.family == "float" or (field.type.family == "decimal" and field.type.scale + scale > 38)
 
 
-def _double(field: Field) -> exp.Expression:
+def _double(field: Field) -> exp.Expr:
     # A FLOAT goes through its text, so that 0.7 lies where its reader expects it and not just below.
     return cast(col("text"), "DOUBLE") if field.type.name in {"FLOAT", "REAL"} else cast(col("value"), "DOUBLE")
 
 
-def _clamped(value: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
+def _clamped(value: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
     return call("greatest", call("least", value, high), low)
 
 
-def _units(field: Field, scale: int) -> exp.Expression:
+def _units(field: Field, scale: int) -> exp.Expr:
     """Return ``floor(value * 10**scale)`` as HUGEINT, held within the limit, for integers and decimals."""
-    value: exp.Expression = col("value")
+    value: exp.Expr = col("value")
     bound = _EXACT_LIMIT // 10 ** max(scale, 0)
     if field.type.name in _SHORT and scale == 0:
         # Four times as fast, and what is added to it is below the limit of its type by far.
@@ -67,7 +67,7 @@ def _units(field: Field, scale: int) -> exp.Expression:
     return exp.paren(exp.Add(this=scaled, expression=cast(shifted, "HUGEINT")))
 
 
-def _printed(units: exp.Expression, scale: int) -> exp.Expression:
+def _printed(units: exp.Expr, scale: int) -> exp.Expr:
     """Return the text of ``units / 10**scale``, exactly and without trailing zeros."""
     if scale > 0:
         unit = cast(text(f"{Decimal(1).scaleb(-scale):f}"), f"DECIMAL({scale + 1},{scale})")
@@ -81,7 +81,7 @@ def _printed(units: exp.Expression, scale: int) -> exp.Expression:
     return exp.Case().when(zero, text("0")).else_(call("concat", digits, text(tail)))
 
 
-def _number_of_units(units: exp.Expression, scale: int) -> exp.Expression:
+def _number_of_units(units: exp.Expr, scale: int) -> exp.Expr:
     """Return the DOUBLE nearest to ``units / 10**scale``."""
     if -22 <= scale <= 22:
         factor = cast(number(10 ** abs(scale)), "DOUBLE")
@@ -162,11 +162,11 @@ class Intervals(Rule):
     def _float_index(self, field: Field, scale: int, wide: int, start: int, outermost: int) -> exp.Select:
         """Estimate the interval's number, then correct it by comparing with the interval's own bounds."""
 
-        def bound(index: exp.Expression) -> exp.Expression:
+        def bound(index: exp.Expr) -> exp.Expr:
             units = exp.Add(this=exp.Mul(this=exp.paren(index), expression=number(wide)), expression=number(start))
             return _number_of_units(exp.paren(units), scale)
 
-        def literal(units: int) -> exp.Expression:
+        def literal(units: int) -> exp.Expr:
             return cast(text(f"{units}e{-scale}"), "DOUBLE")
 
         low, high = literal(start - (outermost + 1) * wide), literal(start + outermost * wide)
@@ -188,7 +188,7 @@ class Intervals(Rule):
         )
         return exp.select(col("code", "b"), named(cast(index, "BIGINT"), "key")).from_(subquery(guessed, "b"))
 
-    def _label(self, scale: int, wide: int, start: int, outermost: int, factor: int) -> exp.Expression:
+    def _label(self, scale: int, wide: int, start: int, outermost: int, factor: int) -> exp.Expr:
         key, span = col("key"), wide * factor
         first = exp.Mul(this=cast(floor_div(key, factor), "HUGEINT"), expression=number(span))
         low = exp.paren(exp.Add(this=first, expression=exp.paren(number(start))))
@@ -252,7 +252,7 @@ class Cuts(Rule):
         return Labelling(query, len(levels))
 
 
-def _binned(cuts: Sequence[Decimal], scale: int, floating: bool, low: int, high: int) -> exp.Expression:
+def _binned(cuts: Sequence[Decimal], scale: int, floating: bool, low: int, high: int) -> exp.Expr:
     """Return the label of a value known to lie between cut ``low - 1`` and cut ``high``, by halving."""
     if low == high:
         if low == 0:

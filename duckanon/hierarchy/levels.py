@@ -104,7 +104,7 @@ def _domain_table(engine: Engine, levels: pa.Table) -> str:
     return name
 
 
-def _is_null(value: exp.Expression) -> exp.Expression:
+def _is_null(value: exp.Expr) -> exp.Expr:
     return exp.Is(this=value, expression=exp.null())
 
 
@@ -166,7 +166,7 @@ def _by_number(field: Field, domain: str, found: str) -> bool:
     return not texts
 
 
-def _canonical(field: Field, value: exp.Expression) -> exp.Expression:
+def _canonical(field: Field, value: exp.Expr) -> exp.Expr:
     """Return what numbers are compared by: their size as DOUBLE for floats, else their digits, which is exact."""
     if field.type.family == "float":
         return exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
@@ -202,8 +202,8 @@ def _completed(field: Field, labelling: Labelling, top: str) -> exp.Query:
     height = labelling.depth + (labelling.top is None)
     known = exp.true() if labelling.total else col("known", "q")
 
-    def level(i: int) -> exp.Expression:
-        label: exp.Expression = text(top) if i > labelling.depth else col(f"l{i}", "q")
+    def level(i: int) -> exp.Expr:
+        label: exp.Expr = text(top) if i > labelling.depth else col(f"l{i}", "q")
         if not labelling.total:
             label = exp.Case().when(known.copy(), label).else_(text(top))
         return named(cast(label, "VARCHAR"), f"l{i}")

@@ -102,10 +102,10 @@ class Mask(Rule):
             )
         return max(0, (size or 0) - 1)
 
-    def _stars(self, count: exp.Expression) -> exp.Expression:
+    def _stars(self, count: exp.Expr) -> exp.Expr:
         return call("repeat", text(self.character), count)
 
-    def _side(self, masked: int) -> exp.Expression:
+    def _side(self, masked: int) -> exp.Expr:
         size, kept = col("size"), exp.Sub(this=col("size"), expression=number(masked))
         if self.side == "right":
             label = call("concat", call("left", col("text"), kept), self._stars(number(masked)))
@@ -114,8 +114,8 @@ class Mask(Rule):
         short = exp.LTE(this=size, expression=number(masked))
         return exp.Case().when(short, self._stars(size.copy())).else_(label)
 
-    def _positions(self, masked: frozenset[int]) -> exp.Expression:
-        parts: list[exp.Expression] = []
+    def _positions(self, masked: frozenset[int]) -> exp.Expr:
+        parts: list[exp.Expr] = []
         at, last = 1, max(masked)
         while at <= last:
             stop, inside = at, at in masked
@@ -174,10 +174,10 @@ class Prefix(Rule):
             return Labelling(query, len(prefixes))
         return self._continued(field, prefixes)
 
-    def _prefixes(self, alias: str | None = None) -> list[exp.Expression]:
+    def _prefixes(self, alias: str | None = None) -> list[exp.Expr]:
         return [call("left", col("text", alias), number(size)) for size in self.lengths]
 
-    def _continued(self, field: Field, prefixes: list[exp.Expression]) -> Labelling:
+    def _continued(self, field: Field, prefixes: list[exp.Expr]) -> Labelling:
         from duckanon.hierarchy.levels import bind
         from duckanon.hierarchy.store import resolve
 

@@ -145,7 +145,7 @@ def _placed(field: Field) -> tuple[str, int]:
     return name, int(size)
 
 
-def _labelled(field: Field, placed: str, tree: str | None, numbers: Sequence[exp.Expression]) -> Labelling:
+def _labelled(field: Field, placed: str, tree: str | None, numbers: Sequence[exp.Expr]) -> Labelling:
     """Return the labelling by groups, whose numbers come from ``place`` or from a joined tree."""
     source = exp.select(col("code", "p"), col("text", "p"), col("place", "p")).from_(table(placed, "p"))
     if tree is not None:
@@ -163,9 +163,7 @@ def _labelled(field: Field, placed: str, tree: str | None, numbers: Sequence[exp
         ordinal = cast(exp.Add(this=col(group, "v"), expression=number(1)), "VARCHAR")
         counted = call("concat", text("group "), ordinal, text(f"/{int(total) + 1}"))
         query = query.select(named(call("coalesce", col("label", alias), counted), f"l{level}")).join(
-            table(listed, alias),
-            on=exp.EQ(this=col("g", alias), expression=col(group, "v")),
-            join_type="left",
+            table(listed, alias), on=exp.EQ(this=col("g", alias), expression=col(group, "v")), join_type="left"
         )
     return Labelling(query, len(numbers), scratch=tuple(scratch))
 
@@ -184,7 +182,7 @@ def _listed(grouped: str, group: str) -> exp.Select:
     )
 
 
-def _quoted(value: exp.Expression) -> exp.Expression:
+def _quoted(value: exp.Expr) -> exp.Expr:
     """Quote a value that has a comma, brace or quote in it, so that two groups never share a label."""
     odd = call("regexp_matches", value, text('[,{}"]|^$|^ | $'))
     doubled = call("replace", value.copy(), text('"'), text('""'))

@@ -79,7 +79,7 @@ class Field:
     attribute: str
     type: ColumnType
 
-    def present(self, **columns: exp.Expression) -> exp.Select:
+    def present(self, **columns: exp.Expr) -> exp.Select:
         """Return ``code`` and the given expressions of all values that are not NULL."""
         return (
             exp.select(col("code"), *(named(e, name) for name, e in columns.items()))
@@ -87,7 +87,7 @@ class Field:
             .where(exp.Not(this=exp.Is(this=col("value"), expression=exp.null())))
         )
 
-    def keyed(self, key: exp.Expression, levels: Sequence[exp.Expression]) -> exp.Select:
+    def keyed(self, key: exp.Expr, levels: Sequence[exp.Expr]) -> exp.Select:
         """Return labels that depend on a coarser key only, made once for each key (``levels`` read column ``key``)."""
         keys = exp.select(col("key")).distinct().from_(subquery(self.present(key=key), "k"))
         labels = exp.select(col("key"), *numbered(levels)).from_(subquery(keys, "d"))
@@ -140,7 +140,7 @@ class Rule(ABC):
         return None
 
 
-def numbered(levels: Sequence[exp.Expression]) -> list[exp.Expression]:
+def numbered(levels: Sequence[exp.Expr]) -> list[exp.Expr]:
     """Return the expressions named ``l1``, ``l2``, ..."""
     return [named(e, f"l{i}") for i, e in enumerate(levels, 1)]
 
@@ -196,7 +196,7 @@ def written(value: Decimal) -> str:
     return f"{value:f}" if value else "0"
 
 
-def floor_div(value: exp.Expression, by: int) -> exp.Expression:
+def floor_div(value: exp.Expr, by: int) -> exp.Expr:
     """Return the integer quotient rounded down, for ``by`` > 0; the database's own rounds towards zero."""
     if by == 1:
         return value

@@ -64,7 +64,7 @@ def connection():
 
 
 def query(kind: str, values: tuple[str, ...], copies: int = 3) -> str:
-    rows = ", ".join(f"({v}::{kind})" for v in values)
+    rows = ", ".join(f"(CAST({v} AS {kind}))" for v in values)
     return f"SELECT v, i FROM (VALUES {rows}) AS t(v), range({copies}) AS r(i)"
 
 
@@ -91,9 +91,7 @@ def test_any_type_is_generalized(kind: str, connection) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_any_type_is_sensitive_and_passes_unchanged(kind: str, connection) -> None:
     source = query(kind, TYPES[kind])
-    with duckanon.anonymize(
-        source, quasi_identifiers=["i"], sensitive=["v"], k=3, connection=connection
-    ) as release:
+    with duckanon.anonymize(source, quasi_identifiers=["i"], sensitive=["v"], k=3, connection=connection) as release:
         plain = connection.sql(source).project("v::VARCHAR").fetchall()
         stored = connection.read_parquet(str(release.path)).project("v::VARCHAR").fetchall()
         if kind not in ("TIMESTAMP_S", "TIMESTAMP_MS"):
@@ -174,7 +172,9 @@ def test_a_collation_hides_no_singleton(default: str) -> None:
 def test_the_time_zone_of_the_session_moves_nothing(zone: str) -> None:
     with duckdb.connect() as con:
         con.execute(f"SET TimeZone = '{zone}'")
-        con.execute("CREATE TABLE t AS SELECT '2024-02-29 23:30:00+00'::TIMESTAMPTZ + i * INTERVAL 1 HOUR AS w FROM range(4) r(i)")
+        con.execute(
+            "CREATE TABLE t AS SELECT '2024-02-29 23:30:00+00'::TIMESTAMPTZ + i * INTERVAL 1 HOUR AS w FROM range(4) r(i)"
+        )
         with duckanon.anonymize("t", quasi_identifiers=["w"], k=2, suppression_limit=0.5, connection=con) as release:
             labels = release.to_arrow().column("w").to_pylist()
         assert con.execute("SELECT current_setting('TimeZone')").fetchone() == (zone,)
@@ -200,7 +200,8 @@ def test_the_dictionary_numbers_values_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "name"), [(1, "UTINYINT"), (256, "UTINYINT"), (257, "USMALLINT"), (2**16 + 1, "UINTEGER"), (2**32 + 1, "UBIGINT")]
+    ("size", "name"),
+    [(1, "UTINYINT"), (256, "UTINYINT"), (257, "USMALLINT"), (2**16 + 1, "UINTEGER"), (2**32 + 1, "UBIGINT")],
 )
 def test_codes_take_the_smallest_type(size: int, name: str) -> None:
     assert code_type(size) == name
@@ -230,7 +231,9 @@ def test_published_types(kind: str, published: str) -> None:
 
 def test_many_columns_with_many_values_need_several_words(connection) -> None:
     names = [f"c{j}" for j in range(8)]
-    source = "SELECT " + ", ".join(f"(i * 7 + {j}) % 997 AS {n}" for j, n in enumerate(names)) + " FROM range(1994) r(i)"
+    source = (
+        "SELECT " + ", ".join(f"(i * 7 + {j}) % 997 AS {n}" for j, n in enumerate(names)) + " FROM range(1994) r(i)"
+    )
     with duckanon.anonymize(source, quasi_identifiers=names, k=2, connection=connection) as release:
         assert release.rows_published == 1994
         assert set(release.recoding.levels.values()) == {0}

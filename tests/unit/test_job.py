@@ -78,6 +78,10 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+def no_work(event: object) -> None:
+    raise AssertionError("the work was begun although it cannot be published")
+
+
 class TestLoad:
     def test_everything(self, folder: Path) -> None:
         job = load_job(write(folder))
@@ -288,7 +292,7 @@ class TestRun:
         run_job(path)
         before = files(folder)
         with pytest.raises(errors.JobError, match=r"'people\.parquet' is there already, and overwrite = false"):
-            run_job(path)
+            run_job(path, progress=no_work)
         assert files(folder) == before
 
     @pytest.mark.parametrize("what", ['table = "people"', 'query = "SELECT * FROM people WHERE age < 100"'])
@@ -413,7 +417,7 @@ class TestBadNights:
             locked(folder / "out" / "people.parquet"),
             pytest.raises(errors.EngineError, match="Another run") as caught,
         ):
-            run_job(path)
+            run_job(path, progress=no_work)
         assert exit_code(caught.value) == 6
 
     def test_output_below_a_file(self, folder: Path) -> None:

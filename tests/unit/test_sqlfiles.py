@@ -26,7 +26,7 @@ SILENTLY_DIFFERENT = {"hash", "log", "regexp_replace", "date_trunc", "entropy", 
 
 def columns_read(tree: exp.Query) -> dict[str, set[str]]:
     """Return the relations that a statement reads, CTEs left out, with the columns it uses of each."""
-    schema = {name: {c: "text" for c in columns} for name, columns in RELATIONS.items()}
+    schema = {name: dict.fromkeys(columns, "text") for name, columns in RELATIONS.items()}
     found: dict[str, set[str]] = {}
     for scope in traverse_scope(qualify(tree.copy(), schema=schema, dialect="duckdb", quote_identifiers=False)):
         for alias, source in scope.sources.items():

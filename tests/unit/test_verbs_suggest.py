@@ -66,7 +66,7 @@ def test_distinction_and_separation_by_hand(values: list[int | None]) -> None:
 def test_a_larger_table_is_sampled_and_says_so() -> None:
     found = {r["column"]: r for r in duckanon.suggest(PEOPLE, limit=100).to_pylist()}
     assert all(r["approximate"] and r["rows"] == N for r in found.values())
-    assert found["ward_id"]["distinct"] == 8
+    assert found["ward_id"]["distinct"] == pytest.approx(8, rel=0.35)  # an estimate
     assert found["ward_id"]["separation"] == pytest.approx(7 / 8, abs=0.05)
     assert found["token"]["role"] == "identifier"
 

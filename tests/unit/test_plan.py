@@ -1,0 +1,109 @@
+"""Everything is resolved before data is touched."""
+
+from __future__ import annotations
+
+import json
+
+import duckdb
+import pyarrow as pa
+import pytest
+import sqlglot
+
+import duckanon
+from duckanon.algorithms import Datafly
+from duckanon.errors import ConfigError, ParameterError, RoleError, UnsupportedError
+from duckanon.models import KAnonymity
+from duckanon.plan import Plan, resolve_algorithm, resolve_models
+
+TABLE = pa.table({"age": [30, 31], "zip": ["1", "2"], "ill": ["Canary", "b"], "name": ["x", "y"], "id": [1, 2]})
+GOOD = {"quasi_identifiers": ["age", "zip"], "k": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"k": 0}, ParameterError, "The 'k' parameter of KAnonymity must be an int >= 1. Got 0."),
+        ({"k": -1}, ParameterError, "Got -1"),
+        ({"k": 2.5}, ParameterError, "Got 2.5"),
+        ({"k": True}, ParameterError, "must be an int"),
+        ({"k": "5"}, ParameterError, "Got str"),
+        ({"k": None}, ParameterError, "Nothing is promised"),
+        ({"suppression_limit": 1.01}, ParameterError, "fraction between 0 and 1. Got 1.01"),
+        ({"suppression_limit": 5}, ParameterError, "fraction"),
+        ({"suppression_limit": -0.1}, ParameterError, "fraction"),
+        ({"suppression_limit": float("nan")}, ParameterError, "fraction"),
+        ({"suppression_limit": True}, ParameterError, "fraction"),
+        ({"suppression_limit": "0.1"}, ParameterError, "Got str"),
+        ({"algorithm": "dataflly"}, ParameterError, "Did you mean 'datafly'"),
+        ({"algorithm": 3}, ParameterError, "name or an Algorithm"),
+        ({"on_unknown": "drop"}, ParameterError, "on_unknown must be"),
+        ({"seed": "x"}, ParameterError, "seed must be an int"),
+        ({"seed": True}, ParameterError, "seed must be an int"),
+        ({"models": ["k_anonymity"], "k": None}, ParameterError, "needs its parameters"),
+        ({"models": ["k_anonimity"]}, ParameterError, "Did you mean 'k_anonymity'"),
+        ({"models": [object()]}, ParameterError, "Unknown model 'object'"),
+        ({"quasi_identifiers": ["agee"]}, RoleError, "Did you mean 'age'"),
+        ({"hierarchies": {"ill": {"rule": "suppress"}}}, RoleError, "'ill', which is no quasi-identifier"),
+        ({"unlisted": "error"}, RoleError, "No role is given for 'ill', 'name', 'id'"),
+    ],
+)
+def test_what_is_refused(changes: dict, error: type[ConfigError], message: str) -> None:
+    for verb in (Plan.of, duckanon.anonymize):
+        with pytest.raises(error, match=message):
+            verb(TABLE, **(GOOD | changes))
+
+
+@pytest.mark.parametrize("keyword", ["l", "t"])
+def test_models_of_later_versions_are_refused_clearly(keyword: str) -> None:
+    name = {"l": "l_diversity", "t": "t_closeness"}[keyword]
+    if name in duckanon.models.models:
+        pytest.skip(f"{name} is there")
+    with pytest.raises(UnsupportedError, match=f"no model {name}. It has: k_anonymity"):
+        Plan.of(TABLE, **GOOD, **{keyword: 2})
+
+
+def test_resolving() -> None:
+    assert resolve_models(k=3, l=None, t=None, models=[KAnonymity(4)]) == (KAnonymity(3), KAnonymity(4))
+    assert resolve_algorithm("datafly") == Datafly()
+    assert resolve_algorithm(Datafly(stop="k")) == Datafly(stop="k")
+
+
+def test_the_plan_says_what_will_happen() -> None:
+    plan = Plan.of(
+        TABLE,
+        **GOOD,
+        sensitive=["ill"],
+        identifiers=["name"],
+        entity_key="id",
+        hierarchies={"AGE": {"rule": "suppress"}},
+    )
+    found = plan.to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert found["published"] == ["age", "zip", "ill"]
+    assert found["unit"] == "persons"
+    assert found["promise"][0]["text"].endswith("at least 2 persons")
+    assert found["roles"]["entity_key"] == "id"
+    assert found["hierarchies"]["age"].startswith("given")
+    text = plan.explain()
+    assert "never published: name, id" in text
+    assert "Canary" not in text
+
+
+@pytest.mark.parametrize("name", ["age", 'quo"te', "x; DROP TABLE t; --", "new\nline"])
+def test_the_statements_of_a_plan_can_be_run(name: str) -> None:
+    plan = Plan.of(pa.table({name: [1, 2, None]}), quasi_identifiers=[name], k=1)
+    steps = dict(plan.statements())
+    assert set(steps) == {f"values of {name}", "frequency table", "gate: k_anonymity"}
+    for text in steps.values():
+        assert len(sqlglot.parse(text, dialect="duckdb")) == 1
+    with duckdb.connect() as con:
+        source = next(t.name for t in plan.relation.query.find_all(sqlglot.exp.Table))
+        con.register(source, pa.table({name: [1, 2, None]}))
+        assert len(con.execute(steps[f"values of {name}"]).fetchall()) == 3
+
+
+def test_several_models_ask_for_the_largest_class() -> None:
+    table = pa.table({"q": ["a"] * 3 + ["b"] * 3})
+    with duckanon.anonymize(table, quasi_identifiers=["q"], k=2, models=[KAnonymity(4)]) as release:
+        assert set(release.to_arrow().column("q").to_pylist()) == {"*"}
+        assert [c.parameters["k"] for c in release.checks] == [2, 4]

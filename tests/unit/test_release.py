@@ -1,0 +1,399 @@
+"""What a release holds, and what it must not: order, footers, dictionaries, temporary files, messages."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import traceback
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlglot
+
+import duckanon
+from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.errors import DataError, DuckanonError, HierarchyError, InfeasibleError, PrivacyViolation
+from duckanon.testing.common import RELATIONS
+
+CANARY = "Canary-Q7-Doe"
+
+
+def people(rows: int = 200, seed: int = 1) -> pa.Table:
+    rng = random.Random(seed)
+    return pa.table(
+        {
+            "id": [f"{CANARY}-{i}" for i in range(rows)],
+            "age": [rng.randint(18, 90) for _ in range(rows)],
+            "zip": [f"{rng.randint(10000, 10999)}" for _ in range(rows)],
+            "ill": [rng.choice(["flu", "cold", "ok", None]) for _ in range(rows)],
+            "note": [f"{CANARY} note {i}" for i in range(rows)],
+        }
+    )
+
+
+OPTIONS = {"quasi_identifiers": ["age", "zip"], "sensitive": ["ill"], "k": 5, "suppression_limit": 0.1}
+
+
+def test_a_release_in_all_forms() -> None:
+    with duckanon.anonymize(people(), **OPTIONS) as release:
+        table = release.to_arrow()
+        assert table.column_names == ["age", "zip", "ill"]
+        assert len(release.to_pandas()) == len(release.to_polars()) == table.num_rows == release.rows_published
+        assert pa.table(release).equals(table)
+        assert release.reader(batch=10).read_all().equals(table)
+        classes = release.classes()
+        assert sum(classes.column("n").to_pylist()) == release.rows_published
+        assert [c.name for c in release.columns] == table.column_names
+
+
+def test_the_summary_is_plain_and_free_of_values() -> None:
+    with duckanon.anonymize(people(), identifiers=["id"], **OPTIONS) as release:
+        summary = release.summary()
+    assert json.loads(json.dumps(summary)) == summary
+    assert CANARY not in json.dumps(summary)
+    assert summary["found"]["rows_in"] == 200
+    assert summary["found"]["class_size"]["min"] >= 5
+    assert summary["roles"]["dropped"] == ["note"]
+    assert not summary["seeded"]
+    assert {m["metric"] for m in summary["loss"]} == set(duckanon.metrics.metrics)
+
+
+def test_a_seeded_release_says_so_and_hides_the_seed() -> None:
+    with duckanon.anonymize(people(), seed=123456789, **OPTIONS) as release:
+        summary = release.summary()
+        assert summary["seeded"]
+        assert "seeded: for tests, not for release" in summary["notes"]
+        assert "123456789" not in json.dumps(summary)
+        assert b"123456789" not in release.path.read_bytes()
+
+
+def test_the_class_relations_have_the_columns_that_statements_read() -> None:
+    with duckanon.anonymize(people(), **OPTIONS) as release:
+        for relation in ("classes", "class_cells", "domain"):
+            query = f"SELECT * FROM {release.relations[relation]}"
+            found = release.engine.columns(sqlglot.parse_one(query))
+            assert [c.name for c in found] == list(RELATIONS[relation])
+
+
+# Order
+
+
+def test_position_links_nothing() -> None:
+    """Linking by position finds rows at chance only."""
+    rows = 4000
+    table = pa.table({"q": [i // 40 for i in range(rows)], "s": list(range(rows))})
+    with duckanon.anonymize(table, quasi_identifiers=["q"], sensitive=["s"], k=2) as release:
+        published = pq.read_table(release.path).column("s").to_pylist()
+    assert sorted(published) == list(range(rows))
+    assert sum(a == b for a, b in zip(published, range(rows), strict=True)) < 20
+    rising = sum(a < b for a, b in zip(published, published[1:], strict=False))
+    assert abs(rising - rows / 2) < rows * 0.05
+
+
+@pytest.mark.parametrize("columns", [1, 8])
+def test_classes_are_shuffled_too(columns: int) -> None:
+    """Neighbours in the file are no neighbours in the order of the values, however wide the labels are."""
+    values = [f"value-{i // 3:06d}-and-some-more-text" for i in range(9000)]
+    names = [f"q{j}" for j in range(columns)]
+    table = pa.table(dict.fromkeys(names, values))
+    one = {n: duckanon.Hierarchy.suppress() for n in names}
+    with duckanon.anonymize(table, quasi_identifiers=names, hierarchies=one, k=3) as release:
+        published = pq.read_table(release.path).column("q0").to_pylist()
+    distinct = [v for v, w in zip(published, [None, *published], strict=False) if v != w]
+    rising = sum(a < b for a, b in zip(distinct, distinct[1:], strict=False))
+    assert abs(rising - len(distinct) / 2) < len(distinct) * 0.1
+
+
+def test_two_runs_have_two_orders() -> None:
+    orders = []
+    for _ in range(2):
+        with duckanon.anonymize(people(), **(OPTIONS | {"k": 2})) as release:
+            orders.append(pq.read_table(release.path))
+    assert not orders[0].equals(orders[1])
+
+
+def test_many_row_groups_come_in_the_same_order_for_any_number_of_threads() -> None:
+    with duckdb.connect() as con:
+        table = con.sql(
+            "SELECT i % 5000 AS q, (i % 7)::VARCHAR AS r, i AS s FROM range(400000) AS x(i)"
+        ).to_arrow_table()
+    found = []
+    for threads in (1, 4):
+        engine = DuckDBEngine(threads=threads)
+        with duckanon.anonymize(
+            table, quasi_identifiers=["q", "r"], sensitive=["s"], k=2, seed=3, engine=engine
+        ) as release:
+            found.append(pq.read_table(release.path))
+    assert found[0].equals(found[1])
+
+
+# Files
+
+
+def pages(path: Path) -> bytes:
+    """All values and statistics that a file holds, decoded; and its raw bytes."""
+    file = pq.ParquetFile(path)
+    parts = [repr(file.metadata.metadata), repr(file.schema_arrow.metadata), repr(file.schema)]
+    for group in range(file.num_row_groups):
+        for column in range(file.metadata.num_columns):
+            chunk = file.metadata.row_group(group).column(column)
+            parts += [
+                repr(chunk.statistics),
+                repr(getattr(chunk.statistics, "min", "")),
+                repr(getattr(chunk.statistics, "max", "")),
+            ]
+    names = file.schema_arrow.names
+    dictionaries = pq.read_table(path, read_dictionary=names)
+    for name in names:
+        for chunk in dictionaries.column(name).chunks:
+            parts.append(
+                repr(chunk.dictionary.to_pylist() if pa.types.is_dictionary(chunk.type) else chunk.to_pylist())
+            )
+    return "\n".join(parts).encode() + path.read_bytes()
+
+
+def test_footer_statistics_and_dictionaries_hold_published_values_only() -> None:
+    table = people()
+    lonely = (
+        table.slice(0, 1).set_column(2, "zip", pa.array([CANARY])).set_column(3, "ill", pa.array([f"{CANARY} ill"]))
+    )
+    table = pa.concat_tables([table, lonely.cast(table.schema)])
+    table = table.set_column(3, "ill", table.column("ill").dictionary_encode()).replace_schema_metadata(
+        {"pandas": CANARY}
+    )
+    one = {"zip": duckanon.Hierarchy.suppress(), "age": duckanon.Hierarchy.intervals(width=20)}
+    options = OPTIONS | {"hierarchies": one, "k": 2, "suppression_limit": 0.95}
+    with duckanon.anonymize(table, **options) as release:
+        assert release.rows_suppressed > 0
+        assert CANARY.encode() not in pages(release.path)
+        metadata = pq.ParquetFile(release.path).metadata
+        assert set(metadata.metadata or {}) <= {b"ARROW:schema"}
+        published = pq.read_table(release.path)
+        for column in range(metadata.num_columns):
+            statistics = metadata.row_group(0).column(column).statistics
+            if statistics is not None and statistics.has_min_max:
+                values = published.column(column).to_pylist()
+                assert {statistics.min, statistics.max} <= set(values)
+
+
+def test_a_written_release_holds_nothing_else(tmp_path: Path, temp_folder: Path) -> None:
+    target = tmp_path / "out" / "release.parquet"
+    with duckanon.anonymize(people(), identifiers=["id"], stage=tmp_path, **OPTIONS) as release:
+        release.write(target)
+        for path in target.parent.rglob("*"):
+            assert CANARY.encode() not in (pages(path) if path.suffix == ".parquet" else path.read_bytes()), path.name
+    left = [p for p in tmp_path.rglob("*") if p.is_file() and target.parent not in p.parents]
+    assert left == [], "a private file is left"
+    assert list(temp_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("entity", [None, "id"])
+def test_private_files_are_private_and_go(entity: str | None, temp_folder: Path) -> None:
+    with duckanon.anonymize(people(), entity_key=entity, **OPTIONS) as release:
+        folder = release.path.parent
+        assert folder.stat().st_mode & 0o077 == 0
+        if entity is None:
+            assert CANARY.encode() not in pages(release.path)
+    assert not folder.exists()
+    assert list(temp_folder.iterdir()) == []
+
+
+# Suppressed rows
+
+
+def test_suppressed_rows_are_left_out_and_form_no_class() -> None:
+    """Two outliers at k = 5: there is no class of fewer than five stars."""
+    table = pa.table({"q": ["a"] * 10 + ["b"] * 10 + ["x", "y"]})
+    with duckanon.anonymize(table, quasi_identifiers=["q"], k=5, suppression_limit=0.1) as release:
+        assert Counter(pq.read_table(release.path).column("q").to_pylist()) == {"a": 10, "b": 10}
+        assert release.rows_suppressed == 2
+
+
+def test_unknown_values_published_as_the_top_form_a_class_of_k() -> None:
+    table = pa.table({"q": ["a"] * 5 + ["b"] * 5 + ["x", "y"]})
+    tree = duckanon.Hierarchy.from_table({"leaf": ["a", "b"], "top": ["*", "*"]})
+    with pytest.raises(HierarchyError, match=r"does not know 2 of 4 values \(2 of 12 rows\)") as caught:
+        duckanon.anonymize(table, quasi_identifiers=["q"], hierarchies={"q": tree}, k=3)
+    assert "'x'" not in str(caught.value)
+    with duckanon.anonymize(
+        table, quasi_identifiers=["q"], hierarchies={"q": tree}, k=3, on_unknown="top", suppression_limit=0.2
+    ) as release:
+        assert Counter(pq.read_table(release.path).column("q").to_pylist()) == {"a": 5, "b": 5}
+    with duckanon.anonymize(table, quasi_identifiers=["q"], hierarchies={"q": tree}, k=2, on_unknown="top") as release:
+        assert Counter(pq.read_table(release.path).column("q").to_pylist()) == {"a": 5, "b": 5, "*": 2}
+
+
+# Empty input
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_no_rows(k: int, tmp_path: Path, temp_folder: Path) -> None:
+    pq.write_table(people(1).slice(0, 0), tmp_path / "empty.parquet")
+    for data in (people(1).slice(0, 0), tmp_path / "empty.parquet"):
+        with pytest.raises(DataError, match="has no rows"):
+            duckanon.anonymize(data, **(OPTIONS | {"k": k}))
+    assert list(temp_folder.iterdir()) == []
+
+
+def test_fewer_rows_than_k(temp_folder: Path) -> None:
+    with pytest.raises(InfeasibleError, match="4 rows: fewer than the 5"):
+        duckanon.anonymize(people(4), **OPTIONS)
+    assert list(temp_folder.iterdir()) == []
+
+
+def test_one_row_and_k_one() -> None:
+    with duckanon.anonymize(people(1), **(OPTIONS | {"k": 1})) as release:
+        assert release.rows_published == 1
+
+
+# Schema drift
+
+
+def test_a_new_column_is_not_published() -> None:
+    drifted = people().append_column("ssn", pa.array([f"{CANARY}{i}" for i in range(200)]))
+    with duckanon.anonymize(drifted, **OPTIONS) as release:
+        assert "ssn" not in pq.read_table(release.path).column_names
+        assert CANARY.encode() not in pages(release.path)
+
+
+# Messages
+
+
+def bad_csv(tmp_path: Path) -> dict:
+    path = tmp_path / "bad.csv"
+    good = "\n".join(f"{20 + i % 50},1{i:04d}" for i in range(30000))
+    path.write_text(f"age,zip\n{good}\n{CANARY},{CANARY}\n")
+    return {"data": path, "quasi_identifiers": ["age", "zip"], "k": 2}
+
+
+def ragged_csv(tmp_path: Path) -> dict:
+    path = tmp_path / "ragged.csv"
+    path.write_text("age,zip\n" + "20,10115\n" * 30000 + f"20,{CANARY},{CANARY},{CANARY}\n")
+    return {"data": path, "quasi_identifiers": ["age", "zip"], "k": 2}
+
+
+def torn_quote(tmp_path: Path) -> dict:
+    path = tmp_path / "quote.csv"
+    path.write_text("age,zip\n" + "20,10115\n" * 100 + f'20,"{CANARY}\n')
+    return {"data": path, "quasi_identifiers": ["age", "zip"], "k": 2}
+
+
+def bad_json(tmp_path: Path) -> dict:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"age": 1}\n' * 100 + f'{{"age": "{CANARY}"\n')
+    return {"data": path, "quasi_identifiers": ["age"], "k": 2}
+
+
+def bad_conversion(tmp_path: Path) -> dict:
+    query = f"SELECT CASE WHEN i = 99 THEN '{CANARY}' ELSE '1' END::INTEGER AS age FROM range(100) r(i)"
+    return {"data": query, "quasi_identifiers": ["age"], "k": 2}
+
+
+def late_conversion(tmp_path: Path) -> dict:
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE t AS SELECT CASE WHEN i = 99 THEN '{CANARY}' ELSE '1' END AS age FROM range(100) r(i)")
+    con.execute("CREATE VIEW v AS SELECT age::INTEGER AS age FROM t")
+    return {"data": "v", "quasi_identifiers": ["age"], "k": 2, "connection": con}
+
+
+def hierarchy_gap(tmp_path: Path) -> dict:
+    tree = duckanon.Hierarchy.from_table({"leaf": ["a"], "top": ["*"]})
+    table = pa.table({"q": ["a", "a", CANARY]})
+    return {"data": table, "quasi_identifiers": ["q"], "hierarchies": {"q": tree}, "k": 2}
+
+
+def hierarchy_file(tmp_path: Path) -> dict:
+    (tmp_path / "h.csv").write_text(f"a;*\n{CANARY};*\n{CANARY};x\n")
+    return {
+        "data": pa.table({"q": ["a"]}),
+        "quasi_identifiers": ["q"],
+        "hierarchies": {"q": str(tmp_path / "h.csv")},
+        "k": 1,
+    }
+
+
+def wrong_rule(tmp_path: Path) -> dict:
+    table = pa.table({"q": [CANARY, "b"]})
+    return {"data": table, "quasi_identifiers": ["q"], "hierarchies": {"q": {"rule": "intervals", "width": 5}}, "k": 1}
+
+
+def too_few(tmp_path: Path) -> dict:
+    return {"data": pa.table({"q": [CANARY, "b"]}), "quasi_identifiers": ["q"], "k": 3}
+
+
+def torn_parquet(tmp_path: Path) -> dict:
+    path = tmp_path / "torn.parquet"
+    pq.write_table(
+        pa.table({"q": [f"{CANARY}{i}" for i in range(1000)]}), path, compression="none", use_dictionary=False
+    )
+    raw = bytearray(path.read_bytes())
+    raw[4:200] = b"\xff" * 196
+    path.write_bytes(raw)
+    return {"data": path, "quasi_identifiers": ["q"], "k": 1}
+
+
+def invalid_utf8(tmp_path: Path) -> dict:
+    path = tmp_path / "latin.csv"
+    path.write_bytes(b"age,zip\n" + b"20,10115\n" * 100 + f"20,{CANARY}".encode() + b"\xe4\xff\n")
+    return {"data": path, "quasi_identifiers": ["age", "zip"], "k": 2}
+
+
+ERRORS = [
+    bad_csv, ragged_csv, torn_quote, bad_json, bad_conversion, late_conversion, hierarchy_gap, hierarchy_file, wrong_rule,
+    too_few, torn_parquet, invalid_utf8,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ERRORS, ids=lambda p: p.__name__)
+def test_no_error_path_quotes_a_value(
+    path, tmp_path: Path, temp_folder: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    options = path(tmp_path)
+    try:
+        with pytest.raises(DuckanonError) as caught:
+            duckanon.anonymize(options.pop("data"), **options)
+    finally:
+        if "connection" in options:
+            options["connection"].close()
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert CANARY not in str(error), type(error)
+        assert CANARY not in repr(error.args)
+        error = error.__cause__ or error.__context__
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+    assert CANARY not in caplog.text
+    out, err = capfd.readouterr()
+    assert CANARY not in out + err
+    assert list(temp_folder.iterdir()) == [], "a private folder is left"
+
+
+def test_the_gate_quotes_no_value(monkeypatch: pytest.MonkeyPatch, temp_folder: Path) -> None:
+    monkeypatch.setattr("duckanon.pipeline.class_table", _keep_all)
+    table = pa.table({"q": [CANARY, "b", "b"]})
+    with pytest.raises(PrivacyViolation) as caught:
+        duckanon.anonymize(table, quasi_identifiers=["q"], k=2, suppression_limit=0.5)
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+    assert list(temp_folder.iterdir()) == []
+
+
+def _keep_all(grouped, cells, min_size):
+    from duckanon.sqlgen.recode import class_table
+
+    return class_table(grouped, cells, 1)
+
+
+def test_statements_in_the_log_hold_no_value(caplog: pytest.LogCaptureFixture) -> None:
+    table = pa.table({"q": [CANARY, CANARY, "b", "b"], "s": [CANARY] * 4})
+    tree = duckanon.Hierarchy.from_table({"leaf": [CANARY, "b"], "l1": [f"{CANARY} group", "b"], "top": ["*", "*"]})
+    with caplog.at_level(logging.DEBUG, logger="duckanon"):
+        for hierarchies in ({"q": tree}, None):
+            with duckanon.anonymize(table, quasi_identifiers=["q"], sensitive=["s"], hierarchies=hierarchies, k=2):
+                pass
+    assert "SELECT" in caplog.text
+    assert CANARY not in caplog.text
