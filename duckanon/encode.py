@@ -134,19 +134,14 @@ def code_levels(
     of the domain lie under each.
     """
     labels, levels = engine.fresh("labels"), engine.fresh("levels")
-    zero = exp.Case().when(col("known", "t"), col("text", "v")).else_(text(top))
-    joined = (
-        exp.select(named(zero, "l0"), *(col(f"l{i}", "t") for i in range(1, height + 1)), col("code", "t"))
-        .from_(table(tree, "t"))
-        .join(table(values.table, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
-    )
+    base = tree
+    if masked:
+        base = engine.fresh("masked")
+        engine.create(base, _with_level_zero(values, tree, height, top))
     first = 0 if masked else 1
-    # What is published as the top label on level 0 could be anything, so it stands for the whole domain there, too.
-    whole = exp.case().when(same(col("label", "g"), text(top)), number(domain_size)).else_(number(1))
-    parts = [_numbered(joined, leaves, level, whole) for level in range(first, height + 1)]
-    engine.create(labels, union_all(parts))
+    engine.create(labels, _numbered(base, leaves, range(first, height + 1), top, domain_size))
     projection: list[exp.Expr] = [col("code", "j")]
-    select = exp.select().from_(subquery(joined, "j"))
+    select = exp.select().from_(table(base, "j"))
     for level in range(height + 1):
         if level == 0 and not masked:
             projection.append(named(col("code", "j"), "c0"))
@@ -190,34 +185,37 @@ def frequency_query(source: exp.Query, dictionaries: Sequence[Dictionary], entit
     return query.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
 
 
-def _numbered(joined: exp.Select, leaves: str, level: int, own: exp.Expr) -> exp.Select:
-    """Number the distinct labels of one level in their order; ``own`` is the number of leaves of those on level 0."""
-    label = col(f"l{level}", "j")
-    grouped = exp.select(named(label, "label")).distinct().from_(subquery(joined.copy(), "j"))
-    rank = exp.Window(
-        this=exp.RowNumber(),
-        order=exp.Order(expressions=[exp.Ordered(this=col("label", "g"), desc=False, nulls_first=False)]),
+def _with_level_zero(values: Dictionary, tree: str, height: int, top: str) -> exp.Select:
+    """Return the tree with ``l0``: the value's text, or the top label where the hierarchy does not know the value."""
+    zero = exp.Case().when(col("known", "t"), col("text", "v")).else_(text(top))
+    return (
+        exp.select(col("code", "t"), named(zero, "l0"), *(col(f"l{i}", "t") for i in range(1, height + 1)))
+        .from_(table(tree, "t"))
+        .join(table(values.table, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
     )
-    if level == 0:
-        return exp.select(
-            named(number(0), "level"),
-            named(exp.Sub(this=rank, expression=number(1)), "code"),
-            col("label", "g"),
-            named(cast(own, "BIGINT"), "leaves"),
-        ).from_(subquery(grouped, "g"))
+
+
+def _numbered(base: str, leaves: str, levels: Sequence[int], top: str, domain_size: int) -> exp.Select:
+    """Number the distinct labels of each level in their order, and say how many leaves lie under each."""
+    distinct: list[exp.Query] = [
+        exp.select(named(number(level), "level"), named(col(f"l{level}"), "label")).distinct().from_(table(base))
+        for level in levels
+    ]
+    order = exp.Order(expressions=[exp.Ordered(this=col("label", "g"), desc=False, nulls_first=False)])
+    rank = exp.Window(this=exp.RowNumber(), partition_by=[col("level", "g")], order=order)
+    # What is published as the top label on level 0 could be anything, so it stands for the whole domain there, too.
+    whole = exp.case().when(same(col("label", "g"), text(top)), number(domain_size)).else_(number(1))
+    is_zero = exp.EQ(this=col("level", "g"), expression=number(0))
+    under = exp.and_(
+        exp.EQ(this=col("level", "n"), expression=col("level", "g")), same(col("label", "n"), col("label", "g"))
+    )
     return (
         exp.select(
-            named(number(level), "level"),
+            col("level", "g"),
             named(exp.Sub(this=rank, expression=number(1)), "code"),
             col("label", "g"),
-            col("leaves", "n"),
+            named(cast(exp.case().when(is_zero, whole).else_(col("leaves", "n")), "BIGINT"), "leaves"),
         )
-        .from_(subquery(grouped, "g"))
-        .join(
-            table(leaves, "n"),
-            on=exp.and_(
-                exp.EQ(this=col("level", "n"), expression=number(level)), same(col("label", "n"), col("label", "g"))
-            ),
-            join_type="left",
-        )
+        .from_(subquery(union_all(distinct), "g"))
+        .join(table(leaves, "n"), on=under, join_type="left")
     )

@@ -15,7 +15,7 @@ from sqlglot import exp
 from duckanon.errors import PrivacyViolation
 from duckanon.models.base import CheckResult, Model
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import call, col, named, number, subquery, table
+from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -26,9 +26,16 @@ ENTITY = "duckanon entity key"
 
 
 def count_classes(
-    engine: Engine, relation: exp.Query, columns: Sequence[exp.Expr], entity: exp.Expr | None = None
+    engine: Engine,
+    relation: exp.Query,
+    columns: Sequence[exp.Expr],
+    entity: exp.Expr | None = None,
+    keys: bool = False,
 ) -> str:
-    """Create ``classes(class_id, n, suppressed)`` of a relation; n counts persons where there is an entity."""
+    """Create ``classes(class_id, n, suppressed)`` of a relation; n counts persons where there is an entity.
+
+    With ``keys`` the values that make a class come along as ``q_0``, ``q_1``, ...
+    """
     name = engine.fresh("classes")
     aliases = [f"q_{j}" for j in range(len(columns))]
     inner = exp.select(*(named(c.copy(), a) for c, a in zip(columns, aliases, strict=True))).from_(
@@ -37,18 +44,25 @@ def count_classes(
     members: exp.Expr = exp.Count(this=exp.Star())
     if entity is not None:
         inner = inner.select(named(entity.copy(), "entity"))
-        # count(DISTINCT) skips NULL: all rows without an entity are taken to be one person.
-        nobody = exp.case().when(exp.Is(this=col("entity"), expression=exp.null()), number(1)).else_(number(0))
-        distinct = call("count", exp.Distinct(expressions=[col("entity")]))
-        members = exp.Add(this=distinct, expression=exp.Max(this=nobody))
+        distinct, nobody = persons(col("entity"))
+        members = exp.Add(this=distinct, expression=nobody)
     counted = exp.select(*(col(a) for a in aliases), named(members, "n")).from_(subquery(inner, "i"))
     counted = counted.group_by(*(col(a) for a in aliases))
     rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)]))
-    engine.create(
-        name,
-        exp.select(named(rank, "class_id"), col("n"), named(exp.false(), "suppressed")).from_(subquery(counted, "c")),
-    )
+    query = exp.select(named(cast(rank, "BIGINT"), "class_id"), col("n"), named(exp.false(), "suppressed"))
+    if keys:
+        query = query.select(*(col(a) for a in aliases))
+    engine.create(name, query.from_(subquery(counted, "c")))
     return name
+
+
+def persons(entity: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """Return two aggregates whose sum counts persons.
+
+    ``count(DISTINCT ...)`` skips NULL: all rows without an entity are taken to be one more person.
+    """
+    nobody = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), number(1)).else_(number(0))
+    return call("count", exp.Distinct(expressions=[entity])), exp.Max(this=nobody)
 
 
 def check_models(engine: Engine, classes: str, models: Sequence[Model], unit: str) -> tuple[CheckResult, ...]:

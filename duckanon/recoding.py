@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.errors import UnsupportedError
-from duckanon.gate import ENTITY
+from duckanon.gate import ENTITY, persons
 from duckanon.sqlgen.relations import call, cast, col, ident, named, number, qualified, same, subquery, table, text
 
 if TYPE_CHECKING:
@@ -63,22 +63,15 @@ class Recoding:
             alias = f"duckanon_map_{j}"
             mappings.append((alias, self._mapping_values(cell)))
             inner = inner.select(named(col("label", alias), attribute.name))
-            inner = inner.join(table(alias, alias), on=same(cast(value, "VARCHAR"), col("value", alias)))
+            inner = inner.join(table(alias, alias), on=same(_text(value, attribute.type), col("value", alias)))
         entity = self.plan.entity
         if entity is not None:
             inner = inner.select(named(qualified(entity, "s"), ENTITY))
         columns = [col(a.name) for a in self.plan.roles.published]
         keys = [col(c.name) for c in self.cells]
-        if entity is None:
-            members: exp.Expr = exp.Count(this=exp.Star())
-            size: exp.Expr = exp.Window(this=members, partition_by=keys)
-        else:
-            nobody = exp.case().when(exp.Is(this=col(ENTITY), expression=exp.null()), number(1)).else_(number(0))
-            distinct = call("count", exp.Distinct(expressions=[col(ENTITY)]))
-            size = exp.Add(
-                this=exp.Window(this=distinct, partition_by=keys),
-                expression=exp.Window(this=exp.Max(this=nobody), partition_by=[k.copy() for k in keys]),
-            )
+        counts = [exp.Count(this=exp.Star())] if entity is None else list(persons(col(ENTITY)))
+        windows = [exp.Window(this=c, partition_by=[k.copy() for k in keys]) for c in counts]
+        size = windows[0] if entity is None else exp.Add(this=windows[0], expression=windows[1])
         query = exp.select(*columns).from_(subquery(inner, "r"))
         query.set("qualify", exp.Qualify(this=exp.GTE(this=size, expression=number(self.min_size))))
         for alias, values in mappings:
@@ -109,3 +102,12 @@ class Recoding:
             tuples.append(exp.Tuple(expressions=pair))
         alias = exp.TableAlias(this=ident("m"), columns=[ident("value"), ident("label")])
         return exp.select("*").from_(exp.Values(expressions=tuples, alias=alias))
+
+
+def _text(value: exp.Expr, type_name: str) -> exp.Expr:
+    """Return a value as text as the mapping has it: points in time in UTC, whatever the session's time zone."""
+    plain = cast(value, "VARCHAR")
+    if type_name.upper() not in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"):
+        return plain
+    utc = exp.DPipe(this=cast(call("timezone", text("UTC"), value.copy()), "VARCHAR"), expression=text("+00"))
+    return exp.case().when(call("isfinite", value.copy()), utc).else_(plain)

@@ -200,7 +200,7 @@ def _found(summary: Summary) -> list[str]:
         names = {"min": "Smallest", "q25": "25 %", "q75": "75 %", "max": "Largest"}
         header = [names.get(k, escape(k).capitalize()) for k in sizes]
         table = _table(header, [[_number(v) for v in sizes.values()]], right=range(len(sizes)))
-        lines += ["", "Rows in a class:", "", *table]
+        lines += ["", f"{str(summary.get('unit', 'rows')).capitalize()} in a class:", "", *table]
     return lines
 
 

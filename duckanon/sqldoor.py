@@ -46,8 +46,8 @@ def install(connection: Connection) -> None:
     >>> con = duckdb.connect()
     >>> _ = con.execute("CREATE TABLE t AS SELECT 30 + i AS age FROM range(10) AS r(i)")
     >>> duckanon.install(con)
-    >>> con.execute("SELECT DISTINCT age FROM anonymize('t', quasi_identifiers := ['age'], k := 10)").fetchall()
-    [('[30, 40)',)]
+    >>> con.execute("FROM anonymize_classes('t', quasi_identifiers := ['age'], k := 5) ORDER BY age").fetchall()
+    [('[30, 35)', 5), ('[35, 40)', 5)]
     >>> con.close()
     """
     engine_functions.install(connection, FUNCTIONS.values())

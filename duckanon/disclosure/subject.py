@@ -12,18 +12,16 @@ from sqlglot import exp
 
 from duckanon.encode import canonical, dictionary_query
 from duckanon.errors import DataError, RoleError
-from duckanon.gate import ENTITY
+from duckanon.gate import ENTITY, count_classes, count_rows
 from duckanon.plan import open_engine
 from duckanon.release import Release
 from duckanon.roles import Role, Roles
 from duckanon.source import Source
 from duckanon.sqlgen.relations import (
-    call,
     cast,
     col,
     conjunction,
     named,
-    number,
     qualified,
     same,
     subquery,
@@ -69,37 +67,15 @@ class Subject:
 
     def rows(self) -> int:
         """Return the number of rows."""
-        (rows,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(self.query, "s")))
-        return int(rows)
+        return count_rows(self.engine, self.query)
 
     def classes(self) -> str:
         """Create ``classes(class_id, n, suppressed, q_0, ...)`` and return its name; no rows are an error."""
-        name = self.engine.fresh("classes")
-        self.engine.create(name, self._classes_query())
+        name = count_classes(self.engine, self.counted, list(self.quasi.values()), self.entity, keys=True)
         (classes,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
         if not classes:
             raise DataError(f"The source {self.name!r} has no rows: there is nothing to measure.")
         return name
-
-    def _classes_query(self) -> exp.Query:
-        keys = [f"q_{j}" for j in range(len(self.quasi))]
-        inner = exp.select(*(named(e.copy(), k) for e, k in zip(self.quasi.values(), keys, strict=True)))
-        members: exp.Expr = exp.Count(this=exp.Star())
-        if self.entity is not None:
-            inner = inner.select(named(self.entity.copy(), "entity"))
-            # count(DISTINCT) skips NULL: all rows without an entity are taken to be one person.
-            nobody = exp.case().when(exp.Is(this=col("entity"), expression=exp.null()), number(1)).else_(number(0))
-            distinct = call("count", exp.Distinct(expressions=[col("entity")]))
-            members = exp.Add(this=distinct, expression=exp.Max(this=nobody))
-        grouped = exp.select(*(col(k) for k in keys), named(members, "n"))
-        grouped = grouped.from_(subquery(inner.from_(subquery(self.counted, "s")), "i")).group_by(
-            *(col(k) for k in keys)
-        )
-        order = exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)])
-        rank = cast(exp.Window(this=exp.RowNumber(), order=order), "BIGINT")
-        return exp.select(
-            named(rank, "class_id"), col("n"), named(exp.false(), "suppressed"), *(col(k) for k in keys)
-        ).from_(subquery(grouped, "c"))
 
     def class_values(self, classes: str) -> str:
         """Create ``class_values(class_id, attribute, value, n)``: how often a class has a sensitive value."""

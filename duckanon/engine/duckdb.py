@@ -152,7 +152,6 @@ class DuckDBEngine:
         self._execute("COMMIT", None, _nothing)
 
     def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> None:
-        self.drop(name)
         self.run(create_table(name, select), params)
 
     def drop(self, *names: str) -> None:
@@ -201,10 +200,9 @@ class DuckDBEngine:
         return [str(row[0]) for row in self._execute(" ".join(words), None, lambda result: result.fetchall())]
 
     def create_as(self, name: str, sql: str, view: bool = False) -> None:
-        self.drop(name)
         (statement,) = guarded(lambda: self._connection.extract_statements(sql))
         kind = "VIEW" if view else "TABLE"
-        words = ("CREATE TEMPORARY", kind, ident(name).sql(dialect=DIALECT), "AS", statement.query)
+        words = ("CREATE OR REPLACE TEMPORARY", kind, ident(name).sql(dialect=DIALECT), "AS", statement.query)
         self._execute(" ".join(words), None, _nothing)
 
     def setting(self, name: str) -> str:

@@ -128,7 +128,7 @@ class Intervals(Rule):
         """Return scale, width and origin in units of ``10**-scale``, and the index where the outermost groups begin."""
         exponents = [int(d.as_tuple().exponent) for d in (self.width, self.origin) if d]
         exponent = min(exponents)
-        scale = -exponent if exponent < 0 or exponent > 15 else 0
+        scale = -exponent if exponent < 0 or exponent > 6 else 0
         wide, start = (int(d.scaleb(scale, _CONTEXT)) for d in (self.width, self.origin))
         coarsest = prod(self.factors)
         outermost = (limit - abs(start)) // (wide * coarsest) * coarsest

@@ -112,7 +112,7 @@ class Mask(Rule):
         else:
             label = call("concat", self._stars(number(masked)), call("right", col("text"), kept))
         short = exp.LTE(this=size, expression=number(masked))
-        return exp.Case().when(short, self._stars(size.copy())).else_(label)
+        return exp.Case().when(short, self._stars(call("greatest", size.copy(), number(1)))).else_(label)
 
     def _positions(self, masked: frozenset[int]) -> exp.Expr:
         parts: list[exp.Expr] = []
@@ -128,7 +128,12 @@ class Mask(Rule):
                 parts.append(call("substr", col("text"), number(at), number(stop - at + 1)))
             at = stop + 1
         parts.append(call("substr", col("text"), number(last + 1)))
-        return call("concat", *parts)
+        return _filled(call("concat", *parts), self.character)
+
+
+def _filled(label: exp.Expr, character: str) -> exp.Expr:
+    """Give the empty text a label that can be seen, and that stays itself on every further level."""
+    return call("coalesce", call("nullif", label, text("")), text(character))
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,7 @@ class Prefix(Rule):
         return self._continued(field, prefixes)
 
     def _prefixes(self, alias: str | None = None) -> list[exp.Expr]:
-        return [call("left", col("text", alias), number(size)) for size in self.lengths]
+        return [_filled(call("left", col("text", alias), number(size)), "*") for size in self.lengths]
 
     def _continued(self, field: Field, prefixes: list[exp.Expr]) -> Labelling:
         from duckanon.hierarchy.levels import bind

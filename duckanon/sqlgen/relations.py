@@ -121,6 +121,6 @@ def copy_to(select: exp.Query, path: str, options: dict[str, str | int]) -> exp.
 
 
 def create_table(name: str, select: exp.Query, temporary: bool = True) -> exp.Create:
-    """Return ``CREATE [TEMPORARY] TABLE name AS select``."""
+    """Return ``CREATE OR REPLACE [TEMPORARY] TABLE name AS select``."""
     properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
-    return exp.Create(this=table(name), kind="TABLE", expression=select, properties=properties)
+    return exp.Create(this=table(name), kind="TABLE", replace=True, expression=select, properties=properties)

@@ -28,7 +28,7 @@ def test_the_path_takes_the_widest_column_and_the_first_of_equals(sizes: list, p
 
 def test_parameters() -> None:
     assert Datafly().parameters() == {"stop": "limit"}
-    with pytest.raises(ParameterError, match="'limit' or 'k'. Got 'never'"):
+    with pytest.raises(ParameterError, match=r"'limit' or 'k'\. Got 'never'"):
         Datafly(stop="never")
 
 
@@ -87,5 +87,5 @@ def test_everything_would_go() -> None:
 
 def test_too_few_persons() -> None:
     table = pa.table({"q": ["a", "b"] * 5, "p": [1, 2] * 5})
-    with pytest.raises(InfeasibleError, match="10 of 10 rows are in classes of fewer than 3 persons, and only 0"):
+    with pytest.raises(InfeasibleError, match="10 of 10 rows are in classes of fewer than 3 persons"):
         duckanon.anonymize(table, quasi_identifiers=["q"], entity_key="p", k=3)

@@ -113,8 +113,8 @@ def test_a_nested_type_may_be_insensitive(kind: str, connection) -> None:
 
 
 def test_members_of_an_enum_inside_a_list_are_not_quoted(connection) -> None:
+    source = "SELECT ['Canary']::ENUM('Canary', 'b')[] AS v FROM range(3)"
     with pytest.raises(RoleError) as caught:
-        source = "SELECT ['Canary']::ENUM('Canary', 'b')[] AS v FROM range(3)"
         duckanon.anonymize(source, quasi_identifiers=["v"], k=2, connection=connection)
     assert "Canary" not in str(caught.value)
 
@@ -173,7 +173,8 @@ def test_the_time_zone_of_the_session_moves_nothing(zone: str) -> None:
     with duckdb.connect() as con:
         con.execute(f"SET TimeZone = '{zone}'")
         con.execute(
-            "CREATE TABLE t AS SELECT '2024-02-29 23:30:00+00'::TIMESTAMPTZ + i * INTERVAL 1 HOUR AS w FROM range(4) r(i)"
+            "CREATE TABLE t AS "
+            "SELECT '2024-02-29 23:30:00+00'::TIMESTAMPTZ + i * INTERVAL 1 HOUR AS w FROM range(4) AS r(i)"
         )
         with duckanon.anonymize("t", quasi_identifiers=["w"], k=2, suppression_limit=0.5, connection=con) as release:
             labels = release.to_arrow().column("w").to_pylist()

@@ -31,7 +31,12 @@ def test_a_privacy_violation_carries_the_checks() -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("agee", " Did you mean 'age'?"), ("AGE", " Did you mean 'age'?"), ("zipcode", " Did you mean 'zip_code'?"), ("", "")],
+    [
+        ("agee", " Did you mean 'age'?"),
+        ("AGE", " Did you mean 'age'?"),
+        ("zipcode", " Did you mean 'zip_code'?"),
+        ("", ""),
+    ],
 )
 def test_did_you_mean(name: str, hint: str) -> None:
     assert did_you_mean(name, ["age", "zip_code", "sex"]) == hint

@@ -28,8 +28,9 @@ def imported(path: Path) -> set[str]:
 
 def test_imports_go_down_only() -> None:
     pytest.importorskip("importlinter", reason="import-linter is not installed")
+    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
     done = subprocess.run(
-        [sys.executable, "-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"],
+        [sys.executable, "-c", code],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,
@@ -66,6 +67,11 @@ def test_no_statement_is_pasted_together(path: Path) -> None:
 def test_importing_the_package_is_cheap() -> None:
     code = f"import sys, duckanon; print(sorted(set(sys.modules) & set({_HEAVY!r})))"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == "[]"

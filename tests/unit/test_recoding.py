@@ -85,7 +85,9 @@ def test_the_statement_does_not_depend_on_the_session(zone: str) -> None:
     """Labels of points in time are looked up by their text, which a session's time zone must not change."""
     with duckdb.connect() as con:
         con.execute(
-            "CREATE TABLE t AS SELECT '2024-01-01 00:00:00+00'::TIMESTAMPTZ + i * INTERVAL 1 DAY AS w FROM range(40) r(i)"
+            "CREATE TABLE t AS "
+            "SELECT '2024-01-01 00:00:00+00'::TIMESTAMPTZ + i * INTERVAL 1 DAY AS w FROM range(40) AS r(i) "
+            "UNION ALL SELECT 'infinity'::TIMESTAMPTZ FROM range(9) UNION ALL SELECT NULL FROM range(9)"
         )
         with duckanon.anonymize("t", quasi_identifiers=["w"], k=5, connection=con) as release:
             assert release.recoding.levels["w"] >= 1

@@ -65,7 +65,7 @@ def test_spark_reads_it(name: str) -> None:
 def test_everything_registered_has_its_companions(kind: str) -> None:
     registry = {"models": models, "metrics": metrics}[kind]
     registered = {f"{kind}/{name}" for name in registry}
-    assert registered == {f for f in FILES if f.startswith(f"{kind}/")}, "a statement without a class, or a class without"
+    assert registered == {f for f in FILES if f.startswith(f"{kind}/")}, "a statement or a class stands alone"
     for name in registered:
         assert (TESTS / f"{name}.test").is_file(), f"tests/sql/{name}.test is missing"
         assert "References\n" in (registry.get(name.split("/")[1]).__doc__ or "")
