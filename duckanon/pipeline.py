@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from sqlglot import exp
 
 from duckanon.algorithms.base import Problem
 from duckanon.algorithms.nodes import Node, by_class
-from duckanon.encode import Coded, Frequency, code_levels, dictionary, frequency
+from duckanon.encode import Coded, Frequency, code_levels, dictionary, frequency, published_type
 from duckanon.errors import DataError, InfeasibleError, PrivacyViolation
 from duckanon.gate import ENTITY, check_release, count_rows
 from duckanon.hierarchy import Levels, auto
@@ -20,12 +21,15 @@ from duckanon.recoding import Recoding
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.roles import Role
-from duckanon.sqlgen.recode import Cell, class_cells, class_labels, class_table, labelled_rows, shuffled_rows
+from duckanon.sqlgen.recode import Cell, class_cells, class_table, published_texts, released_rows, shuffled_rows
 from duckanon.sqlgen.relations import cast, col, named, number, table, text, union_all
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
+
+# Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort.
+_ENUM_LIMIT = 50_000
 
 
 def make(plan: Plan, engine: Engine, stage: Path | None = None) -> Release:
@@ -73,7 +77,7 @@ def _materialise(
         sweep(stage)
     folder = PrivateFolder(stage)
     try:
-        cells = [_cell(c, level) for c, level in zip(counted.coded, node.levels, strict=True)]
+        cells = _cells(plan, engine, counted, bound, node)
         relations = _class_relations(engine, counted, node, cells, min_size)
         path = folder.path / "release.parquet"
         with engine.progress.step("recode", counted.rows):
@@ -136,28 +140,39 @@ def _encode(plan: Plan, engine: Engine, source: exp.Query) -> tuple[list[Coded],
     return coded, tuple(bound)
 
 
-def _cell(coded: Coded, level: int) -> Cell:
-    values = coded.dictionary
-    return Cell(
-        name=values.attribute,
-        expression=values.expression,
-        values=values.table,
-        levels=coded.levels,
-        labels=coded.labels,
-        level=level,
-        size=coded.sizes[level],
-        constant=level == coded.height,
-        typed=level == 0 and not coded.masked,
-    )
+def _cells(plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], node: Node) -> list[Cell]:
+    """Return how each quasi-identifier is recoded at the levels of a node."""
+    cells = []
+    for attribute, coded, levels, level in zip(
+        plan.roles.quasi_identifiers, counted.coded, bound, node.levels, strict=True
+    ):
+        values = coded.dictionary
+        cell = Cell(
+            name=attribute.name,
+            expression=values.expression,
+            values=values.table,
+            levels=coded.levels,
+            labels=coded.labels,
+            level=level,
+            size=coded.sizes[level],
+            constant=level == coded.height,
+            typed=level == 0 and not coded.masked,
+            top=levels.top,
+        )
+        is_text = not cell.typed or published_type(attribute.type) == "VARCHAR"
+        if is_text and not cell.constant and cell.size <= _ENUM_LIMIT:
+            cell = replace(cell, enum=engine.fresh("enum"))
+            engine.create_enum(str(cell.enum), published_texts(cell))
+        cells.append(cell)
+    return cells
 
 
 def _class_relations(
     engine: Engine, counted: Frequency, node: Node, cells: Sequence[Cell], min_size: int
 ) -> dict[str, str]:
     """Create the tables that describe the classes: the seam that models, metrics and the recoding read."""
-    names = {key: engine.fresh(key) for key in ("class_map", "labels", "classes", "class_cells", "domain")}
+    names = {key: engine.fresh(key) for key in ("class_map", "classes", "class_cells", "domain")}
     engine.create(names["class_map"], class_table(by_class(node.table, len(cells), counted.entity), cells, min_size))
-    engine.create(names["labels"], class_labels(names["class_map"], cells))
     suppressed = named(exp.Not(this=col("kept")), "suppressed")
     engine.create(names["classes"], exp.select(col("class_id"), col("n"), suppressed).from_(table(names["class_map"])))
     engine.create(names["class_cells"], class_cells(names["class_map"], cells))
@@ -185,10 +200,9 @@ def _write_rows(plan: Plan, engine: Engine, cells: Sequence[Cell], relations: di
     inner = {a.name: f"p_{i}" for i, a in enumerate(passed)}
     rows = engine.fresh("rows")
     select = shuffled_rows(plan.relation.query, cells, relations["class_map"], kept_columns)
-    # Sorted first and labelled second: the sort then moves a class number instead of all labels.
     engine.create(rows, select, _shuffle_keys(plan.seed))
     columns = [(a.name, quasi.get(a.name) or inner[a.name]) for a in plan.roles.published]
-    engine.write_parquet(labelled_rows(rows, relations["labels"], columns), path)
+    engine.write_parquet(released_rows(rows, cells, columns), path)
     engine.drop(rows)
 
 
@@ -201,7 +215,7 @@ def _write_proof(plan: Plan, engine: Engine, cells: Sequence[Cell], relations: d
     select = shuffled_rows(plan.relation.query, cells, relations["class_map"], [(ENTITY, entity)])
     engine.create(rows, select, _shuffle_keys(plan.seed))
     columns = [(c.name, f"q_{j}") for j, c in enumerate(cells)]
-    query = labelled_rows(rows, relations["labels"], [*columns, (ENTITY, "p_0")])
+    query = released_rows(rows, cells, [*columns, (ENTITY, "p_0")])
     engine.write_parquet(query, Path(relations["proof"]))
     engine.drop(rows)
 

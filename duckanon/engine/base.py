@@ -46,6 +46,9 @@ class Engine(Protocol):
     def create(self, name: str, select: exp.Query, params: Params | None = None) -> None:
         """Create a private table, replacing one of that name."""
 
+    def create_enum(self, name: str, texts: exp.Query) -> None:
+        """Create a private type whose values are the texts of a query."""
+
     def drop(self, *names: str) -> None:
         """Drop private tables that exist."""
 

@@ -154,6 +154,16 @@ class DuckDBEngine:
     def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> None:
         self.run(create_table(name, select), params)
 
+    def create_enum(self, name: str, texts: exp.Query) -> None:
+        words = (
+            "CREATE TEMPORARY TYPE",
+            ident(name).sql(dialect=DIALECT),
+            "AS ENUM (",
+            texts.sql(dialect=DIALECT),
+            ")",
+        )
+        self._execute(" ".join(words), None, _nothing)
+
     def drop(self, *names: str) -> None:
         for name in names:
             private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)

@@ -21,6 +21,8 @@ _FINEST = 50
 """Most intervals on the first level of a grid."""
 _COARSEST = 3
 """A grid ends with the first level that has no more intervals than this."""
+_SMALLEST = Decimal("1e-300")
+"""Narrower intervals than this are no numbers any more."""
 _CODE_LENGTHS = range(2, 13)
 _CODE_VALUES = 20
 _CODE_SHARE = 0.9
@@ -115,7 +117,7 @@ def grid_widths(low: float, high: float, integer: bool) -> list[Decimal]:
             )
             if groups <= 1:
                 return found
-            if groups <= _FINEST + 1:
+            if groups <= _FINEST + 1 and width >= _SMALLEST:
                 found.append(width.normalize())
             if groups <= _COARSEST:
                 return found

@@ -20,14 +20,17 @@ _EXACT_LIMIT = 10**36
 """Beyond this many units HUGEINT arithmetic could overflow."""
 _FLOAT_LIMIT = 2**50
 """Beyond this many units a DOUBLE could be put into the neighbour's interval."""
+_FINEST = 30
+"""Most decimal places that HUGEINT and DECIMAL can count and print."""
 _SHORT = {"TINYINT", "SMALLINT", "INTEGER", "INT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _NAN = "nan"
 _CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
 def _floating(field: Field, scale: int) -> bool:
-    """Whether the column is counted as DOUBLE; so are decimals too fine for exact arithmetic at this scale."""
-    return field.type.family == "float" or (field.type.family == "decimal" and field.type.scale + scale > 38)
+    """Whether the column is counted as DOUBLE; so is what is too fine for exact arithmetic at this scale."""
+    digits = scale + (field.type.scale if field.type.family == "decimal" else 0)
+    return field.type.family == "float" or scale > _FINEST or digits > 38
 
 
 def _double(field: Field) -> exp.Expr:
@@ -69,7 +72,7 @@ def _units(field: Field, scale: int) -> exp.Expr:
 
 def _printed(units: exp.Expr, scale: int) -> exp.Expr:
     """Return the text of ``units / 10**scale``, exactly and without trailing zeros."""
-    if scale > 0:
+    if 0 < scale <= _FINEST:
         unit = cast(text(f"{Decimal(1).scaleb(-scale):f}"), f"DECIMAL({scale + 1},{scale})")
         digits = cast(exp.Mul(this=cast(units, "DECIMAL(38,0)"), expression=unit), "VARCHAR")
         return call("rtrim", call("rtrim", digits, text("0")), text("."))
@@ -77,7 +80,7 @@ def _printed(units: exp.Expr, scale: int) -> exp.Expr:
     if scale == 0:
         return digits
     zero = exp.EQ(this=units.copy(), expression=number(0))
-    tail = "0" * -scale if scale >= -20 else f"e{-scale}"
+    tail = "0" * -scale if -20 <= scale < 0 else f"e{-scale}"
     return exp.Case().when(zero, text("0")).else_(call("concat", digits, text(tail)))
 
 
@@ -132,7 +135,7 @@ class Intervals(Rule):
         wide, start = (int(d.scaleb(scale, _CONTEXT)) for d in (self.width, self.origin))
         coarsest = prod(self.factors)
         outermost = (limit - abs(start)) // (wide * coarsest) * coarsest
-        if outermost < 1 or scale > 30:
+        if outermost < 1 or scale > 300:
             raise HierarchyError("The 'width', 'origin' and 'factors' of intervals need too many digits together.")
         return scale, wide, start, outermost
 

@@ -191,7 +191,7 @@ def written(value: Decimal) -> str:
     """
     value = value.normalize()
     exponent = int(value.as_tuple().exponent)
-    if exponent > 20:
+    if not -30 <= exponent <= 20:
         return f"{value.scaleb(-exponent):f}e{exponent}"
     return f"{value:f}" if value else "0"
 

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckanon.sqlgen.relations import call, cast, col, named, number, param, qualified, same, subquery, table, union_all
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    named,
+    number,
+    param,
+    qualified,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 _WORD = 2**62
 
@@ -17,7 +30,8 @@ class Cell:
     """How one quasi-identifier is recoded: its value in the source, and the tables of its dictionary and levels.
 
     ``size`` is the number of codes on the chosen level; ``constant`` says that the level is the top, which needs no
-    look-up.
+    look-up; ``typed`` that the value itself is published (level 0), in its own type; ``enum`` names a type that holds
+    the published texts in a few bytes while rows are sorted.
     """
 
     name: str
@@ -29,7 +43,8 @@ class Cell:
     size: int
     constant: bool
     typed: bool
-    """Whether the value itself is published (level 0), in its own type."""
+    top: str
+    enum: str | None = None
 
 
 def pack(codes: Sequence[exp.Expr], sizes: Sequence[int]) -> list[exp.Expr]:
@@ -66,20 +81,16 @@ def class_table(grouped: exp.Select, cells: Sequence[Cell], min_size: int) -> ex
     ).from_(subquery(grouped, "c"))
 
 
-def class_labels(classes: str, cells: Sequence[Cell]) -> exp.Select:
-    """Return ``(class_id, q_0, ...)``: the published value of each quasi-identifier for each kept class."""
-    query = exp.select(col("class_id", "c")).from_(table(classes, "c")).where(col("kept", "c"))
-    for j, cell in enumerate(cells):
-        alias = f"l_{j}"
-        code = exp.EQ(this=col("code", alias), expression=col(f"g_{j}", "c"))
-        if cell.typed:
-            query = query.select(named(col("value", alias), f"q_{j}")).join(table(cell.values, alias), on=code)
-        else:
-            level = exp.EQ(this=col("level", alias), expression=number(cell.level))
-            query = query.select(named(col("label", alias), f"q_{j}")).join(
-                table(cell.labels, alias), on=exp.and_(level, code)
-            )
-    return query
+def published_texts(cell: Cell) -> exp.Select:
+    """Return the texts that the cells of a column can have, in their order."""
+    if cell.typed:
+        query = exp.select(named(col("text"), "label")).from_(table(cell.values))
+    else:
+        level = exp.EQ(this=col("level"), expression=number(cell.level))
+        query = exp.select(col("label")).from_(table(cell.labels)).where(level)
+    inner = subquery(query, "l")
+    present = exp.Not(this=exp.Is(this=col("label"), expression=exp.null()))
+    return exp.select(col("label")).from_(inner).where(present).order_by(col("label"))
 
 
 def class_cells(classes: str, cells: Sequence[Cell]) -> exp.Query:
@@ -108,51 +119,70 @@ def class_cells(classes: str, cells: Sequence[Cell]) -> exp.Query:
 def shuffled_rows(
     source: exp.Query, cells: Sequence[Cell], classes: str, kept_columns: Sequence[tuple[str, exp.Expr]]
 ) -> exp.Select:
-    """Return the kept rows as ``(class_id, p_0, ...)`` in an order that depends on nothing but their content and a key.
+    """Return the kept rows as ``(q_0, ..., p_0, ...)``, in an order that depends on their content and a key alone.
 
     Rows are sorted by a keyed hash of what is published of them. Rows that are published alike are interchangeable, so
-    the order of the source leaves no trace, and any number of threads gives the same file.
+    the order of the source leaves no trace, and any number of threads gives the same file. Nothing may be joined to the
+    sorted rows: a join keeps no order. So they carry their labels, as enumerated values, through the sort.
     """
     inner = exp.select().from_(subquery(source, "s"))
     codes: list[exp.Expr] = []
+    labels: list[exp.Expr] = []
     for j, cell in enumerate(cells):
         if cell.constant:
             codes.append(number(0))
             continue
         alias = f"m_{j}"
-        inner = inner.join(
-            subquery(_value_codes(cell), alias), on=same(qualified(cell.expression, "s"), col("value", alias))
-        )
+        value = qualified(cell.expression, "s")
+        inner = inner.join(subquery(_value_codes(cell), alias), on=same(value, col("value", alias)))
         codes.append(col("g", alias))
+        labels.append(named(col("q", alias), f"q_{j}"))
     words = pack(codes, [c.size for c in cells])
     inner = inner.select(
         *(named(word, f"w_{i}") for i, word in enumerate(words)),
+        *labels,
         *(named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept_columns)),
     )
     on = exp.and_(
         *(exp.EQ(this=col(f"w_{i}", "r"), expression=col(f"w_{i}", "c")) for i in range(len(words))), col("kept", "c")
     )
-    published = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
-    key = call("hash", param("key0"), param("key1"), col("class_id", "c"), *(p.copy() for p in published))
+    passed = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
+    key = call("hash", param("key0"), param("key1"), col("class_id", "c"), *(p.copy() for p in passed))
+    carried = [*(col(label.alias, "r") for label in labels), *passed]
     return (
-        exp.select(col("class_id", "c"), *published)
+        exp.select(*(carried or [col("class_id", "c")]))
         .from_(subquery(inner, "r"))
         .join(table(classes, "c"), on=on)
         .order_by(key)
     )
 
 
-def labelled_rows(rows: str, labels: str, columns: Sequence[tuple[str, str]]) -> exp.Select:
+def released_rows(rows: str, cells: Sequence[Cell], columns: Sequence[tuple[str, str]]) -> exp.Select:
     """Return the release: ``columns`` lists (published name, ``q_j`` or ``p_i``) in their order."""
-    projection = [named(col(inner, "l" if inner.startswith("q_") else "r"), name) for name, inner in columns]
-    on = exp.EQ(this=col("class_id", "l"), expression=col("class_id", "r"))
-    return exp.select(*projection).from_(table(rows, "r")).join(table(labels, "l"), on=on)
+    values: dict[str, exp.Expr] = {}
+    for j, cell in enumerate(cells):
+        if cell.constant:
+            values[f"q_{j}"] = text(cell.top)
+        elif cell.enum is not None:
+            values[f"q_{j}"] = cast(col(f"q_{j}"), "VARCHAR")
+    projection = [named(values.get(inner, col(inner)), name) for name, inner in columns]
+    return exp.select(*projection).from_(table(rows))
 
 
 def _value_codes(cell: Cell) -> exp.Select:
+    """Return ``(value, g, q)``: every value with its code on the chosen level and what is published of it."""
     on = exp.EQ(this=col("code", "k"), expression=col("code", "v"))
-    return (
-        exp.select(col("value", "v"), named(col(f"c{cell.level}", "k"), "g"))
-        .from_(table(cell.values, "v"))
-        .join(table(cell.levels, "k"), on=on)
-    )
+    query = exp.select(col("value", "v"), named(col(f"c{cell.level}", "k"), "g"))
+    query = query.from_(table(cell.values, "v")).join(table(cell.levels, "k"), on=on)
+    if cell.typed:
+        published: exp.Expr = col("value", "v")
+    else:
+        published = col("label", "l")
+        on_label = exp.and_(
+            exp.EQ(this=col("level", "l"), expression=number(cell.level)),
+            exp.EQ(this=col("code", "l"), expression=col(f"c{cell.level}", "k")),
+        )
+        query = query.join(table(cell.labels, "l"), on=on_label)
+    if cell.enum is not None:
+        published = exp.Cast(this=published, to=exp.DataType.build(cell.enum, udt=True))
+    return query.select(named(published, "q"))

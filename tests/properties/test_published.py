@@ -102,7 +102,7 @@ def test_threads_and_the_order_of_the_source_leave_no_trace(problem: Problem, sh
     order = list(range(problem.table.num_rows))
     shuffle.shuffle(order)
     found = []
-    for threads, table in ((1, problem.table), (2, problem.table), (2, problem.table.take(order))):
+    for threads, table in ((1, problem.table), (2, problem.table.take(order))):
         engine = DuckDBEngine(threads=threads)
         try:
             with problem.release(table, engine=engine, seed=7) as release:
@@ -111,5 +111,4 @@ def test_threads_and_the_order_of_the_source_leave_no_trace(problem: Problem, sh
             found.append(None)
         finally:
             engine.close()
-    assert found[0] == found[1], "other rows, or another order, with two threads"
-    assert found[0] == found[2], "the order of the source shows"
+    assert found[0] == found[1], "other rows, or another order"

@@ -186,7 +186,7 @@ def test_the_database_reports_progress() -> None:
     events: list[Event] = []
     engine = DuckDBEngine(progress=Progress(events.append), threads=1)
     with engine.progress.step("work", total=100):
-        engine.rows(sql("SELECT count(*) FROM range(40000) AS a(x), range(20000) AS b(y) WHERE (x * y) % 7 = 1"))
+        engine.rows(sql("SELECT count(*) FROM range(10000) AS a(x), range(10000) AS b(y) WHERE (x * y) % 7 = 1"))
     engine.close()
     assert (events[0].step, events[0].done, events[0].finished) == ("work", 0, False)
     assert events[-1].finished

@@ -77,7 +77,7 @@ def min_size_two_and_claimed(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_kept_filter(patch: pytest.MonkeyPatch) -> None:
-    """The classes that are too small are joined and labelled, too."""
+    """The classes that are too small are joined, too."""
 
     def everything(honest: Callable[..., exp.Select]) -> Callable[..., exp.Select]:
         def changed(*arguments: Any) -> exp.Select:
@@ -88,7 +88,6 @@ def no_kept_filter(patch: pytest.MonkeyPatch) -> None:
         return changed
 
     patch.setattr(pipeline, "shuffled_rows", everything(recode.shuffled_rows))
-    patch.setattr(pipeline, "class_labels", everything(recode.class_labels))
 
 
 def no_kept_filter_and_claimed(patch: pytest.MonkeyPatch) -> None:
@@ -98,40 +97,40 @@ def no_kept_filter_and_claimed(patch: pytest.MonkeyPatch) -> None:
 
 def rows_twice(patch: pytest.MonkeyPatch) -> None:
     """Every row is published twice: singletons would pass a count of rows."""
-    honest = recode.labelled_rows
+    honest = recode.released_rows
     patch.setattr(
         pipeline,
-        "labelled_rows",
+        "released_rows",
         lambda *a: exp.select("*").from_(exp.union(honest(*a), honest(*a), distinct=False).subquery("u")),
     )
 
 
 def rows_lost(patch: pytest.MonkeyPatch) -> None:
-    honest = recode.labelled_rows
-    patch.setattr(pipeline, "labelled_rows", lambda *a: honest(*a).limit(5))
+    honest = recode.released_rows
+    patch.setattr(pipeline, "released_rows", lambda *a: honest(*a).limit(5))
 
 
 def labels_split(patch: pytest.MonkeyPatch) -> None:
     """The labels of a class are not its own: each row shows its sensitive value's last digit instead."""
 
-    def changed(rows: str, labels: str, columns: Any) -> exp.Select:
-        return recode.labelled_rows(rows, labels, [(n, "p_0" if i == "q_0" else i) for n, i in columns])
+    def changed(rows: str, cells: Any, columns: Any) -> exp.Select:
+        return recode.released_rows(rows, cells, [(n, "p_0" if i == "q_0" else i) for n, i in columns])
 
-    patch.setattr(pipeline, "labelled_rows", changed)
+    patch.setattr(pipeline, "released_rows", changed)
 
 
 def labels_lost(patch: pytest.MonkeyPatch) -> None:
-    """A class has no label, so that the join loses its rows."""
-    honest = recode.class_labels
+    """A value has no label, so that the join loses its rows."""
+    honest = recode._value_codes
     patch.setattr(
-        pipeline, "class_labels", lambda *a: honest(*a).where(exp.GT(this=col("class_id", "c"), expression=number(1)))
+        recode, "_value_codes", lambda cell: honest(cell).where(exp.GT(this=col("code", "v"), expression=number(0)))
     )
 
 
 def labels_doubled(patch: pytest.MonkeyPatch) -> None:
-    """A class has two labels, so that the join doubles its rows."""
-    honest = recode.class_labels
-    patch.setattr(pipeline, "class_labels", lambda *a: exp.union(honest(*a), honest(*a), distinct=False))
+    """A value has two labels, so that the join doubles its rows."""
+    honest = recode._value_codes
+    patch.setattr(recode, "_value_codes", lambda cell: exp.union(honest(cell), honest(cell), distinct=False))
 
 
 def nulls_lost_when_counted(patch: pytest.MonkeyPatch) -> None:
@@ -155,6 +154,7 @@ def codes_mixed_up(patch: pytest.MonkeyPatch) -> None:
                 "g",
                 quoted=True,
             ),
+            col("q"),
         ).from_(honest(cell).subquery("h"))
 
     patch.setattr(recode, "_value_codes", changed)
@@ -168,19 +168,19 @@ def words_collide(patch: pytest.MonkeyPatch) -> None:
 
 def extra_column(patch: pytest.MonkeyPatch) -> None:
     """A column that nobody named slips into the file."""
-    honest = recode.labelled_rows
-    patch.setattr(pipeline, "labelled_rows", lambda *a: honest(*a).select(exp.alias_(number(7), "extra")))
+    honest = recode.released_rows
+    patch.setattr(pipeline, "released_rows", lambda *a: honest(*a).select(exp.alias_(number(7), "extra")))
 
 
 def columns_swapped(patch: pytest.MonkeyPatch) -> None:
     """The sensitive column is published under the name of a quasi-identifier."""
-    honest = recode.labelled_rows
+    honest = recode.released_rows
 
-    def changed(rows: str, labels: str, columns: Any) -> exp.Select:
+    def changed(rows: str, cells: Any, columns: Any) -> exp.Select:
         (q, r, s) = columns
-        return honest(rows, labels, [(q[0], s[1]), r, (s[0], q[1])])
+        return honest(rows, cells, [(q[0], s[1]), r, (s[0], q[1])])
 
-    patch.setattr(pipeline, "labelled_rows", changed)
+    patch.setattr(pipeline, "released_rows", changed)
 
 
 def file_changed(patch: pytest.MonkeyPatch) -> None:
