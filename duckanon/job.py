@@ -7,12 +7,12 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon import errors
 from duckanon.errors import ConfigError, DuckanonError, JobError, ParameterError, UnsupportedError, did_you_mean
+from duckanon.paths import covers, is_remote
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
@@ -26,7 +26,6 @@ Check = Callable[[Any], str | None]
 
 _REPORTS = ("json", "md")
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B|B|%)", re.IGNORECASE)
-_REMOTE = re.compile(r"[a-z][a-z0-9+.-]+://")
 
 PUBLISHED, FAILED, CONFIGURATION, DATA, INFEASIBLE, VIOLATION, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
@@ -272,7 +271,7 @@ def _job(tables: _Tables, path: Path) -> Job:
         raise JobError(f"[output] path must end in .parquet: a release is written as Parquet. Got {output['path']!r}.")
     source, patterns = _source(tables.get("source"), folder)
     for pattern in patterns:
-        if _covers(pattern, target):
+        if covers(pattern, target):
             raise JobError("[output] path lies among the files of [source]: the next run would read its own release.")
     return Job(
         path=path,
@@ -310,30 +309,11 @@ def _source(table: Mapping[str, Any], folder: Path) -> tuple[Source, list[str]]:
 
 
 def _below(folder: Path, path: str) -> str:
-    if _REMOTE.match(path) or Path(path).is_absolute():
+    if is_remote(path) or Path(path).is_absolute():
         return path
     # Brackets in the name of the job's own folder are no pattern.
     base = glob.escape(str(folder)) if glob.has_magic(path) or glob.has_magic(str(folder)) else str(folder)
     return str(Path(base) / path)
-
-
-def _covers(pattern: str, target: Path) -> bool:
-    """Say whether a file, folder or glob pattern of a source takes in a path."""
-    if _REMOTE.match(pattern):
-        return False
-    place = target.parent.resolve() / target.name
-    if not glob.has_magic(pattern):
-        given = Path(pattern).resolve()
-        return given == place or (given.is_dir() and place.is_relative_to(given))
-    return _matches(Path(pattern).parts, target.parts) or _matches(Path(pattern).parts, place.parts)
-
-
-def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
-    if not pattern or not parts:
-        return not pattern and not parts
-    if pattern[0] == "**":
-        return any(_matches(pattern[1:], parts[i:]) for i in range(len(parts)))
-    return fnmatchcase(parts[0], pattern[0]) and _matches(pattern[1:], parts[1:])
 
 
 def _hierarchies(tables: _Tables, columns: Sequence[str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from duckanon.release import Release
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.roles import Role
 from duckanon.sqlgen.recode import Cell, class_cells, class_table, published_texts, released_rows, shuffled_rows
-from duckanon.sqlgen.relations import cast, col, named, number, table, text, union_all
+from duckanon.sqlgen.relations import call, cast, col, named, number, param, table, text, union_all
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -212,7 +212,10 @@ def _write_proof(plan: Plan, engine: Engine, cells: Sequence[Cell], relations: d
     if entity is None:
         return
     rows = engine.fresh("rows")
-    select = shuffled_rows(plan.relation.query, cells, relations["class_map"], [(ENTITY, entity)])
+    # A keyed hash in place of the key itself: a collision could only make two persons one, never one person two.
+    hidden = call("hash", param("key0"), param("key1"), entity)
+    masked = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
+    select = shuffled_rows(plan.relation.query, cells, relations["class_map"], [(ENTITY, masked)])
     engine.create(rows, select, _shuffle_keys(plan.seed))
     columns = [(c.name, f"q_{j}") for j, c in enumerate(cells)]
     query = released_rows(rows, cells, [*columns, (ENTITY, "p_0")])

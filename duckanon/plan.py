@@ -173,6 +173,8 @@ def open_engine(connection: Any = None, progress: Listener | None = None, **sett
     """Return a DuckDB engine on a cursor of ``connection``, or on a private database."""
     from duckanon.engine.duckdb import DuckDBEngine
 
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress must be callable. Got a {type(progress).__name__}.")
     return DuckDBEngine(connection, progress=Progress(progress), **settings)
 
 
@@ -190,6 +192,8 @@ def resolve_models(
 ) -> tuple[Model, ...]:
     """Return the models that were asked for; asking for none is an error."""
     found: list[Model] = []
+    if isinstance(models, str | Model):
+        raise ParameterError("models must be a list, such as [KAnonymity(5)].")
     if k is not None:
         found.append(model_registry.get("k_anonymity")(k=k))  # type: ignore[call-arg]
     for keyword, value, name in (("l", l, "l_diversity"), ("t", t, "t_closeness")):
@@ -231,6 +235,8 @@ def _fraction(name: str, value: object) -> float:
 def _resolve_hierarchies(
     given: Mapping[str, Any], roles: Roles, engine: Engine, base: Path | None
 ) -> dict[str, Hierarchy | None]:
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"hierarchies must map columns to hierarchies. Got a {type(given).__name__}.")
     names = [a.name for a in roles.quasi_identifiers]
     lowered = {n.lower(): n for n in names}
     resolved: dict[str, Hierarchy | None] = dict.fromkeys(names)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon._version import __version__
+from duckanon.errors import ConfigError, ParameterError
 from duckanon.gate import check_release
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import measure
 from duckanon.models.base import CheckResult
+from duckanon.paths import covers
 from duckanon.recoding import Recoding
 from duckanon.resources import PrivateFolder
 from duckanon.sqlgen.relations import Column, call, col, named, number, subquery, table
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 SEEDED = "seeded: for tests, not for release"
 
 
-@dataclass
+@dataclass(repr=False)
 class Release:
     """A recoding of the quasi-identifiers plus a proof.
 
@@ -166,6 +168,10 @@ class Release:
         """
         from duckanon.sink import publish
 
+        if not isinstance(path, str | Path):
+            raise ParameterError(f"A release is written to a path. Got a {type(path).__name__}.")
+        if any(covers(pattern, Path(path)) for pattern in self.plan.relation.files):
+            raise ConfigError(f"{Path(path).name!r} lies among the source's own files: a release never replaces them.")
         summary = self.summary()
         reports = {kind: self.report(kind) for kind in report}
         return publish(self.path, Path(path), summary=summary, reports=reports, verify=self.verify)
@@ -187,6 +193,10 @@ class Release:
         """Remove the private file and everything else that the release holds."""
         self.folder.close()
         self.engine.close()
+
+    def __repr__(self) -> str:
+        held = ", ".join(c.text for c in self.checks)
+        return f"<Release of {self.rows_published} rows, {self.rows_suppressed} suppressed: {held}>"
 
     def __enter__(self) -> Release:
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -138,6 +138,8 @@ class Roles:
 def _names(value: Sequence[str], argument: str) -> list[str]:
     if isinstance(value, str):
         raise RoleError(f"{argument} must be a list of column names. Got the text {value!r}: write [{value!r}].")
+    if not isinstance(value, Iterable):
+        raise RoleError(f"{argument} must be a list of column names. Got a {type(value).__name__}.")
     names = list(value)
     for name in names:
         if not isinstance(name, str):
@@ -152,7 +154,8 @@ def _find(name: str, columns: Sequence[Column]) -> str:
     for candidate in names:
         if candidate.lower() == name.lower():
             return candidate
-    raise RoleError(f"There is no column {name!r}.{did_you_mean(name, names)} Columns: {', '.join(names)}.")
+    # The other names are not listed: those of a CSV file without a header are cells.
+    raise RoleError(f"There is no column {name!r} among the {len(names)} of the source.{did_you_mean(name, names)}")
 
 
 def _is_nested(type_name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import DataError, DuckanonError, EngineError, did_you_mean
+from duckanon.paths import is_remote
 from duckanon.sqlgen.relations import Column, scan, subquery, table, text
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _READERS = {
     ".ndjson": "read_json",
 }
 _DATABASES = {".duckdb", ".ddb", ".db"}
-_REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://")
 _QUERY = re.compile(r"^\s*(\(|--|/\*|(select|from|with|values|table|pivot|unpivot|summarize|describe|show)\b)", re.I)
 
 
@@ -44,6 +44,8 @@ class Relation:
     """Whether a column may carry a collation, which would merge values that are published as different bytes."""
     portable: exp.Query | None = None
     """The query as its owner would write it elsewhere, where ``query`` reads a private table."""
+    files: tuple[str, ...] = ()
+    """The paths and patterns of the files that are read."""
 
     @property
     def names(self) -> list[str]:
@@ -131,10 +133,10 @@ class Source:
         try:
             columns = engine.columns(query)
         except (EngineError, DataError) as error:
-            shape = reader.removeprefix("read_")
-            raise DataError(f"{self.name!r} cannot be read as {shape}. {error}") from None
+            shape = {"read_parquet": "Parquet", "read_csv": "CSV", "read_json": "JSON"}[reader]
+            raise DataError(f"{self.name!r} is not a {shape} file, or is damaged. {error}") from None
         _refuse_renamed(engine, reader, paths, columns)
-        return Relation(query, tuple(columns), "file", self.name)
+        return Relation(query, tuple(columns), "file", self.name, files=tuple(self.target))
 
     def _open_table(self, engine: Engine, read: bool) -> Relation:
         known = engine.tables()
@@ -143,7 +145,8 @@ class Source:
             hint = did_you_mean(self.target, [".".join(k) for k in known])
             raise DataError(
                 f"There is no table or view {self.target!r}.{hint} A table that an open transaction created is visible "
-                "here only after COMMIT."
+                "only after COMMIT; temporary tables and registered data frames are private to their session: put "
+                "their rows into a table first."
             )
         node = table(
             parts[-1], schema=parts[-2] if len(parts) > 1 else None, catalog=parts[0] if len(parts) > 2 else None
@@ -169,7 +172,10 @@ class Source:
         if not path.is_file():
             raise DataError(f"There is no database file {path.name!r}.")
         alias = engine.fresh("db")
-        engine.attach(path, alias)
+        try:
+            engine.attach(path, alias)
+        except EngineError:
+            raise DataError(f"{path.name!r} is not a DuckDB database, or is in use by another process.") from None
         if options["query"] is not None:
             engine.use(alias)
             return Source.query(options["query"])._open_query(engine, read)
@@ -207,7 +213,8 @@ class Source:
             if read:
                 engine.create(name, exp.select("*").from_(table(streamed)))
         else:
-            raise DataError(f"A {type(self.target).__name__} cannot be read as a table.")
+            hint = " Call collect() on it first." if hasattr(data, "collect") else ""
+            raise DataError(f"A {type(self.target).__name__} cannot be read as a table.{hint}")
         query = exp.select("*").from_(table(name))
         portable = exp.select("*").from_(table("source"))
         return Relation(query, tuple(engine.columns(query)), "arrow", self.name, portable=portable)
@@ -225,7 +232,7 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 def _guess(given: str, engine: Engine) -> Source:
     if _parts(given, engine.tables()) is not None:
         return Source.table(given)
-    if _REMOTE.match(given) or Path(given).exists() or (_suffix(given) in _READERS and not _QUERY.match(given)):
+    if is_remote(given) or Path(given).exists() or (_suffix(given) in _READERS and not _QUERY.match(given)):
         if _suffix(given) in _DATABASES:
             raise DataError(
                 f"{Path(given).name!r} is a database: use Source.database(path, table=...) or a connection."
@@ -258,7 +265,7 @@ def _parts(name: str, known: set[tuple[str, ...]]) -> tuple[str, ...] | None:
 
 
 def _suffix(path: str) -> str:
-    bare = path.split("?")[0] if _REMOTE.match(path) else path
+    bare = path.split("?")[0] if is_remote(path) else path
     suffixes = [s.lower() for s in Path(bare).suffixes]
     if suffixes and suffixes[-1] in {".gz", ".zst"}:
         suffixes.pop()
@@ -266,7 +273,7 @@ def _suffix(path: str) -> str:
 
 
 def _existing(path: str) -> str:
-    if _REMOTE.match(path):
+    if is_remote(path):
         return path
     if Path(path).is_dir():
         for suffix in (".parquet", ".csv", ".json"):

@@ -152,13 +152,7 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
     engine = request.engine
     arguments = {"quasi_identifiers": [], **request.arguments}
     given = arguments.pop("source")
-    try:
-        plan = Plan.make(given, engine, read=False, **arguments)
-    except DataError as error:
-        if "no table or view" not in str(error):
-            raise
-        hint = "Temporary tables and registered data frames belong to one session: put them into a table first."
-        raise DataError(f"{error} {hint}") from None
+    plan = Plan.make(given, engine, read=False, **arguments)
     watch = _Watch(plan, given)
     seen = watch.look(engine)
     hierarchies = {name: h for name, h in plan.hierarchies.items() if h is not None}
@@ -222,7 +216,7 @@ def _save_hierarchy(request: Call) -> exp.Query:
     if read_only:
         raise UnsupportedError(f"The database {database!r} is open for reading only: no hierarchy can be saved in it.")
     hierarchy = resolve(spec, request.engine)
-    save(request.engine, name, hierarchy)
+    save(request.engine, name, hierarchy, replace=request.arguments.get("replace", False))
     height = exp.null() if hierarchy.height is None else number(hierarchy.height)
     return exp.select(named(text(name), "name"), named(cast(height, "INTEGER"), "height"))
 
@@ -252,7 +246,11 @@ FUNCTIONS = {
         Function("hierarchies", (), _list_hierarchies),
         Function(
             "save_hierarchy",
-            (Parameter("name", "text", required=True), Parameter("spec", "text or mapping", required=True)),
+            (
+                Parameter("name", "text", required=True),
+                Parameter("spec", "text or mapping", required=True),
+                Parameter("replace", "boolean"),
+            ),
             _save_hierarchy,
         ),
     )

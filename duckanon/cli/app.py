@@ -10,11 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from duckanon._version import __version__
-from duckanon.cli import hierarchies, shell, work
+from duckanon.cli import hierarchies, shell, signals, work
 from duckanon.cli.options import Json, Verbose, is_verbose
 from duckanon.cli.screen import Screen
-
-INTERRUPTED = 130
 
 
 class _Interrupted(Exception):  # noqa: N818 - not an error
@@ -57,8 +55,9 @@ class _Commands(TyperGroup):
 def _report(error: BaseException, screen: Screen) -> int:
     """Say what went wrong and return the exit code."""
     if isinstance(error, _Interrupted | KeyboardInterrupt | typer.Abort):
-        screen.error("Interrupted", "Interrupted.", INTERRUPTED)
-        return INTERRUPTED
+        word, code = ("Terminated", signals.TERMINATED) if signals.terminated() else ("Interrupted", signals.INTERRUPTED)
+        screen.error(word, f"{word}.", code)
+        return code
     if hasattr(error, "format_message"):
         return _report_usage(error, screen)
     from duckanon.errors import DuckanonError
@@ -133,11 +132,26 @@ def root(
     """Anonymization where the data lives: k-anonymity in DuckDB, with a proof."""
 
 
+def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
+    """Take the options that every command has between a group and its command, too."""
+
+
 work.add_to(app)
 hierarchies.add_to(app)
 shell.add_to(app)
+for _group in app.registered_groups:
+    if _group.typer_instance is not None:
+        _group.typer_instance.callback()(_group_options)
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line. Whenever it is interrupted, it cleans up and ends with a message and an exit code."""
+    signals.listen()
+    try:
+        app()
+    except KeyboardInterrupt as error:
+        # Before the commands are asked, or while their last word is said.
+        signals.deafen()
+        sys.exit(_report(error, Screen("--json" in sys.argv)))
+    finally:
+        signals.deafen()

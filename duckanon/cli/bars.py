@@ -107,6 +107,6 @@ class Bars:
 
 def _amount(event: Event) -> str:
     if event.total is None:
-        return count(event.done, event.unit) if event.done else ""
+        return count(event.done, event.unit, grouped=True) if event.done else ""
     done = event.total if event.finished else event.done
-    return f"{done:,.0f} of {count(event.total, event.unit)}"
+    return f"{done:,.0f} of {count(event.total, event.unit, grouped=True)}"

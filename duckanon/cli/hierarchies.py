@@ -21,9 +21,12 @@ Data = Annotated[str | None, typer.Option("--data", help="A file whose values mu
 _PROPERTIES = {
     "total": "every value of the data has a row",
     "functional": "each leaf has one row, and no cell is empty",
-    "nested": "equal labels have equal parents",
+    "nested": "equal labels have equal parents, and no way up is a loop",
     "rooted": "the last level has one label",
 }
+
+
+_COUNTS = ("leaves", "height", "duplicates", "gaps", "ragged", "not_nested", "loops", "tops", "missing")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -124,7 +127,14 @@ def _values(source: str, column: str) -> Any:
 
 def validate(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The hierarchy, as CSV.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME_OR_FILE",
+            help="The hierarchy: a CSV file, a rule in a TOML file, or a ready-made one.",
+            show_default=False,
+        ),
+    ],
     data: Data = None,
     column: Column = None,
     as_json: Json = False,
@@ -136,42 +146,64 @@ def validate(
     from duckanon.hierarchy import validate as inspect
 
     values = _values(data, column) if data is not None and column is not None else None
-    found = inspect(file, values.drop_null() if values is not None else None)
+    found = inspect(name, values.drop_null() if values is not None else None)
     screen = Screen.of(ctx)
-    counts = {
-        k: getattr(found, k)
-        for k in ("leaves", "height", "duplicates", "gaps", "ragged", "not_nested", "tops", "missing")
-    }
     if screen.as_json:
-        properties = {name: getattr(found, name) for name in _PROPERTIES}
-        screen.document(
-            {"file": file, "usable": found.ok, **properties, **counts, "problems": found.problems, "notes": found.notes}
-        )
+        about = {"file": name, "kind": "table" if found.rule is None else "rule", "rule": found.rule}
+        # What is asked of a table's rows means nothing for a rule.
+        asked = [*_PROPERTIES, *_COUNTS] if found.rule is None else ["total", "height", "missing"]
+        properties = {key: getattr(found, key) for key in asked}
+        screen.document({**about, "usable": found.ok, **properties, "problems": found.problems, "notes": found.notes})
+    elif found.rule is not None:
+        _show_rule_validation(screen, name, found)
     else:
-        _show_validation(screen, file, found)
+        _show_validation(screen, name, found)
     if not found.ok:
         raise typer.Exit(1)
 
 
 def _counted(found: Validation) -> dict[str, str]:
     """Return what was counted for each property."""
-    functional = f"{found.duplicates:,} repeated leaves, {found.gaps:,} empty cells, {found.ragged:,} ragged lines"
+    repeated = f"{found.duplicates:,} repeated {'leaf' if found.duplicates == 1 else 'leaves'}"
+    functional = f"{repeated}, {count(found.gaps, 'empty cells')}, {count(found.ragged, 'ragged lines')}"
+    on_loops = f", {found.loops:,} on a loop" if found.loops else ""
     return {
         "total": "no data given" if found.missing is None else f"{count(found.missing, 'values')} without a row",
         "functional": functional,
-        "nested": f"{count(found.not_nested, 'labels')} with several parents",
+        "nested": f"{count(found.not_nested, 'labels')} with several parents{on_loops}",
         "rooted": f"{count(found.tops, 'labels')} on the last level",
     }
 
 
-def _show_validation(screen: Screen, file: Path, found: Validation) -> None:
-    counted = _counted(found)
+def _show_rule_validation(screen: Screen, name: str, found: Validation) -> None:
     verdict = "can be used" if found.ok else "cannot be used"
-    head = f"{file.name}: {count(found.leaves, 'leaves')}, height {found.height}, {verdict}"
+    height = "" if found.height is None else f", height {found.height}"
+    head = f"{Path(name).name}: a rule{f' ({found.rule})' if found.rule != 'unknown' else ''}{height}, {verdict}"
+    known = None if found.missing is None else f"{_word(found.total)} ({_counted(found)['total']})"
     if not screen.rich:
         screen.line(head)
-        for name in _PROPERTIES:
-            screen.line(f"{name}: {_word(getattr(found, name))} ({counted[name]})")
+        if known is not None:
+            screen.line(f"total: {known}")
+        for problem in found.problems:
+            screen.line(f"problem: {problem}")
+        return
+    from rich.text import Text
+
+    screen.out.print(Text(head, style="bold green" if found.ok else "bold red"))
+    if known is not None:
+        screen.out.print(Text(f"total: {known}"))
+    for problem in found.problems:
+        screen.out.print(Text(problem, style="red"))
+
+
+def _show_validation(screen: Screen, name: str, found: Validation) -> None:
+    counted = _counted(found)
+    verdict = "can be used" if found.ok else "cannot be used"
+    head = f"{Path(name).name}: {count(found.leaves, 'leaves')}, height {found.height}, {verdict}"
+    if not screen.rich:
+        screen.line(head)
+        for prop in _PROPERTIES:
+            screen.line(f"{prop}: {_word(getattr(found, prop))} ({counted[prop]})")
         for problem in found.problems:
             screen.line(f"problem: {problem}")
         for note in found.notes:
@@ -184,12 +216,12 @@ def _show_validation(screen: Screen, file: Path, found: Validation) -> None:
     out = screen.out
     out.print(Text(head, style="bold green" if found.ok else "bold red"))
     table = grid({}, {"no_wrap": True}, {}, {"style": "dim"})
-    for name, meaning in _PROPERTIES.items():
-        holds = getattr(found, name)
+    for prop, meaning in _PROPERTIES.items():
+        holds = getattr(found, prop)
         # A last level with several labels gets one more level: no fault.
-        bad = Text("•", style="yellow") if name == "rooted" else Text("✗", style="bold red")
+        bad = Text("•", style="yellow") if prop == "rooted" else Text("✗", style="bold red")
         mark = Text("-", style="dim") if holds is None else Text("✓", style="bold green") if holds else bad
-        table.add_row(mark, name, meaning, counted[name])
+        table.add_row(mark, prop, meaning, counted[prop])
     out.print(table)
     for problem in found.problems:
         out.print(Text(problem, style="red"))
@@ -212,23 +244,32 @@ def show(
 ) -> None:
     """Show the levels of a hierarchy, how many labels each has, and the first lines."""
     from duckanon.hierarchy import resolve
+    from duckanon.hierarchy.chain import chain, height, in_words
     from duckanon.plan import open_engine
 
     engine = open_engine()
     try:
         hierarchy = resolve(name, engine)
+        links = chain(hierarchy, engine)
     finally:
         engine.close()
     screen = Screen.of(ctx)
     if screen.as_json:
         lines = hierarchy.preview(limit) if hierarchy.levels is not None else []
-        screen.document({"name": name, **hierarchy.describe(), "lines": lines})
+        told = {"height": height(links), "steps": in_words(links), "lines": lines}
+        screen.document({"name": name, **hierarchy.describe(), **told})
         return
-    _show_levels(screen, name, hierarchy, limit)
+    _show_levels(screen, name, hierarchy, limit, links)
 
 
-def _show_levels(screen: Screen, name: str, hierarchy: Hierarchy, limit: int) -> None:
-    found = hierarchy.describe()
+def _show_levels(
+    screen: Screen, name: str, hierarchy: Hierarchy, limit: int, links: list[Hierarchy] | None = None
+) -> None:
+    from duckanon.hierarchy.chain import height as whole
+    from duckanon.hierarchy.chain import in_words
+
+    found = {**hierarchy.describe(), "height": whole(links or [hierarchy])}
+    steps = in_words(links or [])
     height = "decided by the data" if found["height"] is None else str(found["height"])
     if found["labels"] is None:
         rule = ", ".join(f"{k} = {json.dumps(v)}" for k, v in found["rule"].items() if v is not None)
@@ -240,6 +281,8 @@ def _show_levels(screen: Screen, name: str, hierarchy: Hierarchy, limit: int) ->
         screen.line(f"{name}: height {height}; {'labels ' if found['labels'] else ''}{labels}")
         for line in lines:
             screen.line(";".join("" if cell is None else cell for cell in line))
+        for step in steps:
+            screen.line(step)
         return
     from rich.text import Text
 
@@ -251,6 +294,9 @@ def _show_levels(screen: Screen, name: str, hierarchy: Hierarchy, limit: int) ->
     head.add_row("height", height)
     if found["labels"] is None:
         head.add_row("rule", Text(labels.removeprefix("a rule: ")))
+    for step in steps:
+        level, _, meaning = step.partition(": ")
+        head.add_row(level, Text(meaning))
     screen.out.print(head)
     if found["labels"] is None:
         return

@@ -6,11 +6,10 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from duckanon.cli.screen import Screen, plain
+from duckanon.cli.screen import Screen, count
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod as Justify
@@ -21,7 +20,7 @@ _NARROWEST = 12
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of a statement: the first of them, and how many there are."""
+    """The rows of a statement, as texts or as JSON: the first of them, and how many there are."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
@@ -30,6 +29,8 @@ class Result:
     """Whether ``total`` is the number of rows; else there are more."""
     changed: bool = False
     """Whether ``total`` counts rows that were written, and there is nothing to show."""
+    numeric: tuple[bool, ...] = ()
+    """Which columns hold numbers."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows as mappings; of columns with the same name all but the first get a number."""
@@ -37,43 +38,21 @@ class Result:
         for name in self.columns:
             again = sum(n == name or n.startswith(f"{name}_") for n in names)
             names.append(name if name not in names else f"{name}_{again}")
-        return [dict(zip(names, (jsonable(v) for v in row), strict=True)) for row in self.rows]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
 
 
-def jsonable(value: Any) -> Any:
-    """Return a value as JSON holds it: numbers stay numbers, the rest becomes text."""
-    if isinstance(value, dict):
-        return {str(k): jsonable(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(v) for v in value]
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value).hex()
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return plain(value)
-
-
-def cell(value: Any) -> str:
-    """Return a value as one line of text.
+def cell(text: str | None) -> str:
+    """Return a text as one line for a terminal.
 
     Examples
     --------
-    >>> cell(None), cell(True), cell([1, None]), cell({"a": "x"})
-    ('NULL', 'true', '[1, NULL]', "{'a': x}")
+    >>> cell(None), cell("a\\nb")
+    ('NULL', 'a\\\\nb')
     """
-    if value is None:
+    if text is None:
         return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(cell(v) for v in value)}]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k!r}: {cell(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, bytes | bytearray | memoryview):
-        return "\\x" + bytes(value).hex().upper()
-    shown = str(value)
     # A control character in the data must not command the terminal.
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def write(screen: Screen, result: Result, mode: str, width: int | None = None) -> None:
@@ -85,7 +64,7 @@ def write(screen: Screen, result: Result, mode: str, width: int | None = None) -
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(result.columns)
         for row in result.rows:
-            writer.writerow(["" if v is None else v if isinstance(v, str) else cell(v) for v in row])
+            writer.writerow(["" if text is None else text for text in row])
         screen.line(buffer.getvalue().removesuffix("\n"))
     elif result.columns == ("explain_key", "explain_value"):
         for _, drawing in result.rows:
@@ -115,7 +94,7 @@ def _box(result: Result, width: int | None) -> None:
     for place, i in enumerate(kept):
         if place == gap:
             table.add_column("…", no_wrap=True)
-        right: Justify = "right" if _numeric([row[i] for row in result.rows]) else "left"
+        right: Justify = "right" if result.numeric and result.numeric[i] else "left"
         table.add_column(Text(heads[i]), justify=right, no_wrap=True, width=limits[i], overflow="ellipsis")
     for row, values in zip(texts, result.rows, strict=True):
         cells = [Text(row[i], style="dim" if values[i] is None else "") for i in kept]
@@ -154,13 +133,8 @@ def fit(widths: Sequence[int], available: int) -> tuple[list[int], list[int]]:
     return limits, kept
 
 
-def _numeric(values: Sequence[Any]) -> bool:
-    known = [v for v in values if v is not None]
-    return bool(known) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in known)
-
-
 def _counted(result: Result) -> str:
-    total = f"{result.total:,} row{'' if result.total == 1 and result.exact else 's'}"
     if not result.exact:
-        return f"{len(result.rows):,} shown of more than {total}"
-    return total if len(result.rows) == result.total else f"{len(result.rows):,} shown of {total}"
+        return f"{count(len(result.rows))} shown of more than {count(result.total, 'rows')}"
+    total = count(result.total, "rows")
+    return total if len(result.rows) == result.total else f"{count(len(result.rows))} shown of {total}"

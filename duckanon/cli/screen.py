@@ -86,17 +86,30 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-def count(number: float, unit: str = "") -> str:
-    """Return a count for people.
+def whole(number: float, grouped: bool | None = None) -> str:
+    """Return a whole number: with separators where a person looks at a terminal, without where a program may read.
 
     Examples
     --------
-    >>> count(20000, "rows"), count(1, "rows"), count(2, "classes"), count(1, "classes")
+    >>> whole(20000, grouped=True), whole(20000, grouped=False)
+    ('20,000', '20000')
+    """
+    if grouped is None:
+        grouped = sys.stdout.isatty()
+    return f"{number:,.0f}" if grouped else f"{number:.0f}"
+
+
+def count(number: float, unit: str = "", grouped: bool | None = None) -> str:
+    """Return a count and its unit; ``grouped`` as in ``whole``.
+
+    Examples
+    --------
+    >>> count(20000, "rows", True), count(1, "rows"), count(2, "classes"), count(1, "classes")
     ('20,000 rows', '1 row', '2 classes', '1 class')
     """
     if number == 1:
         unit = _SINGULAR.get(unit, unit.removesuffix("s"))
-    return f"{number:,.0f} {unit}".strip()
+    return f"{whole(number, grouped)} {unit}".strip()
 
 
 def share(fraction: float) -> str:
@@ -113,14 +126,14 @@ def share(fraction: float) -> str:
     return f"{percent:.2f}".rstrip("0").rstrip(".") + " %"
 
 
-def figure(value: float | None) -> str:
-    """Return a measured value.
+def figure(value: float | None, grouped: bool | None = None) -> str:
+    """Return a measured value; ``grouped`` as in ``whole``.
 
     Examples
     --------
-    >>> figure(0.46125), figure(1234567.0), figure(None)
+    >>> figure(0.46125), figure(1234567.0, grouped=True), figure(None)
     ('0.461', '1,234,567', '-')
     """
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) >= 1 else f"{value:.3f}"
+    return whole(value, grouped) if abs(value) >= 1000 else f"{value:.3g}" if abs(value) >= 1 else f"{value:.3f}"

@@ -8,20 +8,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from duckanon.cli.options import Json, Verbose
-from duckanon.cli.results import MODES, Result, write
+from duckanon.cli.results import MODES, Result, cell, write
 from duckanon.cli.screen import Screen, count
-from duckanon.cli.statements import blank, split
+from duckanon.cli.signals import terminated
+from duckanon.cli.statements import blank, parts, split
 from duckanon.errors import DuckanonError, ParameterError, did_you_mean
 
 SHOWN = 40
 COUNTED = 100_000
 _POLL_SECONDS = 0.1
+_INTERRUPT_SECONDS = 0.02
 _HELP = """\
 Statements end with a semicolon and may have several lines.
   FROM anonymize('t', quasi_identifiers := ['age', 'zip'], k := 5);
@@ -53,7 +56,11 @@ def sql(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Open an SQL shell with anonymize() and its companions."""
+    """Open an SQL shell with anonymize() and its companions.
+
+    With --json the rows are an array of objects; of several results, an array
+    of such arrays. Infinite numbers are texts there: null is always NULL.
+    """
     screen = Screen.of(ctx)
     with _opened(database) as connection:
         session = Session(connection, screen)
@@ -68,7 +75,8 @@ def _opened(database: Path | None) -> Iterator[Any]:
     from duckanon.sqldoor import connect
 
     with _explained():
-        connection = connect(database if database is not None else ":memory:")
+        # No variable of this program is a table of the user's.
+        connection = connect(database if database is not None else ":memory:", python_enable_replacements=False)
     try:
         yield connection
     finally:
@@ -117,43 +125,51 @@ class Session:
         self.shown = SHOWN
 
     def script(self, text: str) -> None:
-        """Run all statements of a text; the first that fails ends it."""
-        statements, rest = split(text)
-        if not blank(rest):
-            statements.append(rest)
-        results = [r for r in (self._script_statement(s) for s in statements) if r is not None]
+        """Run all statements and dot commands of a text; the first that fails ends it."""
+        results: list[Result] = []
+        for part in parts(text):
+            if part.startswith("."):
+                if not self._dot(part, results):
+                    break
+                continue
+            result = self.run(part)
+            if result is not None and not result.changed:
+                self._give(result, results)
         if self._screen.as_json:
-            # One document: the rows of the last result.
-            write(self._screen, results[-1] if results else Result((), (), 0), "json")
+            found = [r.to_dicts() for r in results]
+            self._screen.document(found if len(found) > 1 else found[0] if found else [])
 
-    def _script_statement(self, statement: str) -> Result | None:
-        # JSON and CSV are for programs, which want all rows.
-        result = self.run(statement, every=self.mode != "box")
-        if result is None or result.changed:
-            return None
-        if not self._screen.as_json:
+    def _give(self, result: Result, results: list[Result]) -> None:
+        """Write a result of a script, or keep it for the one JSON document."""
+        if self._screen.as_json:
+            results.append(result)
+        else:
             write(self._screen, result, self.mode)
-        return result
 
-    def run(self, statement: str, every: bool = False) -> Result | None:
+    def run(self, statement: str) -> Result | None:
         """Run one statement; Ctrl-C cancels it. None if it gives no rows."""
+        from duckanon.cli.fetch import fetch
 
         def work() -> Result | None:
-            parsed = self._connection.extract_statements(statement)
-            kinds = {kind.name for one in parsed for kind in one.expected_result_type}
-            result = self._connection.execute(statement)
-            columns = tuple(d[0] for d in result.description or ())
-            rows = result.fetchall() if every else result.fetchmany(COUNTED + 1)
-            if "QUERY_RESULT" not in kinds or not columns:
-                return None
-            if "CHANGED_ROWS" in kinds and columns == ("Count",):
-                return Result((), (), int(rows[0][0]), changed=True) if rows else None
-            exact = every or len(rows) <= COUNTED
-            shown = rows if every else rows[: self.shown]
-            return Result(columns, shown, len(rows) if exact else COUNTED, exact)
+            if self.mode != "box":
+                # For programs, which want all rows.
+                return fetch(self._connection, statement, as_json=self.mode == "json")
+            result = fetch(self._connection, statement, limit=COUNTED + 1)
+            if result is None or result.changed:
+                return result
+            exact = result.total <= COUNTED
+            total = result.total if exact else COUNTED
+            return replace(result, rows=result.rows[: self.shown], total=total, exact=exact)
 
         with _explained():
-            return cancellable(work, self._connection.interrupt)
+            return cancellable(work, self._interrupt)
+
+    def _interrupt(self) -> None:
+        from duckanon.engine.duckdb import interrupt_all
+
+        self._connection.interrupt()
+        # A call of anonymize() works on cursors of its own.
+        interrupt_all()
 
     def talk(self) -> None:
         """Read statements from a terminal until Ctrl-D."""
@@ -163,14 +179,19 @@ class Session:
             try:
                 line = read("     ...> " if pending else "duckanon> ")
             except KeyboardInterrupt:
+                if terminated():
+                    raise
                 pending = ""
                 continue
             except EOFError:
                 self._say("")
                 return
             if not pending and line.strip().startswith("."):
-                if not self._dot(line.strip()):
-                    return
+                try:
+                    if not self._dot(line.strip(), []):
+                        return
+                except DuckanonError as error:
+                    Screen().error(type(error).__name__, str(error), 2)
                 continue
             statements, pending = split(f"{pending}\n{line}" if pending else line)
             if blank(pending):
@@ -183,13 +204,15 @@ class Session:
         """Run a statement and show its result, or what is wrong with it."""
         start = time.perf_counter()
         try:
-            result = self.run(statement, every=self.mode != "box")
+            result = self.run(statement)
             if result is not None and not result.changed:
                 write(self._screen, result, self.mode)
             else:
                 changed = f", {count(result.total, 'rows')}" if result is not None else ""
                 self._say(f"ok{changed} ({time.perf_counter() - start:.2f} s)")
         except KeyboardInterrupt:
+            if terminated():
+                raise
             typer.secho("Cancelled.", fg="yellow", err=True)
             return False
         except (DuckanonError, OSError) as error:
@@ -200,42 +223,41 @@ class Session:
     def _say(self, text: str) -> None:
         typer.secho(text, dim=True)
 
-    def _dot(self, line: str) -> bool:
+    def _dot(self, line: str, results: list[Result]) -> bool:
         """Do what a line with a leading dot says; False to leave."""
         word, *rest = line.rstrip(";").split()
         commands = (".help", ".tables", ".mode", ".rows", ".quit", ".exit")
         if word in (".quit", ".exit"):
             return False
         if word == ".help":
-            typer.echo(_HELP)
+            typer.echo(_HELP, err=self._screen.as_json)
         elif word == ".tables":
-            self._tables()
+            self._tables(results)
         elif word == ".mode" and len(rest) == 1 and rest[0] in MODES:
-            self.mode = rest[0]
+            # What was asked for on the command line stands.
+            self.mode = rest[0] if not self._screen.as_json else "json"
         elif word == ".mode":
-            self._complain(f".mode is one of {', '.join(MODES)}; now it is {self.mode}.")
+            raise ParameterError(f".mode is one of {', '.join(MODES)}; now it is {self.mode}.")
         elif word == ".rows" and len(rest) == 1 and rest[0].isdecimal():
             self.shown = int(rest[0])
         elif word == ".rows":
-            self._complain(f".rows needs a number; now it is {self.shown}.")
+            raise ParameterError(f".rows needs a number; now it is {self.shown}.")
         else:
-            self._complain(f"There is no {word}.{did_you_mean(word, commands)} Try .help.")
+            raise ParameterError(f"There is no {word}.{did_you_mean(word, commands)} Try .help.")
         return True
 
-    def _complain(self, message: str) -> None:
-        Screen().error(ParameterError.__name__, message, 2)
+    def _tables(self, results: list[Result]) -> None:
+        from duckanon.cli.fetch import tables
 
-    def _tables(self) -> None:
-        try:
-            names = self.run("SELECT database, schema, name FROM (SHOW ALL TABLES) ORDER BY ALL", every=True)
-        except (DuckanonError, KeyboardInterrupt):
-            names = None
-        own = {"system", "temp"}
-        rows = [r for r in (names.rows if names is not None else ()) if r[0] not in own]
-        if not rows:
+        with _explained():
+            found = tables(self._connection)
+        if self._screen.as_json:
+            results.append(Result(("database", "schema", "name"), [row[:3] for row in found], len(found)))
+            return
+        if not found and self._screen.rich:
             self._say("no tables")
-        for database, schema, name in rows:
-            typer.echo(name if schema == "main" else f"{database}.{schema}.{name}")
+        for database, schema, name, alone in found:
+            self._screen.line(cell(name if alone else f"{database}.{schema}.{name}"))
 
 
 def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]) -> Result | None:
@@ -256,7 +278,7 @@ def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]
     cancelled = False
     while not done.is_set():
         try:
-            done.wait(_POLL_SECONDS)
+            done.wait(_INTERRUPT_SECONDS if cancelled else _POLL_SECONDS)
             if cancelled:
                 # Again and again: one that arrives between two steps of a statement is lost.
                 interrupt()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.cli.screen import Screen, count, figure, share, shown_path
+from duckanon.cli.screen import Screen, count, figure, share, shown_path, whole
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -205,7 +205,7 @@ def show_checks(screen: Screen, name: str, checks: Sequence[Mapping[str, Any]], 
     """Show whether a table satisfies its models, with the numbers."""
     for check in checks:
         model = f"{check['model']} ({parameters(check['parameters'])})"
-        broken = f"{check['violating_classes']:,} of {count(check['classes'], 'classes')}"
+        broken = f"{whole(check['violating_classes'])} of {count(check['classes'], 'classes')}"
         members = count(check["violating_rows"], unit)
         text = f"holds in all {count(check['classes'], 'classes')}"
         if not check["holds"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 # What may hold a semicolon that ends nothing. A branch without its end takes all that follows.
 _CLOSED = re.compile(
@@ -52,6 +53,28 @@ def split(text: str) -> tuple[list[str], str]:
                 start = position + 1
             position += 1
     return [s for s in found if not blank(s)], text[start:].strip()
+
+
+def parts(text: str) -> Iterator[str]:
+    r"""Yield the statements of a script, and its lines with a leading dot that stand between statements.
+
+    Examples
+    --------
+    >>> list(parts(".mode csv\nSELECT 1\n.5; SELECT 2 -- the end"))
+    ['.mode csv', 'SELECT 1\n.5', 'SELECT 2 -- the end']
+    """
+    pending = ""
+    for line in text.splitlines(keepends=True):
+        if not line.lstrip().startswith(".") or not blank(pending):
+            pending += line
+            if ";" in line:
+                statements, pending = split(pending)
+                yield from statements
+            continue
+        pending = ""
+        yield line.strip()
+    if not blank(pending):
+        yield pending.strip()
 
 
 def blank(text: str) -> bool:

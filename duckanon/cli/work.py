@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from enum import StrEnum
 from pathlib import Path
@@ -73,7 +74,7 @@ def check(
     quasi_identifiers: Annotated[
         list[str],
         typer.Option(
-            "--quasi-identifiers", "-q", metavar="A,B,...", help="Columns, separated by commas.", show_default=False
+            "--quasi-identifiers", "-q", metavar="A,B,...", help="Columns, separated by commas, or one each time.", show_default=False
         ),
     ],
     k: Annotated[int, typer.Option("-k", "--k", help="The least size of a class.", show_default=False)],
@@ -104,7 +105,8 @@ def check(
     source = Source.file(file) if file is not None else Source.database(str(database), table=table)
     results = check_table(source, quasi_identifiers=names(quasi_identifiers), k=k, entity_key=entity_key)
     screen, holds = Screen.of(ctx), all(r.holds for r in results)
-    checks, unit = [r.to_dict() for r in results], "rows" if entity_key is None else "persons"
+    unit = "rows" if entity_key is None else "persons"
+    checks = [{**r.to_dict(), "unit": unit} for r in results]
     if screen.as_json:
         screen.document({"source": source.name, "unit": unit, "holds": holds, "checks": checks})
     else:
@@ -124,23 +126,23 @@ def demo(
     from duckanon.cli.bars import Bars
     from duckanon.demo import write_hospital
     from duckanon.progress import Progress
-    from duckanon.resources import data_folder
+    from duckanon.resources import PrivateFolder, data_folder, sweep
 
     screen = Screen.of(ctx)
     folder.mkdir(parents=True, exist_ok=True)
     data, job = folder / "hospital.parquet", folder / "hospital.toml"
-    part = folder / ".hospital.parquet.part"
-    try:
-        with Bars(screen.watched) as bars, Progress(bars).step("make the table"):
-            write_hospital(part, rows)
-        part.replace(data)
-    finally:
-        part.unlink(missing_ok=True)
     example = data_folder("examples") / "hospital.toml"
-    # A job that somebody has changed since is his: it is run as it is.
-    kept = job.exists() and job.read_bytes() != example.read_bytes()
-    if not kept:
-        shutil.copyfile(example, job)
+    sweep(folder)
+    # Renamed when complete: another demo may be at work in the same folder.
+    with contextlib.closing(PrivateFolder(folder)) as private:
+        with Bars(screen.watched) as bars, Progress(bars).step("make the table"):
+            write_hospital(private.path / data.name, rows)
+        (private.path / data.name).replace(data)
+        # A job that somebody has changed since is his: it is run as it is.
+        kept = job.exists() and job.read_bytes() != example.read_bytes()
+        if not kept:
+            shutil.copyfile(example, private.path / job.name)
+            (private.path / job.name).replace(job)
     if not screen.as_json:
         _tell_demo(screen, data, job, rows, kept)
     _run(screen, job, False, {"data": data, "job": job, "job_changed": kept})

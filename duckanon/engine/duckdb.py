@@ -7,6 +7,7 @@ import itertools
 import logging
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.errors import DataError, DuckanonError, EngineError
+from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 from duckanon.progress import Progress
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sqlgen.relations import DIALECT, Column, copy_to, create_table, ident, scan, table, text
@@ -44,12 +45,15 @@ _OPEN_ERRORS = (
     duckdb.IOException,
     duckdb.OutOfMemoryException,
     duckdb.PermissionException,
+    duckdb.ConnectionException,
 )
 
 
 def clean_error(error: duckdb.Error) -> DuckanonError:
     """Return an error that says what failed without quoting data."""
     kind = type(error).__name__
+    if isinstance(error, duckdb.IOException) and "No space left" in str(error):
+        return EngineError("No space left on device. Nothing was published.")
     if isinstance(error, _OPEN_ERRORS):
         first = str(error).strip().splitlines()[0]
         return EngineError(f"DuckDB: {first}")
@@ -60,6 +64,10 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
             f"DuckDB could not read or convert a value ({kind}; its message is withheld: it may quote data)."
         )
     return EngineError(f"DuckDB: {kind} (its message is withheld: it may quote data).")
+
+
+_live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
+_live_lock = threading.Lock()
 
 
 class DuckDBEngine:
@@ -106,7 +114,12 @@ class DuckDBEngine:
                 config["threads"] = threads
             self._connection = guarded(lambda: duckdb.connect(":memory:", config=config))
         else:
+            if not isinstance(connection, duckdb.DuckDBPyConnection):
+                raise ParameterError(f"connection must be a DuckDB connection. Got a {type(connection).__name__}.")
+            _refuse_transaction(connection)
             self._connection = guarded(connection.cursor)
+        with _live_lock:
+            _live.add(self)
         for setting in _SESSION:
             self._execute(setting, None, _nothing)
 
@@ -193,9 +206,8 @@ class DuckDBEngine:
     def tables(self) -> set[tuple[str, ...]]:
         found: set[tuple[str, ...]] = set()
         for function, column in (("duckdb_tables", "table_name"), ("duckdb_views", "view_name")):
-            query = exp.select("database_name", "schema_name", column).from_(
-                exp.Table(this=exp.Anonymous(this=function))
-            )
+            listing = exp.Table(this=exp.Anonymous(this=function))
+            query = exp.select("database_name", "schema_name", column).from_(listing).where("NOT internal")
             for catalog, schema, name in self.rows(query):
                 found |= {(name,), (schema, name), (catalog, name), (catalog, schema, name)}
         return found
@@ -282,6 +294,28 @@ def guarded(action: Callable[[], T]) -> T:
             raise
         failure = KeyboardInterrupt()
     raise failure
+
+
+def _refuse_transaction(connection: duckdb.DuckDBPyConnection) -> None:
+    """Raise where the caller has a transaction open: a cursor does not see what it wrote.
+
+    Outside of one, every statement is a transaction of its own and has another id.
+    """
+    query = exp.select(exp.Anonymous(this="txid_current")).sql(dialect=DIALECT)
+    first, second = (guarded(lambda: connection.execute(query).fetchall()) for _ in range(2))
+    if first == second:
+        raise DataError(
+            "The connection has an open transaction, and only committed rows are anonymized: COMMIT or ROLLBACK first."
+        )
+
+
+def interrupt_all() -> None:
+    """Interrupt the statements that engines of this process run now; safe from any thread."""
+    with _live_lock:
+        engines = list(_live)
+    for engine in engines:
+        with contextlib.suppress(duckdb.Error):
+            engine._connection.interrupt()
 
 
 def _nothing(result: duckdb.DuckDBPyConnection) -> None:

@@ -32,12 +32,13 @@ _SCALAR = "__duckanon"
 _INSTANCE = "instance"
 _KEPT = 32
 
-Kind = Literal["text", "texts", "integer", "number", "mapping", "text or mapping"]
+Kind = Literal["text", "texts", "integer", "number", "boolean", "mapping", "text or mapping"]
 _TYPES: dict[Kind, tuple[tuple[type, ...], str]] = {
     "text": ((str,), "a text"),
     "texts": ((list,), "a list of texts, such as ['a', 'b']"),
     "integer": ((int,), "an integer"),
     "number": ((int, float), "a number"),
+    "boolean": ((bool,), "a boolean"),
     "mapping": ((dict,), "a struct or map, such as {'a': 'b'}"),
     "text or mapping": ((str, dict), "a text or a struct"),
 }

@@ -23,6 +23,8 @@ _COARSEST = 3
 """A grid ends with the first level that has no more intervals than this."""
 _SMALLEST = Decimal("1e-300")
 """Narrower intervals than this are no numbers any more."""
+_DISTINCT = 2**46
+"""Most intervals between zero and a DOUBLE; an interval rule counts up to 2**50 units, of which one has up to five."""
 _CODE_LENGTHS = range(2, 13)
 _CODE_VALUES = 20
 _CODE_SHARE = 0.9
@@ -84,11 +86,19 @@ def _grid(field: Field) -> Hierarchy:
         query = query.where(call("isfinite", value.copy()))
     low, high = field.engine.row(query)
     widths = grid_widths(low, high, field.type.family == "integer") if low is not None else []
+    if field.type.family == "float" and widths:
+        # So far from zero that a DOUBLE cannot tell the intervals apart, all values would lie in the outermost one.
+        farthest = Decimal(max(abs(low), abs(high)))
+        widths = [w for w in widths if farthest <= w * _DISTINCT]
     if not widths:
         return Hierarchy.suppress().named(_ONE_STEP)
     factors = [int(b / a) for a, b in pairwise(widths)]
     shown = ", ".join(written(w) for w in widths)
-    return Hierarchy.intervals(width=widths[0], factors=factors).named(f"made: nested round grid of width {shown}")
+    try:
+        made = Hierarchy.intervals(width=widths[0], factors=factors)
+    except HierarchyError:
+        return Hierarchy.suppress().named(_ONE_STEP)
+    return made.named(f"made: nested round grid of width {shown}")
 
 
 def grid_widths(low: float, high: float, integer: bool) -> list[Decimal]:

@@ -15,6 +15,7 @@ from duckanon.hierarchy.table import Hierarchy
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duckanon.encode import Dictionary
     from duckanon.engine.base import Engine
 
 RULES: dict[str, Callable[..., Hierarchy]] = {
@@ -130,19 +131,11 @@ def materialise(
 def _materialised(hierarchy: Hierarchy, engine: Engine, values: object, type_name: str | None) -> Hierarchy:
     from sqlglot import exp
 
-    from duckanon.encode import dictionary
-    from duckanon.hierarchy.files import as_arrow, select_text
-    from duckanon.sqlgen.relations import cast, col, named, table
+    from duckanon.hierarchy.files import select_text
+    from duckanon.sqlgen.relations import col, named, table
 
-    incoming = engine.fresh("incoming")
-    engine.register(incoming, as_arrow(values))
-    (column,) = engine.columns(exp.select("*").from_(table(incoming)))
-    value = cast(col(column.name), type_name) if type_name else col(column.name)
-    found = dictionary(engine, exp.select(named(value, "value")).from_(table(incoming)), "values", col("value"))
-    engine.unregister(incoming)
-    if not found.size:
-        raise HierarchyError("There are no values to make a hierarchy of.")
-    bound = hierarchy.bind(engine, found.table, "values", type_name or column.type)
+    found, type_name = column(engine, values, type_name)
+    bound = hierarchy.bind(engine, found.table, "values", type_name)
     query = (
         exp.select(named(col("text", "v"), "l0"), *(col(f"l{i}", "t") for i in range(1, bound.height + 1)))
         .from_(table(found.table, "v"))
@@ -152,3 +145,22 @@ def _materialised(hierarchy: Hierarchy, engine: Engine, values: object, type_nam
     levels = select_text(engine, query)
     engine.drop(found.table, bound.tree, bound.leaves)
     return Hierarchy(levels, None, bound.origin, bound.top)
+
+
+def column(engine: Engine, values: object, type_name: str | None = None) -> tuple[Dictionary, str]:
+    """Return the distinct values of a list, array or series as rules read them, and their type."""
+    from sqlglot import exp
+
+    from duckanon.encode import dictionary
+    from duckanon.hierarchy.files import as_arrow
+    from duckanon.sqlgen.relations import cast, col, named, table
+
+    incoming = engine.fresh("incoming")
+    engine.register(incoming, as_arrow(values))
+    (only,) = engine.columns(exp.select("*").from_(table(incoming)))
+    value = cast(col(only.name), type_name) if type_name else col(only.name)
+    found = dictionary(engine, exp.select(named(value, "value")).from_(table(incoming)), "values", col("value"))
+    engine.unregister(incoming)
+    if not found.size:
+        raise HierarchyError("There are no values to make a hierarchy of.")
+    return found, type_name or only.type

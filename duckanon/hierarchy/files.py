@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
+import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
     from duckanon.engine.base import Engine
 
+_SEPARATORS = {";": "semicolon", ",": "comma", "\t": "tab", "|": "bar"}
+
 
 @dataclass(frozen=True)
 class CsvTable:
@@ -23,6 +28,8 @@ class CsvTable:
     table: pa.Table
     lines: tuple[int, ...]
     ragged: tuple[int, ...]
+    flat: str | None = None
+    """What is wrong with a file of one column, and what its separator may be."""
 
 
 class _Records:
@@ -79,7 +86,17 @@ def read_csv(path: Path, separator: str = ";") -> CsvTable:
         ) from None
     width = len(rows[0]) if rows else 0
     columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(width)]
-    return CsvTable(pa.table(columns, names=names(width)), tuple(lines), tuple(ragged))
+    flat = _flat([row[0] or "" for row in rows], separator) if width == 1 else None
+    return CsvTable(pa.table(columns, names=names(width)), tuple(lines), tuple(ragged), flat)
+
+
+def _flat(leaves: list[str], separator: str) -> str:
+    """Say that a file has no level above its leaves, and which separator most of its lines hold instead."""
+    told = "It has height 0: one column, so no level to generalize to."
+    for other, word in _SEPARATORS.items():
+        if other != separator and 2 * sum(other in leaf for leaf in leaves) > len(leaves):
+            return f"{told} Most lines hold a {word}: is the separator {other!r} and not {separator!r}?"
+    return told
 
 
 def names(width: int) -> list[str]:
@@ -88,7 +105,7 @@ def names(width: int) -> list[str]:
 
 
 def write_csv(levels: pa.Table, path: Path, separator: str = ";") -> None:
-    """Write a levels table in the form that ``read_csv`` reads."""
+    """Write a levels table in the form that ``read_csv`` reads; a file of that name is replaced whole, or stays."""
     special = {separator, '"', "\r", "\n"}
 
     def cell(value: str | None) -> str:
@@ -98,10 +115,42 @@ def write_csv(levels: pa.Table, path: Path, separator: str = ";") -> None:
             return '"' + value.replace('"', '""') + '"'
         return value
 
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with _replacing(path) as file:
         for batch in levels.to_batches(max_chunksize=10_000):
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 file.write(separator.join(map(cell, row)) + "\n")
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[TextIO]:
+    """Yield a file that takes the place of ``path`` once it is whole and on disk; if that fails, nothing changes."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        # A pipe or a device has no content to keep, and must not be replaced; a folder is an error.
+        with target.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        return
+    work = target.with_name(f".duckanon-{secrets.token_hex(8)}.tmp")
+    try:
+        with work.open("x", encoding="utf-8", newline="") as file:
+            if target.exists():
+                work.chmod(target.stat().st_mode & 0o777)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        work.replace(target)
+    except BaseException as error:
+        work.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            # Named by the file that was asked for, not by the one beside it.
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        raise
+    with suppress(OSError):
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def as_text(data: object, columns: list[str] | None = None) -> pa.Table:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from itertools import accumulate, pairwise
-from math import prod
+from math import inf, prod
 from operator import mul
 from typing import Any, ClassVar
 
@@ -169,22 +170,31 @@ class Intervals(Rule):
             units = exp.Add(this=exp.Mul(this=exp.paren(index), expression=number(wide)), expression=number(start))
             return _number_of_units(exp.paren(units), scale)
 
-        def literal(units: int) -> exp.Expr:
-            return cast(text(f"{units}e{-scale}"), "DOUBLE")
+        def literal(value: float) -> exp.Expr:
+            return cast(text(repr(value)), "DOUBLE")
 
-        low, high = literal(start - (outermost + 1) * wide), literal(start + outermost * wide)
-        nan = call("isnan", col("v", "a"))
+        def nearest(units: int) -> exp.Expr:
+            # The outermost bounds of a wide grid lie beyond every DOUBLE; an infinite bound would spoil the quotient.
+            value = float(Decimal(units).scaleb(-scale, _CONTEXT))
+            return literal(min(max(value, -sys.float_info.max), sys.float_info.max))
+
+        low, high = nearest(start - (outermost + 1) * wide), nearest(start + outermost * wide)
         held = field.present(v=_double(field))
-        distance = exp.Sub(this=_clamped(col("v", "a"), low, high), expression=literal(start))
-        estimate = cast(call("floor", exp.Div(this=exp.paren(distance), expression=literal(wide))), "BIGINT")
-        guessed = exp.select(col("code", "a"), col("v", "a"), named(estimate, "k"), named(nan, "nan")).from_(
-            subquery(held, "a")
+        # Divided before the origin is taken off: the difference of two large numbers could overflow.
+        quotient = exp.Sub(
+            this=exp.Div(this=_clamped(col("v", "a"), low, high), expression=nearest(wide)),
+            expression=literal(start / wide),
         )
+        ends = cast(number(-outermost - 1), "DOUBLE"), cast(number(outermost), "DOUBLE")
+        estimate = cast(_clamped(call("floor", quotient), *ends), "BIGINT")
+        guessed = exp.select(col("code", "a"), col("v", "a"), named(estimate, "k")).from_(subquery(held, "a"))
         k, v = col("k", "b"), col("v", "b")
         above = exp.Add(this=k, expression=number(1))
         index = (
             exp.Case()
-            .when(col("nan", "b"), number(outermost + 1))
+            .when(call("isnan", v.copy()), number(outermost + 1))
+            .when(exp.EQ(this=v.copy(), expression=literal(inf)), number(outermost))
+            .when(exp.EQ(this=v.copy(), expression=literal(-inf)), number(-outermost - 1))
             .when(exp.LTE(this=bound(above), expression=v), call("least", above.copy(), number(outermost)))
             .when(exp.LTE(this=bound(k.copy()), expression=v.copy()), call("least", k.copy(), number(outermost)))
             .else_(call("greatest", exp.Sub(this=k.copy(), expression=number(1)), number(-outermost - 1)))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 32
 """Longest text that is masked character by character without being told how far."""
-_FURTHEST = 8
+FURTHEST = 8
 """Most hierarchies that follow each other by ``then``; more are a loop of names."""
 _followed: ContextVar[int] = ContextVar("followed", default=0)
 
@@ -199,7 +199,7 @@ class Prefix(Rule):
                 subquery(grouped, "g")
             ),
         )
-        if _followed.get() >= _FURTHEST:
+        if _followed.get() >= FURTHEST:
             raise HierarchyError(f"The hierarchy of {field.attribute!r} has a loop: its 'then' comes back to itself.")
         step = _followed.set(_followed.get() + 1)
         try:

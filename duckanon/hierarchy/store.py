@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,15 +41,27 @@ def workspace(connection: Any) -> Iterator[Engine]:
         engine.close()
 
 
-def save(connection: Any, name: str, hierarchy: Hierarchy) -> None:
-    """Keep a hierarchy under a name, replacing one of that name.
+def save(connection: Any, name: str, hierarchy: Hierarchy, replace: bool = False) -> None:
+    """Keep a hierarchy under a name; another one of that name is an error unless it may be replaced.
 
     A table of levels becomes table ``duckanon."name"`` with columns ``l0`` to ``lh``; a rule becomes a table of one row
-    and one column ``rule`` with JSON. Nothing else is kept, so such tables can as well be made by hand.
+    and one column ``rule`` with JSON. Nothing else is kept, so such tables can as well be made by hand. Where a saved
+    and a shipped hierarchy have one name, the name means the saved one.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection or Engine
+    name : str
+        Upper and lower case count as one, as for all tables.
+    hierarchy : Hierarchy
+    replace : bool
+        Whether a different hierarchy saved under that name gives way.
     """
     if not isinstance(name, str) or not name.strip() or "\0" in name:
         raise HierarchyError("A hierarchy is saved under a name of at least one character.")
     with workspace(connection) as engine:
+        if not replace and _kept(engine, name, hierarchy):
+            return
         incoming = engine.fresh("incoming")
         if hierarchy.levels is not None:
             engine.register(incoming, hierarchy.levels)
@@ -62,6 +74,27 @@ def save(connection: Any, name: str, hierarchy: Hierarchy) -> None:
         engine.run(exp.Create(this=target, kind="TABLE", replace=True, expression=content))
         if hierarchy.levels is not None:
             engine.unregister(incoming)
+
+
+def _kept(engine: Engine, name: str, hierarchy: Hierarchy) -> bool:
+    """Whether just this is saved under the name already; something else there is an error."""
+    there = next((n for n in saved(engine) if n.lower() == name.lower()), None)
+    if there is None:
+        return False
+    # A statement in SQL may be bound, and so save, several times.
+    with suppress(HierarchyError):
+        if there == name and _same(load(engine, there), hierarchy):
+            return True
+    raise HierarchyError(
+        f"Another hierarchy is saved as {there!r} in this database: to replace it, set replace=True "
+        "(in SQL: replace := true)."
+    )
+
+
+def _same(one: Hierarchy, other: Hierarchy) -> bool:
+    if one.levels is None or other.levels is None:
+        return one.rule is not None and other.rule is not None and one.to_rule() == other.to_rule()
+    return bool(one.levels.equals(other.levels))
 
 
 def _place(engine: Engine, name: str) -> exp.Table:
@@ -111,7 +144,7 @@ def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy
     ----------
     spec : Hierarchy, mapping, str or Path
         A text is the name of a saved hierarchy, the name of a shipped one, or a path that ends in .csv or .toml, tried
-        in this order.
+        in this order: a saved one hides a shipped one of its name.
     engine : Engine
     base : Path, optional
         Folder of relative paths; by default the current one.
@@ -121,7 +154,7 @@ def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy
     if isinstance(spec, Mapping):
         return Hierarchy.from_rule(spec, base)
     if isinstance(spec, Path):
-        return _from_path(spec, base)
+        return from_path(spec, base)
     if not isinstance(spec, str):
         raise HierarchyError(f"A hierarchy cannot be made of a {type(spec).__name__}.")
     kept = saved(engine)
@@ -129,9 +162,9 @@ def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy
         return load(engine, spec)
     ready = shipped()
     if spec in ready:
-        return _from_path(ready[spec], None).named(f"shipped: {spec}")
+        return from_path(ready[spec], None).named(f"shipped: {spec}")
     if spec.lower().endswith((".csv", ".toml")):
-        return _from_path(Path(spec), base)
+        return from_path(Path(spec), base)
     names = sorted({*kept, *ready})
     more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     raise HierarchyError(
@@ -140,7 +173,8 @@ def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy
     )
 
 
-def _from_path(path: Path, base: Path | None) -> Hierarchy:
+def from_path(path: Path, base: Path | None = None) -> Hierarchy:
+    """Return the hierarchy in a file: a rule if its name ends in .toml, else a table."""
     full = path if path.is_absolute() or base is None else base / path
     if full.suffix.lower() != ".toml":
         return Hierarchy.from_csv(full)

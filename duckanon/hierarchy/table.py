@@ -48,16 +48,16 @@ class Hierarchy:
     def from_csv(cls, path: str | Path, separator: str = ";", top: str = TOP) -> Hierarchy:
         """Read the field's exchange format (ARX): no header, a line for each leaf, leaf first, quote and escape ``"``.
 
-        A line with another number of cells, a leaf in two lines, an empty cell and a label with two parents are errors.
-        An empty leaf is NULL, a quoted empty leaf the empty text. If the last level has several labels, one more level
-        with the label ``top`` is added.
+        A line with another number of cells, a leaf in two lines, an empty cell, a label with two parents, labels on a
+        loop and a file of one column are errors. An empty leaf is NULL, a quoted empty leaf the empty text. If the last
+        level has several labels, one more level with the label ``top`` is added.
         """
         from duckanon.hierarchy.files import read_csv
         from duckanon.hierarchy.validate import inspect
 
         file = Path(path)
         read = read_csv(file, separator)
-        found = inspect(read.table, lines=read.lines, ragged=read.ragged)
+        found = inspect(read.table, lines=read.lines, ragged=read.ragged, flat=read.flat)
         if not found.ok:
             raise HierarchyError(f"The hierarchy file {file.name!r} cannot be used. {' '.join(found.problems)}")
         return cls(_rooted(read.table, top), None, f"given: file {file.name}", top)
@@ -302,7 +302,7 @@ class Hierarchy:
         return found if self.top == TOP else {**found, "top": self.top}
 
     def to_csv(self, path: str | Path, separator: str = ";") -> None:
-        """Write the levels in the field's exchange format."""
+        """Write the levels in the field's exchange format; a file of that name is replaced whole, or stays as it is."""
         from duckanon.hierarchy.files import write_csv
 
         write_csv(self._table(), Path(path), separator)

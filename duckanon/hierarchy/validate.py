@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from duckanon.errors import HierarchyError, did_you_mean
+from duckanon.hierarchy.loops import on_loops
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -20,19 +23,24 @@ class Validation:
     """What was found: ``problems`` forbid the use of the table, ``notes`` do not."""
 
     leaves: int
-    height: int
+    height: int | None
+    """Levels above the leaves; None for a rule where only the data decides."""
     duplicates: int = 0
     """Leaves that stand in more than one row."""
     gaps: int = 0
     """Empty cells where a label should be."""
     not_nested: int = 0
     """Labels with more than one parent, over all levels."""
+    loops: int = 0
+    """Labels from which the way up leads back to themselves."""
     ragged: int = 0
     """Lines with another number of cells than the first."""
     tops: int = 1
     """Different labels on the last level; more than one and a level is added."""
     missing: int | None = None
     """Data values without a row; None if no values were given."""
+    rule: str | None = None
+    """The name of the rule, where it is one and no table."""
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -48,8 +56,8 @@ class Validation:
 
     @property
     def nested(self) -> bool:
-        """Whether equal labels have equal parents."""
-        return not self.not_nested
+        """Whether equal labels have equal parents, and no way up is a loop."""
+        return not (self.not_nested or self.loops)
 
     @property
     def rooted(self) -> bool:
@@ -62,16 +70,21 @@ class Validation:
         return None if self.missing is None else self.missing == 0
 
 
-def validate(data: Hierarchy | pa.Table | str | Path, values: object = None, separator: str = ";") -> Validation:
-    """Check a hierarchy, a levels table (leaf first) or a CSV file, and whether it knows all of ``values``.
+def validate(
+    data: Hierarchy | pa.Table | str | Path, values: object = None, separator: str = ";", connection: Any = None
+) -> Validation:
+    """Check a hierarchy, a levels table (leaf first) or a file, and whether it knows all of ``values``.
 
     Parameters
     ----------
     data : Hierarchy, pyarrow.Table, str or Path
+        A text is the name of a saved or shipped hierarchy, or the path of a CSV file or of a TOML file with a rule.
     values : list, Arrow array or series, optional
         Values that must have a row, compared as text.
     separator : str
         Of a CSV file.
+    connection : optional
+        A DuckDB connection or an engine, where saved hierarchies are looked for.
 
     Examples
     --------
@@ -84,27 +97,91 @@ def validate(data: Hierarchy | pa.Table | str | Path, values: object = None, sep
     """
     import pyarrow as pa
 
+    from duckanon.hierarchy.store import load, saved
     from duckanon.hierarchy.table import Hierarchy
 
+    if isinstance(data, str) and connection is not None and data in saved(connection):
+        data = load(connection, data)
     if isinstance(data, str | Path):
-        from duckanon.hierarchy.files import read_csv
-
-        read = read_csv(Path(data), separator)
-        return inspect(read.table, values, read.lines, read.ragged)
+        return _validate_file(_found(data), values, separator, connection)
     if isinstance(data, Hierarchy):
         if data.levels is None:
-            # A rule was checked when it was made, and knows every value of its type.
-            return Validation(0, (data.rule.depth() or 0) + 1 if data.rule else 0)
+            return _validate_rule(data, values, connection)
         data = data.levels
     if not isinstance(data, pa.Table):
-        raise TypeError("validate takes a Hierarchy, an Arrow table or the path of a CSV file.")
+        raise TypeError("validate takes a Hierarchy, an Arrow table, a path or the name of a shipped hierarchy.")
     return inspect(data, values)
 
 
+def _found(spec: str | Path) -> Path:
+    """Return the path that a text means: a shipped name's, else the text itself."""
+    from duckanon.hierarchy.store import shipped
+
+    if isinstance(spec, Path) or spec.lower().endswith((".csv", ".toml")):
+        return Path(spec)
+    ready = shipped()
+    if spec not in ready and not Path(spec).exists():
+        hint = did_you_mean(spec, ready)
+        raise HierarchyError(f"There is no hierarchy file {spec!r}, and no hierarchy of that name is shipped.{hint}")
+    return ready.get(spec, Path(spec))
+
+
+def _validate_file(path: Path, values: object, separator: str, connection: Any) -> Validation:
+    from duckanon.hierarchy.files import read_csv
+    from duckanon.hierarchy.store import from_path
+
+    if path.suffix.lower() != ".toml":
+        read = read_csv(path, separator)
+        return inspect(read.table, values, read.lines, read.ragged, read.flat)
+    try:
+        hierarchy = from_path(path)
+    except HierarchyError as error:
+        if not path.is_file():
+            raise
+        return Validation(0, None, tops=0, rule="unknown", problems=(str(error),))
+    # A rule file may as well name a CSV file.
+    if hierarchy.levels is not None:
+        return inspect(hierarchy.levels, values)
+    return _validate_rule(hierarchy, values, connection)
+
+
+def _validate_rule(hierarchy: Hierarchy, values: object, connection: Any) -> Validation:
+    """Check what follows a rule, and what it makes of values; its parameters were checked when it was made."""
+    from duckanon.hierarchy.build import column
+    from duckanon.hierarchy.chain import chain, height
+    from duckanon.hierarchy.store import workspace
+
+    assert hierarchy.rule is not None
+    name, leaves, missing = hierarchy.rule.name, 0, None
+    problems: list[str] = []
+    levels = hierarchy.height
+    with workspace(connection) as engine:
+        try:
+            levels = height(chain(hierarchy, engine))
+            if values is not None:
+                found, type_name = column(engine, values)
+                bound = hierarchy.bind(engine, found.table, "values", type_name, "top")
+                leaves, levels, missing = found.size, bound.height, bound.unknown
+                engine.drop(found.table, bound.tree, bound.leaves)
+        except HierarchyError as error:
+            problems.append(str(error))
+    if missing:
+        problems.append(f"{missing} of {leaves} given values {'has' if missing == 1 else 'have'} no row.")
+    return Validation(leaves, levels, missing=missing, rule=name, problems=tuple(problems))
+
+
 def inspect(
-    levels: pa.Table, values: object = None, lines: Sequence[int] | None = None, ragged: Sequence[int] = ()
+    levels: pa.Table,
+    values: object = None,
+    lines: Sequence[int] | None = None,
+    ragged: Sequence[int] = (),
+    flat: str | None = None,
 ) -> Validation:
-    """Check a table of VARCHAR columns; ``lines`` are the rows' numbers in their file, ``ragged`` those left out."""
+    """Check a table of VARCHAR columns.
+
+    ``lines`` are the rows' numbers in their file, ``ragged`` those left out, ``flat`` says what is wrong with a file
+    that has no level above its leaves.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -140,8 +217,13 @@ def inspect(
             problems.append(
                 f"{_many(found, 'label', 'labels')} of level {level} with more than one parent at level {level + 1}."
             )
+    loops = on_loops(columns)
+    if loops:
+        problems.append(f"{loops} labels lie on a loop: the way up from each leads back to it.")
+    if flat is not None:
+        problems.append(flat)
     tops = len(pc.unique(columns[-1]))
-    if tops > 1:
+    if tops > 1 and height:
         notes.append(f"The last level has {tops} labels, so a level with one is added.")
     missing = None
     if values is not None:
@@ -155,6 +237,7 @@ def inspect(
         duplicates=len(repeated),
         gaps=sum(pc.sum(mask).as_py() or 0 for mask in gaps.values()),
         not_nested=not_nested,
+        loops=loops,
         ragged=len(ragged),
         tops=tops,
         missing=missing,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
+from numbers import Integral
 from typing import Any, ClassVar
 
 from duckanon.errors import ParameterError
@@ -73,8 +74,9 @@ class Model(ABC):
 models: Registry[Model] = Registry("model", "duckanon.models")
 
 
-def require_int(owner: str, name: str, value: object, minimum: int) -> None:
-    """Raise a ParameterError unless ``value`` is an int of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+def require_int(owner: str, name: str, value: object, minimum: int) -> int:
+    """Return ``value`` as an int; raise a ParameterError unless it is a whole number of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         shown = value if isinstance(value, int | float) else type(value).__name__
         raise ParameterError(f"The {name!r} parameter of {owner} must be an int >= {minimum}. Got {shown}.")
+    return int(value)

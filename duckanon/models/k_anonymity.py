@@ -36,7 +36,7 @@ class KAnonymity(Model):
     summary: ClassVar[str] = "every class has at least k members"
 
     def __post_init__(self) -> None:
-        require_int("KAnonymity", "k", self.k, 1)
+        object.__setattr__(self, "k", require_int("KAnonymity", "k", self.k, 1))
 
     @property
     def traits(self) -> Traits:

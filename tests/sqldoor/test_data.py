@@ -172,7 +172,7 @@ def test_the_schema_and_database_of_the_caller(con: Con) -> None:
 def test_temporary_tables_are_not_mistaken_for_others(con: Con) -> None:
     con.execute("CREATE TEMP TABLE mine AS FROM patients")
     message = reason(con, CALL.replace("anonymize('patients'", "FROM anonymize('mine'"))
-    assert "Temporary tables and registered data frames belong to one session" in message
+    assert "temporary tables and registered data frames are private to their session" in message
     con.execute("CREATE TEMP TABLE patients AS FROM memory.patients LIMIT 20")
     assert DIFFER in reason(con, COUNT)
 

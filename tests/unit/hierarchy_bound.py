@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import duckdb
+from functools import cache
 
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.hierarchy import Hierarchy, Levels, auto
 
 Labels = dict[str | None, tuple[str | None, ...]]
+
+
+@cache
+def _engine() -> DuckDBEngine:
+    """Return the engine that all share: to open a database costs more than to use it."""
+    return DuckDBEngine()
 
 
 class Bound:
@@ -26,33 +31,37 @@ class Bound:
     ) -> None:
         given = list(values)
         counts = counts or [1] * len(given)
-        with duckdb.connect(config={"threads": threads}) as con:
-            con.execute("SET TimeZone = 'UTC'")
-            con.execute("CREATE TABLE raw(v VARCHAR, n BIGINT)")
-            con.executemany("INSERT INTO raw VALUES (?, ?)", list(zip(given, counts, strict=True)))
-            con.execute(
-                f"CREATE TABLE vals AS SELECT (row_number() OVER (ORDER BY value NULLS LAST) - 1)::INTEGER AS code, "
+        engine = _engine()
+        cursor = engine._connection
+        try:
+            cursor.execute(f"SET threads = {threads}")
+            cursor.execute("CREATE OR REPLACE TABLE raw(v VARCHAR, n BIGINT)")
+            cursor.executemany("INSERT INTO raw VALUES (?, ?)", list(zip(given, counts, strict=True)))
+            cursor.execute(
+                f"CREATE OR REPLACE TABLE vals AS "
+                f"SELECT (row_number() OVER (ORDER BY value NULLS LAST) - 1)::INTEGER AS code, "
                 f"value, value::VARCHAR AS text, n "
                 f"FROM (SELECT v::{type_name} AS value, sum(n)::BIGINT AS n FROM raw GROUP BY ALL)"
             )
-            engine = DuckDBEngine(con)
-            try:
-                made = hierarchy or auto(engine, "vals", "column", type_name)
-                self.levels: Levels = made.bind(engine, "vals", "column", type_name, on_unknown)
-                cursor = engine._connection
-                tree = self.levels.tree
-                rows = cursor.execute(
-                    f"SELECT v.text, t.* EXCLUDE (code) FROM {tree} t JOIN vals v USING (code) ORDER BY code"
-                ).fetchall()
-                self.labels: Labels = {row[0]: row[2:] for row in rows}
-                self.known = {row[0]: row[1] for row in rows}
-                self.leaves = {
-                    (level, label): leaves
-                    for level, label, leaves in cursor.execute(f"SELECT * FROM {self.levels.leaves}").fetchall()
-                }
-                self.tables = {row[0] for row in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-                self.types = [row[1] for row in cursor.execute(f"DESCRIBE {self.levels.tree}").fetchall()]
-            finally:
-                engine.close()
+            made = hierarchy or auto(engine, "vals", "column", type_name)
+            self.levels: Levels = made.bind(engine, "vals", "column", type_name, on_unknown)
+            tree = self.levels.tree
+            rows = cursor.execute(
+                f"SELECT v.text, t.* EXCLUDE (code) FROM {tree} t JOIN vals v USING (code) ORDER BY code"
+            ).fetchall()
+            self.labels: Labels = {row[0]: row[2:] for row in rows}
+            self.known = {row[0]: row[1] for row in rows}
+            self.leaves = {
+                (level, label): leaves
+                for level, label, leaves in cursor.execute(f"SELECT * FROM {self.levels.leaves}").fetchall()
+            }
+            self.tables = {row[0] for row in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+            self.types = [row[1] for row in cursor.execute(f"DESCRIBE {tree}").fetchall()]
+            engine.drop(tree, self.levels.leaves)
+        except BaseException:
+            # What a refused hierarchy left is gone with its engine, and not counted against the next one.
+            _engine.cache_clear()
+            engine.close()
+            raise
         assert len(rows) == len(self.labels), "a value was lost or multiplied"
         assert self.tables == {"raw", "vals", self.levels.tree, self.levels.leaves}, "scratch tables are left"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import logging
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -18,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlglot
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -51,17 +54,31 @@ def in_folder(tmp_path, monkeypatch):
     options.quiet()
 
 
-@pytest.fixture
-def people(in_folder):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     rows = 60
     table = {
         "age": [20 + i % 30 for i in range(rows)],
         "zip": [f"97{i % 4}0{i % 3}" for i in range(rows)],
         "ill": ["abc"[i % 3] for i in range(rows)],
     }
-    pq.write_table(pa.table(table), "people.parquet")
-    Path("job.toml").write_text(JOB)
+    folder = tmp_path_factory.mktemp("people")
+    pq.write_table(pa.table(table), folder / "people.parquet")
+    (folder / "job.toml").write_text(JOB)
+    return folder
+
+
+@pytest.fixture
+def people(in_folder, made):
+    shutil.copytree(made, in_folder, dirs_exist_ok=True)
     return in_folder
+
+
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory):
+    """A demo's whole folder, and what the command said."""
+    folder = tmp_path_factory.mktemp("hospital") / "demo"
+    return folder, call("demo", "--rows", "2000", "--folder", str(folder))
 
 
 def call(*words: str, stdin: str | None = None) -> Result:
@@ -73,7 +90,7 @@ def spawn(*words: str, **kwargs) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *words], capture_output=True, text=True, env=environment, timeout=120, **kwargs)
 
 
-def terminal(*words: str, columns: int = 80, feed: str = "", wait: float = 0) -> tuple[int, str]:
+def terminal(*words: str, columns: int = 80, feed: str = "", after: str = "") -> tuple[int, str]:
     """Run a command on a pseudo-terminal and return its exit code and all that it drew."""
     pty = pytest.importorskip("pty")
     main, side = pty.openpty()
@@ -82,13 +99,13 @@ def terminal(*words: str, columns: int = 80, feed: str = "", wait: float = 0) ->
         [*COMMAND, *words], stdin=side, stdout=side, stderr=side, env=environment, start_new_session=True
     )
     os.close(side)
-    if feed:
-        time.sleep(wait)
-        os.write(main, feed.encode())
     drawn = b""
     try:
         while piece := os.read(main, 65536):
             drawn += piece
+            if feed and after.encode() in drawn:
+                os.write(main, feed.encode())
+                feed = ""
     except OSError:
         pass  # Linux says EIO when the other side is closed
     os.close(main)
@@ -106,8 +123,9 @@ def test_run_says_in_plain_lines_what_was_done(people):
     result = call("run", "job.toml")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("k_anonymity (k=3): holds, 0 of ")
-    assert lines[1].startswith("rows: 60 in, ")
+    assert lines[0] == "promise: every combination of quasi-identifiers is shared by at least 3 rows"
+    assert lines[1].startswith("k_anonymity (k=3): holds, 0 of ")
+    assert lines[2].startswith("rows: 60 in, ")
     assert "release: out/people.parquet" in lines
     assert "manifest: out/people.manifest.json" in lines
     assert "\x1b" not in result.output
@@ -158,6 +176,16 @@ def test_check_counts_persons(in_folder):
     assert result.exit_code == 1
     assert "1 of 1 class" in result.stdout
     assert "1 person" in result.stdout
+    (found,) = document(call("check", "t.parquet", "-q", "sex", "-k", "3", "--entity-key", "who", "--json"))["checks"]
+    assert (found["violating_rows"], found["unit"]) == (1, "persons")
+
+
+@pytest.mark.parametrize(
+    "words", [("age,zip,ill",), ("age", "zip", "ill"), ("age, zip", "ill")], ids=["commas", "repeated", "both"]
+)
+def test_columns_are_given_with_commas_or_one_by_one(people, words):
+    given = [word for columns in words for word in ("--quasi-identifiers", columns)]
+    assert document(call("check", "people.parquet", *given, "-k", "1", "--json"))["checks"][0]["classes"] == 60
 
 
 def test_check_reads_a_table_of_a_database(people):
@@ -182,21 +210,62 @@ def test_verify_finds_a_changed_file(people):
 # demo and list
 
 
-def test_demo_makes_a_table_and_a_release(in_folder):
-    result = call("demo", "--rows", "2000", "--folder", "d")
+def test_demo_makes_a_table_and_a_release(hospital):
+    folder, result = hospital
     assert result.exit_code == 0, result.output
-    assert "data: d/hospital.parquet: 2,000 rows of invented hospital stays" in result.stdout
-    assert sorted(p.name for p in Path("d").iterdir()) == ["hospital.parquet", "hospital.toml", "release"]
-    assert "release: d/release/hospital.parquet" in result.stdout
+    assert f"data: {folder}/hospital.parquet: 2000 rows of invented hospital stays" in result.stdout
+    assert sorted(p.name for p in folder.iterdir()) == ["hospital.parquet", "hospital.toml", "release"]
+    assert f"release: {folder}/release/hospital.parquet" in result.stdout
 
 
-def test_demo_keeps_a_changed_job(in_folder):
-    call("demo", "--rows", "2000")
+def test_plain_numbers_have_no_separators(hospital):
+    said = hospital[1].stdout
+    numbers = re.search(r"rows: (\d+) in, (\d+) published, (\d+) suppressed\n", said)
+    assert numbers is not None, said
+    assert int(numbers[1]) == int(numbers[2]) + int(numbers[3]) == 2000
+    assert int(re.search(r"discernibility: (\S+)", said)[1]) > 1000
+
+
+def test_demo_keeps_a_changed_job(in_folder, hospital):
+    Path("demo").mkdir()
     job = Path("demo/hospital.toml")
-    job.write_text(job.read_text().replace("k = 5", "k = 7"))
+    job.write_text((hospital[0] / job.name).read_text().replace("k = 5", "k = 7"))
     found = document(call("demo", "--rows", "2000", "--json"))
     assert found["job_changed"] is True
     assert found["summary"]["promise"][0]["parameters"] == {"k": 7}
+
+
+def test_two_demos_in_one_folder_do_not_meet(in_folder, monkeypatch):
+    from duckanon import demo, job
+
+    real, met, folders = demo.write_hospital, threading.Barrier(2), []
+
+    def write(path, rows):
+        folders.append(path)
+        met.wait(30)  # both are writing now
+        real(path, rows)
+
+    monkeypatch.setattr(demo, "write_hospital", write)
+    # The release has a lock of its own.
+    monkeypatch.setattr(job, "run_job", lambda *args, **kwargs: job.JobResult(None, {}, {}))
+    monkeypatch.setattr("duckanon.cli.show.show_release", lambda *args: None)
+    failed = []
+
+    def run():
+        try:
+            app(["demo", "--rows", "100"], standalone_mode=False)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert len(set(folders)) == 2
+    assert sorted(p.name for p in Path("demo").iterdir()) == ["hospital.parquet", "hospital.toml"]
+    assert pq.read_metadata("demo/hospital.parquet").num_rows == 100
 
 
 def test_demo_that_fails_leaves_no_torn_table(in_folder, monkeypatch):
@@ -255,8 +324,22 @@ def test_hierarchy_validate_counts_what_is_wrong(in_folder):
     Path("h.csv").write_text("a;x;*\na;y;*\nb;;*\n")
     result = call("hierarchy", "validate", "h.csv")
     assert result.exit_code == 1
-    assert "functional: no (1 repeated leaves, 1 empty cells, 0 ragged lines)" in result.stdout
+    assert "functional: no (1 repeated leaf, 1 empty cell, 0 ragged lines)" in result.stdout
     assert "total: not checked" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "hierarchy", "show", "weekdays"),
+        ("hierarchy", "--json", "show", "weekdays"),
+        ("hierarchy", "show", "--json", "weekdays"),
+        ("hierarchy", "show", "weekdays", "--json"),
+    ],
+)
+def test_json_may_stand_anywhere(words):
+    assert document(call(*words))["name"] == "weekdays"
+    assert "Build, validate and show" in call("hierarchy", "--help").stdout
 
 
 def test_hierarchy_show_of_a_rule():
@@ -342,9 +425,10 @@ def test_missing_files(in_folder):
 # version, help, log
 
 
-def test_version_and_help():
+def test_version_and_help(monkeypatch):
     assert call("--version").stdout == f"duckanon {__version__}\n"
-    assert json.loads(spawn("--version", "--json").stdout) == {"duckanon": __version__}
+    monkeypatch.setattr("sys.argv", ["duckanon", "--version", "--json"])
+    assert document(call("--version", "--json")) == {"duckanon": __version__}
     text = call("--help").stdout
     commands = ("run", "plan", "check", "demo", "verify", "list", "sql", "hierarchy", "--install-completion")
     assert all(word in text for word in commands)
@@ -401,7 +485,75 @@ def test_sql_errors_are_one_line(people):
 def test_sql_reads_a_script_from_standard_input(people):
     result = spawn("sql", input="SELECT 40 + 2 AS answer;\n-- done\n")
     assert (result.returncode, "42" in result.stdout, result.stderr) == (0, True, "")
-    assert spawn("sql", input="SELECT nope;").returncode == 1
+    assert call("sql", stdin="SELECT nope;").exit_code == 1
+
+
+def test_dot_commands_work_in_a_script():
+    script = (
+        "-- first\n.mode json\nSELECT 1 AS a;\n.mode csv\nBEGIN; CREATE TABLE t (a INT); CREATE SCHEMA s;\n"
+        "CREATE VIEW s.v AS FROM t; CREATE TEMP TABLE u (a INT);\n.tables\nSELECT 2 +\n.5 AS b;\n.quit\nSELECT 3;"
+    )
+    result = call("sql", stdin=script)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert "".join(line.strip() for line in lines[:5]) == '[{"a": 1}]'
+    assert lines[5:] == ["t", "memory.s.v", "u", "b", "2.5"]
+    assert document(call("sql", "--json", stdin="CREATE TABLE t (a INT);\n.mode csv\n.help\n.tables")) == [
+        {"database": "memory", "schema": "main", "name": "t"}
+    ]
+    wrong = call("sql", "-c", ".tabels")
+    assert (wrong.exit_code, wrong.stderr) == (2, "Error: There is no .tabels. Did you mean '.tables'? Try .help.\n")
+
+
+ODD = {
+    "TIMESTAMPTZ '2020-01-01 00:00:00+00'": ("2020-01-01 00:00:00+00", "2020-01-01 00:00:00+00"),
+    "'infinity'::DATE": ("infinity", "infinity"),
+    "DATE '20000-01-01'": ("20000-01-01", "20000-01-01"),
+    "170141183460469231731687303715884105727::HUGEINT": (str(2**127 - 1), 2**127 - 1),
+    "(2::UHUGEINT ** 0 * 7)::UHUGEINT": ("7", 7),
+    "'inf'::DOUBLE": ("inf", "inf"),
+    "'-inf'::FLOAT": ("-inf", "-inf"),
+    "'nan'::DOUBLE": ("nan", "nan"),
+    "1.50::DECIMAL(10, 2)": ("1.50", 1.5),
+    "INTERVAL '1 month 2 days 3 seconds'": ("1 month 2 days 00:00:03", "1 month 2 days 00:00:03"),
+    r"'\xAB\x00a'::BLOB": (r"\xAB\x00a", r"\xAB\x00a"),
+    "{'a': [1, NULL, 'nan'::DOUBLE]}": ("{'a': [1.0, NULL, nan]}", {"a": [1.0, None, "nan"]}),
+    "MAP {'k': DATE 'infinity'}": ("{k=infinity}", {"k": "infinity"}),
+    "true": ("true", True),
+    "'NULL'": ("NULL", "NULL"),
+    "NULL": ("NULL", None),
+}
+
+
+def test_values_that_python_does_not_know_show_right(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pytz", None)
+    query = f"SET TimeZone = 'UTC'; SELECT {', '.join(f'{value} AS v{i}' for i, value in enumerate(ODD))}"
+    box = call("sql", "-c", query)
+    assert box.exit_code == 0, box.output
+    shown = [cell.strip() for cell in box.stdout.splitlines()[3].strip("│").split("│")]
+    assert shown == [text for text, _ in ODD.values()]
+    (row,) = document(call("sql", "--json", "-c", query))
+    assert list(row.values()) == [value for _, value in ODD.values()]
+    lines = call("sql", stdin=f".mode csv\n{query}").stdout.splitlines()
+    assert next(csv.reader(lines[1:])) == ["" if value is None else text for text, value in ODD.values()]
+
+
+def test_what_statements_return_shows_right():
+    script = "CREATE TABLE t (a TIMESTAMPTZ); SET TimeZone = 'UTC';\nINSERT INTO t VALUES ('2020-01-01') RETURNING a;"
+    assert document(call("sql", "--json", stdin=script)) == [{"a": "2020-01-01 00:00:00+00"}]
+    assert document(call("sql", "--json", "-c", "PIVOT (SELECT 'x' AS a, 2 AS b) ON a USING sum(b)")) == [{"x": 2}]
+    assert document(call("sql", "--json", "-c", "SELECT 1 AS a, 2 AS a")) == [{"a": 1, "a_1": 2}]
+    assert document(call("sql", "--json", "-c", "CHECKPOINT; BEGIN; COMMIT")) == []
+    assert "Projection" in call("sql", "-c", "EXPLAIN SELECT 1").stdout.title()
+
+
+def test_no_variable_of_the_program_is_a_table():
+    assert call("sql", "-c", "FROM parsed").exit_code == 1
+
+
+def test_json_of_several_results_is_an_array_of_arrays():
+    found = document(call("sql", "--json", "-c", "SELECT 1 AS a; CREATE TABLE t (a INT); SELECT 2 AS b"))
+    assert found == [[{"a": 1}], [{"b": 2}]]
 
 
 def test_sql_refuses_what_is_no_database(in_folder):
@@ -414,7 +566,7 @@ def test_sql_refuses_what_is_no_database(in_folder):
 def test_sql_json_gives_all_rows_and_a_box_the_first(people):
     assert len(document(call("sql", "--json", "-c", "FROM range(500)"))) == 500
     assert "40 shown of 500 rows" in call("sql", "-c", "FROM range(500)").stdout
-    assert "more than 100,000 rows" in call("sql", "-c", "FROM range(200000)").stdout
+    assert "more than 100000 rows" in call("sql", "-c", "FROM range(200000)").stdout
 
 
 def test_sql_says_nothing_where_there_are_no_rows(people):
@@ -445,14 +597,14 @@ def test_statements_end_at_semicolons(text, complete, rest):
 
 
 def test_box_aligns_numbers_and_drops_middle_columns(capsys):
-    wide = results.Result(tuple(f"column_{i}" for i in range(20)), [tuple(range(20))], 1)
+    wide = results.Result(tuple(f"column_{i}" for i in range(20)), [tuple(str(i) for i in range(20))], 1)
     results.write(screen.Screen(), wide, "box", width=80)
     drawn = capsys.readouterr().out
     assert max(len(line) for line in drawn.splitlines()) <= 80
     assert "column_0" in drawn
     assert "column_19" in drawn
     assert "of 20 columns" in drawn
-    results.write(screen.Screen(), results.Result(("n",), [(1,), (100,)], 2), "box")
+    results.write(screen.Screen(), results.Result(("n",), [("1",), ("100",)], 2, numeric=(True,)), "box")
     assert "│   1 │" in capsys.readouterr().out
 
 
@@ -462,7 +614,7 @@ def test_box_shows_control_characters_as_escapes(capsys):
 
 
 def test_csv_mode(capsys):
-    results.write(screen.Screen(), results.Result(("a", "b"), [(1, "x,y"), (None, True)], 2), "csv")
+    results.write(screen.Screen(), results.Result(("a", "b"), [("1", "x,y"), (None, "true")], 2), "csv")
     assert capsys.readouterr().out == 'a,b\n1,"x,y"\n,true\n'
 
 
@@ -491,9 +643,68 @@ def test_ctrl_c_cancels_a_statement():
     assert stopped.is_set()
 
 
+def test_ctrl_c_reaches_a_release_in_the_making(people, monkeypatch):
+    # The engine of the call works on a cursor of its own, which only it can interrupt.
+    from duckanon.algorithms.datafly import Datafly
+
+    def forever(self, problem):
+        problem.engine.run(sqlglot.parse_one("SELECT count(*) FROM range(1000000) a, range(1000000) b"))
+
+    monkeypatch.setattr(Datafly, "search", forever)
+    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    result = call("sql", "-c", "FROM anonymize('people.parquet', quasi_identifiers := ['zip'], k := 5)")
+    timer.join()
+    assert (result.exit_code, result.stderr) == (130, "Error: Interrupted.\n")
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_stopped_run_leaves_nothing_behind(people, temp_folder, name, code):
+    job = Path("job.toml")
+    job.write_text(job.read_text().replace("people.parquet", "many.parquet", 1))
+    # It takes long enough to be met at work.
+    call("sql", "-c", "COPY (SELECT p.* FROM 'people.parquet' p, range(30000)) TO 'many.parquet'")
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    process = subprocess.Popen([*COMMAND, "run", "job.toml"], env=environment, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not list(Path("out").glob(".duckanon-*")) and time.monotonic() < end:
+        time.sleep(0.01)
+    process.send_signal(getattr(signal, name))
+    _, said = process.communicate(timeout=60)
+    word = {143: "Terminated", 130: "Interrupted"}[code]
+    assert (process.returncode, said) == (code, f"Error: {word}.\n")
+    assert not Path("out").exists()
+    assert list(temp_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_late_signal_still_gets_an_answer(name, code):
+    # It comes when the command is done, and nothing is left that would catch it.
+    late = f"""
+import os, signal, sys
+from duckanon.cli import main
+from duckanon.cli.app import _Commands
+real = _Commands.main
+def done(*args, **kwargs):
+    try:
+        real(*args, **kwargs)
+    except SystemExit:
+        os.kill(os.getpid(), signal.{name})
+_Commands.main = done
+sys.argv = ["duckanon", "--version"]
+main()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    found = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True, env=environment, timeout=60)
+    assert (found.returncode, found.stdout) == (code, f"duckanon {__version__}\n")
+    assert len(found.stderr.splitlines()) == 1
+
+
 def test_shell_on_a_terminal(in_folder):
     feed = ".mode xml\rSELECT 40 +\r2 AS answer;\rSELCT;\r.tabels\rCREATE TABLE t (a INT);\r.tables\r.quit\r"
-    code, drawn = terminal("sql", feed=feed, wait=3)
+    code, drawn = terminal("sql", feed=feed, after="Ctrl-D leaves")
     assert code == 0
     for text in (".mode is one of", "42", "syntax error", "Did you mean '.tables'?", "ok ("):
         assert text in drawn

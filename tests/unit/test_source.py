@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pytest
 
 import duckanon
 from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.errors import DataError, DuckanonError
+from duckanon.errors import ConfigError, DataError, DuckanonError
 from duckanon.source import Source, refuse_duplicates
 
 TABLE = pa.table({"age": [30, 30, 40, 40], "name": ["Ann", "Ben", "Cem", "Dan"]})
@@ -296,7 +297,7 @@ def test_a_file_that_is_not_what_it_says(tmp_path: Path) -> None:
     (tmp_path / "empty.parquet").write_bytes(b"")
     (tmp_path / "x.json").write_text("{")
     for name in ("x.parquet", "empty.parquet", "x.json"):
-        with pytest.raises(DataError, match="cannot be read as"):
+        with pytest.raises(DataError, match="file, or is damaged"):
             ages(tmp_path / name)
 
 
@@ -320,13 +321,58 @@ def test_what_the_caller_registered_or_made_temporarily_is_not_visible(con) -> N
         ages("mine", connection=con)
 
 
-def test_rows_of_an_open_transaction_are_not_visible(con) -> None:
+def test_an_open_transaction_is_refused(con) -> None:
+    """A cursor sees neither what it wrote nor what it deleted: silence would publish the wrong rows."""
     con.execute("BEGIN")
-    con.execute("CREATE TABLE fresh AS SELECT * FROM people")
-    with pytest.raises(DataError, match="only after COMMIT"):
-        ages("fresh", connection=con)
+    con.execute("DELETE FROM people WHERE age = 30")
+    with pytest.raises(DataError, match="open transaction.*COMMIT or ROLLBACK"):
+        ages("people", connection=con)
     con.execute("COMMIT")
-    assert ages("fresh", connection=con) == [30, 30, 40, 40]
+    assert ages("people", connection=con) == [40, 40]
+
+
+def test_a_release_never_replaces_its_source(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    source = folder / "a.parquet"
+    pq.write_table(TABLE, source)
+    before = source.read_bytes()
+    for data in (source, folder, str(folder / "*.parquet")):
+        with duckanon.anonymize(data, quasi_identifiers=["age"], k=2) as release:
+            for target in (source, folder / "b.parquet")[: 1 if data == source else 2]:
+                with pytest.raises(ConfigError, match="among the source's own files"):
+                    release.write(target)
+            release.write(tmp_path / "out.parquet")
+    assert [p.name for p in folder.iterdir()] == ["a.parquet"]
+    assert source.read_bytes() == before
+
+
+def test_names_are_not_listed_for_they_may_be_cells(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("CANARY,1\nMeier,2\n")
+    with pytest.raises(DuckanonError) as caught:
+        ages(tmp_path / "x.csv")
+    assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"quasi_identifiers": None}, "list of column names. Got a NoneType"),
+        ({"quasi_identifiers": [1]}, "Got a int in it"),
+        ({"hierarchies": ["age"]}, "hierarchies must map"),
+        ({"connection": "x"}, "connection must be a DuckDB connection"),
+        ({"progress": 3}, "progress must be callable"),
+        ({"models": "k_anonymity"}, "models must be a list"),
+    ],
+)
+def test_arguments_of_the_wrong_kind(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        duckanon.anonymize(TABLE, **{"quasi_identifiers": ["age"], "k": 2, **given})
+
+
+def test_numpy_integers_are_integers() -> None:
+    with duckanon.anonymize(TABLE, quasi_identifiers=["age"], k=np.int64(2)) as release:
+        assert json.loads(release.report("json"))["promise"][0]["parameters"] == {"k": 2}
 
 
 def test_nothing_is_left_in_the_callers_database(con) -> None:
