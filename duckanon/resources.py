@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from pathlib import Path
 
@@ -22,6 +23,8 @@ def data_folder(name: str) -> Path:
 
 _PREFIX = ".duckanon-"
 _LOCK = "lock"
+_BIRTH_SECONDS = 60
+"""Within this time a folder is made and locked; one that has no lock after it never will have one."""
 _live: weakref.WeakSet[PrivateFolder] = weakref.WeakSet()
 
 
@@ -53,8 +56,10 @@ def sweep(folder: Path) -> int:
     """Remove private folders that processes now dead left in ``folder``; return how many."""
     removed = 0
     with contextlib.suppress(OSError):
-        for path in folder.glob(f"{_PREFIX}run-*"):
+        for path in folder.glob(f"{_PREFIX}*-*"):
             if path.is_symlink() or path.stat().st_uid != os.getuid():
+                continue
+            if path.name.startswith(f"{_PREFIX}new-") and time.time() - path.stat().st_mtime < _BIRTH_SECONDS:
                 continue
             lock = _locked(path / _LOCK)
             if lock is not None:

@@ -47,6 +47,9 @@ class _Commands(TyperGroup):
         try:
             result = super().main(given, prog_name or "duckanon", standalone_mode=False, **settings)
             code = result if isinstance(result, int) else 0
+            if code == signals.INTERRUPTED:
+                # Outside of a command the parser takes the interruption, and says nothing.
+                raise KeyboardInterrupt
         except (Exception, KeyboardInterrupt) as error:
             code = _report(error, Screen("--json" in options))
         sys.exit(code)
@@ -55,7 +58,8 @@ class _Commands(TyperGroup):
 def _report(error: BaseException, screen: Screen) -> int:
     """Say what went wrong and return the exit code."""
     if isinstance(error, _Interrupted | KeyboardInterrupt | typer.Abort):
-        word, code = ("Terminated", signals.TERMINATED) if signals.terminated() else ("Interrupted", signals.INTERRUPTED)
+        stopped = signals.terminated()
+        word, code = ("Terminated", signals.TERMINATED) if stopped else ("Interrupted", signals.INTERRUPTED)
         screen.error(word, f"{word}.", code)
         return code
     if hasattr(error, "format_message"):

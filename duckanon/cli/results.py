@@ -42,12 +42,12 @@ class Result:
 
 
 def cell(text: str | None) -> str:
-    """Return a text as one line for a terminal.
+    r"""Return a text as one line for a terminal.
 
     Examples
     --------
-    >>> cell(None), cell("a\\nb")
-    ('NULL', 'a\\\\nb')
+    >>> cell(None), cell("a\nb")
+    ('NULL', 'a\\nb')
     """
     if text is None:
         return "NULL"

@@ -74,7 +74,11 @@ def check(
     quasi_identifiers: Annotated[
         list[str],
         typer.Option(
-            "--quasi-identifiers", "-q", metavar="A,B,...", help="Columns, separated by commas, or one each time.", show_default=False
+            "--quasi-identifiers",
+            "-q",
+            metavar="A,B,...",
+            help="Columns, separated by commas, or one each time.",
+            show_default=False,
         ),
     ],
     k: Annotated[int, typer.Option("-k", "--k", help="The least size of a class.", show_default=False)],

@@ -151,10 +151,14 @@ class Intervals(Rule):
             units = exp.paren(exp.Sub(this=_units(field, scale), expression=exp.paren(number(start))))
             index = _clamped(floor_div(units, wide), number(-outermost - 1), number(outermost))
             source = field.present(key=index)
-        levels = [self._label(scale, wide, start, outermost, factor) for factor in accumulate((1, *self.factors), mul)]
+        spans = list(accumulate((1, *self.factors), mul))
+        levels = [self._label(f"b{i}", scale, wide, start, outermost, span) for i, span in enumerate(spans, 1)]
+        # The bounds are columns of their own, for each stands in its label several times.
+        bounds = [named(_first(span, wide, start), f"b{i}") for i, span in enumerate(spans, 1)]
         index_table = field.engine.fresh("index")
         field.engine.create(index_table, source)
         keys = exp.select(col("key")).distinct().from_(table(index_table))
+        keys = exp.select(col("key"), *bounds).from_(subquery(keys, "k"))
         labels = exp.select(col("key"), *numbered(levels)).from_(subquery(keys, "d"))
         query = (
             exp.select(col("code", "v"), *(col(f"l{i}", "t") for i in range(1, len(levels) + 1)))
@@ -201,20 +205,25 @@ class Intervals(Rule):
         )
         return exp.select(col("code", "b"), named(cast(index, "BIGINT"), "key")).from_(subquery(guessed, "b"))
 
-    def _label(self, scale: int, wide: int, start: int, outermost: int, factor: int) -> exp.Expr:
-        key, span = col("key"), wide * factor
-        first = exp.Mul(this=cast(floor_div(key, factor), "HUGEINT"), expression=number(span))
-        low = exp.paren(exp.Add(this=first, expression=exp.paren(number(start))))
-        high = exp.paren(exp.Add(this=low.copy(), expression=number(span)))
+    @staticmethod
+    def _label(bound: str, scale: int, wide: int, start: int, outermost: int, factor: int) -> exp.Expr:
+        key, low = col("key"), col(bound)
+        high = exp.paren(exp.Add(this=low.copy(), expression=number(wide * factor)))
         inner = call("concat", text("["), _printed(low, scale), text(", "), _printed(high, scale), text(")"))
         least, most = (Decimal(start + sign * outermost * wide).scaleb(-scale, _CONTEXT) for sign in (-1, 1))
         return (
             exp.Case()
-            .when(exp.GT(this=key.copy(), expression=number(outermost)), text(_NAN))
-            .when(exp.EQ(this=key.copy(), expression=number(outermost)), text(f">= {written(most)}"))
-            .when(exp.LT(this=key.copy(), expression=number(-outermost)), text(f"< {written(least)}"))
-            .else_(inner)
+            .when(exp.GT(this=key.copy(), expression=number(outermost)), text(_NAN), copy=False)
+            .when(exp.EQ(this=key.copy(), expression=number(outermost)), text(f">= {written(most)}"), copy=False)
+            .when(exp.LT(this=key.copy(), expression=number(-outermost)), text(f"< {written(least)}"), copy=False)
+            .else_(inner, copy=False)
         )
+
+
+def _first(factor: int, wide: int, start: int) -> exp.Expr:
+    """Return where the group of ``factor`` intervals that ``key`` is in begins, in units."""
+    groups = exp.Mul(this=cast(floor_div(col("key"), factor), "HUGEINT"), expression=number(wide * factor))
+    return exp.paren(exp.Add(this=groups, expression=exp.paren(number(start))))
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def test_changed_hierarchy_gives_another_release(con: Con, tmp_path: Path, made:
     assert [fetch(con, q) for q in queries] == [[("person",)], [("person",)]]
     file.write_text("f;human\nm;human\n")
     assert [fetch(con, q) for q in queries] == [[("human",)], [("person",)]]
-    con.execute(f"FROM save_hierarchy('s', '{file}')")
+    con.execute(f"FROM save_hierarchy('s', '{file}', replace := true)")
     assert [fetch(con, q) for q in queries] == [[("human",)], [("human",)]]
 
 

@@ -278,6 +278,11 @@ def test_hierarchies_are_listed_and_saved(tmp_path: Path) -> None:
         ((name, height),) = fetch(con, "FROM save_hierarchy('zip; \"x\"', 'us_states')")
         assert name == 'zip; "x"'
         assert height >= 2
+        assert fetch(con, "FROM save_hierarchy('any', {'rule': 'mask'})") == [("any", None)]
+        assert "Another hierarchy is saved as 'any'" in reason(con, "FROM save_hierarchy('any', {'rule': 'suppress'})")
+        replaced = "FROM save_hierarchy('any', {'rule': 'suppress'}, replace := true)"
+        assert (fetch(con, replaced), fetch(con, replaced)) == ([("any", 1)], [("any", 1)])
+        assert "replace must be a boolean" in reason(con, replaced.replace("true", "'yes'"))
         assert "Unknown hierarchy 'nope'" in reason(con, "FROM save_hierarchy('a', 'nope')")
         assert "name must be a text" in reason(con, "FROM save_hierarchy(1, 'us_zip5')")
     with duckanon.connect(file) as con:

@@ -184,7 +184,15 @@ def test_saved_hierarchies(tmp_path: Path) -> None:
         assert saved(con) == []
         save(con, "cities", Hierarchy.from_table(CITIES))
         save(con, 'odd " name;', Hierarchy.mask(levels=2))
+        # The same again changes nothing, and another one only on request.
         save(con, "cities", Hierarchy.from_table(CITIES))
+        save(con, 'odd " name;', Hierarchy.mask(levels=2))
+        for name in ("cities", "Cities", 'odd " name;'):
+            with pytest.raises(HierarchyError, match=r"Another hierarchy is saved as .*replace=True"):
+                save(con, name, Hierarchy.suppress())
+        save(con, "cities", Hierarchy.suppress(), replace=True)
+        assert load(con, "cities").to_rule() == {"rule": "suppress"}
+        save(con, "cities", Hierarchy.from_table(CITIES), replace=True)
         con.execute("CREATE TABLE duckanon.duckanon.zip3 AS SELECT 12345 AS code, '123**' AS three")
     with duckdb.connect(path) as con:
         assert saved(con) == ["cities", 'odd " name;', "zip3"]

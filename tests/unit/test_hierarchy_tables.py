@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import traceback
 from datetime import date
 from pathlib import Path
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from duckanon.errors import HierarchyError
-from duckanon.hierarchy import Hierarchy, validate
+from duckanon.hierarchy import Hierarchy, save, validate
 
 CITIES = {"city": ["Bonn", "Köln", "Lyon"], "country": ["DE", "DE", "FR"], "all": ["*", "*", "*"]}
 ROWS = [("Bonn", "DE", "*"), ("Köln", "DE", "*"), ("Lyon", "FR", "*")]
@@ -56,7 +58,24 @@ def test_another_separator_and_a_byte_order_mark(tmp_path: Path) -> None:
 
 def test_a_level_is_added_where_there_is_no_root(tmp_path: Path) -> None:
     assert Hierarchy.from_csv(write(tmp_path, "a;x\nb;y\n")).preview() == [("a", "x", "*"), ("b", "y", "*")]
-    assert Hierarchy.from_csv(write(tmp_path, "a\n"), top="any").preview() == [("a", "any")]
+    assert Hierarchy.from_table({"leaf": ["a"]}, top="any").preview() == [("a", "any")]
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "hint"),
+    [
+        ("a,CANARY,*\nb,x,*\n", ";", " Most lines hold a comma: is the separator ',' and not ';'?"),
+        ("a\tCANARY\nb\tx\nc\n", ";", " Most lines hold a tab: is the separator '\\t' and not ';'?"),
+        ("a;CANARY\n", ",", " Most lines hold a semicolon: is the separator ';' and not ','?"),
+        ("CANARY\nb,x\n", ";", ""),
+    ],
+)
+def test_a_file_of_one_column_has_no_level(tmp_path: Path, text: str, separator: str, hint: str) -> None:
+    path = write(tmp_path, text)
+    told = f"It has height 0: one column, so no level to generalize to.{hint}"
+    assert fails(path, separator).endswith(told)
+    found = validate(path, separator=separator)
+    assert (found.ok, found.height, found.problems) == (False, 0, (told,))
 
 
 def test_the_empty_leaf_is_null_and_the_quoted_one_is_text(tmp_path: Path) -> None:
@@ -76,11 +95,44 @@ def test_the_empty_leaf_is_null_and_the_quoted_one_is_text(tmp_path: Path) -> No
         ("a;;*\nCANARY;x;*\n", "1 empty cell at level 1: line 1"),
         ("a;CANARY;u;*\nb;CANARY;v;*\n", "1 label of level 1 with more than one parent at level 2"),
         ('CANARY;"x;*\n', "broken quotes"),
+        ("CANARY;b;*\nb;CANARY;*\n", "2 labels lie on a loop"),
+        ("CANARY;b;*\nb;c;*\nc;CANARY;*\nd;c;*\n", "3 labels lie on a loop"),
+        ("CANARY;d;*\nb;d;*\nc;CANARY;*\nd;CANARY;*\n", "2 labels lie on a loop"),
+        ("x;CANARY;u;CANARY;*\n", "2 labels lie on a loop"),
         ('a;x\n"CANARY"b;x\n', "broken quotes in or after line 2"),
     ],
 )
 def test_files_that_are_no_hierarchy(tmp_path: Path, text: str, message: str) -> None:
     assert message in fails(write(tmp_path, text))
+
+
+LOOP = {"a": ["x", "y"], "b": ["y", "x"]}
+
+
+def test_loops_are_refused_wherever_they_come_from() -> None:
+    with pytest.raises(HierarchyError, match="2 labels lie on a loop"):
+        Hierarchy.from_table(LOOP)
+    with duckdb.connect() as con, pytest.raises(HierarchyError, match="2 labels lie on a loop"):
+        Hierarchy.from_query(con, "SELECT * FROM (VALUES ('x', 'y'), ('y', 'x')) t(a, b)")
+    found = validate(pa.table(LOOP))
+    assert (found.loops, found.nested, found.ok) == (2, False, False)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("a", "a", "a", "*"), ("b", "c", "c", "*")],
+        [("a", "b", "*"), ("b", "b", "*"), ("c", "b", "*")],
+        [("a", "b", "c"), ("b", "c", "c"), ("c", "c", "c")],
+        # A value that is the sign for anything, and leads up to it.
+        [("*", "unknown", "*"), ("a", "x", "*")],
+        [(None, None, "*"), ("a", "x", "*")],
+    ],
+)
+def test_what_is_repeated_on_the_way_up_is_no_loop(rows: list[tuple[str | None, ...]]) -> None:
+    table = pa.table([pa.array(c, pa.string()) for c in zip(*rows, strict=True)], names=list("abcd")[: len(rows[0])])
+    assert validate(table).ok
+    assert Hierarchy.from_table(table).preview() == rows
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -97,6 +149,50 @@ def test_to_csv_is_read_back(tmp_path: Path) -> None:
     assert Hierarchy.from_csv(tmp_path / "out.csv").preview() == made.preview()
     with pytest.raises(HierarchyError, match="materialise"):
         Hierarchy.mask().to_csv(tmp_path / "rule.csv")
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_to_csv_replaces_a_file_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Hierarchy.from_table(CITIES)
+    path = write(tmp_path, "old;*\n")
+    path.chmod(0o640)
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, refuse)
+            with pytest.raises(OSError, match="No space left") as caught:
+                made.to_csv(path)
+        assert caught.value.filename == str(path)
+        assert (path.read_text(), names(tmp_path)) == ("old;*\n", ["h.csv"])
+    with monkeypatch.context() as patch:
+        # Rows that break off: the file is not whole.
+        patch.setattr("duckanon.hierarchy.files.zip", refuse, raising=False)
+        with pytest.raises(OSError, match="No space left"):
+            made.to_csv(path)
+    assert (path.read_text(), names(tmp_path)) == ("old;*\n", ["h.csv"])
+    made.to_csv(path)
+    assert Hierarchy.from_csv(path).preview() == ROWS
+    assert (path.stat().st_mode & 0o777, names(tmp_path)) == (0o640, ["h.csv"])
+
+
+def test_to_csv_follows_links_and_writes_to_pipes(tmp_path: Path) -> None:
+    path = write(tmp_path, "old;*\n")
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    Hierarchy.from_table(CITIES).to_csv(link)
+    assert link.is_symlink()
+    assert Hierarchy.from_csv(path).preview() == ROWS
+    Hierarchy.from_table(CITIES).to_csv("/dev/null")
+    assert not Path("/dev/null").is_file()
+    for wrong in (tmp_path, tmp_path / "none" / "h.csv"):
+        with pytest.raises(OSError, match=str(wrong)):
+            Hierarchy.from_table(CITIES).to_csv(wrong)
 
 
 # Tables, frames and queries
@@ -216,6 +312,38 @@ def test_validation_of_good_ones(tmp_path: Path) -> None:
     ragged = validate(write(tmp_path, "a;x\nb\n", "r.csv"))
     assert (ragged.ok, ragged.ragged) == (False, 1)
     assert not validate(pa.table({"a": pa.array([], pa.string())})).ok
+
+
+def test_validation_of_rules(tmp_path: Path) -> None:
+    good = write(tmp_path, 'rule = "prefix"\nlengths = [2, 1]\nthen = "own.csv"\n', "good.toml")
+    write(tmp_path, "a;x;*\nb;y;*\n", "own.csv")
+    found = validate(good)
+    assert (found.ok, found.rule, found.height, found.missing) == (True, "prefix", 4, None)
+    found = validate(good, values=["ab1", "b", "c"])
+    assert (found.ok, found.missing, found.total) == (False, 1, False)
+    assert found.problems == ("1 of 3 given values has no row.",)
+    assert validate("us_zip5").rule == "prefix"
+    assert validate("countries").rule is None
+    write(tmp_path, 'rule = "prefix"\nlengths = [1]\nthen = "loop.toml"\n', "loop.toml")
+    for text, message in [
+        ('rule = "prefix"\nlengths = [1, 2]\n', "must become smaller"),
+        ('rule = "prefix"\nlength = [1]\n', "has no key 'length'"),
+        ('rule = "prefix"\nlengths = [1]\nthen = "nobody"\n', "Unknown hierarchy 'nobody'"),
+        ('rule = "prefix"\nlengths = [1]\nthen = "loop.toml"\n', "has a loop"),
+        ("rule = ", "is not TOML"),
+    ]:
+        found = validate(write(tmp_path, text, "bad.toml"))
+        assert (found.ok, found.rule is not None, message in found.problems[0]) == (False, True, True)
+    for name, message in [("none.toml", "cannot be read"), ("us_zip", "Did you mean 'us_zip5'")]:
+        with pytest.raises(HierarchyError, match=message):
+            validate(name)
+    wrong = validate(Hierarchy.intervals(width=5), values=["CANARY"])
+    assert not wrong.ok
+    assert "CANARY" not in repr(wrong)
+    with duckdb.connect() as con:
+        save(con, "own", Hierarchy.from_table(CITIES))
+        assert validate("own", connection=con).leaves == 3
+        assert validate(Hierarchy.prefix([1], then="own"), connection=con).height == 3
 
 
 def test_materialise_makes_a_table_of_a_rule(tmp_path: Path) -> None:

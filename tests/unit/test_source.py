@@ -325,7 +325,7 @@ def test_an_open_transaction_is_refused(con) -> None:
     """A cursor sees neither what it wrote nor what it deleted: silence would publish the wrong rows."""
     con.execute("BEGIN")
     con.execute("DELETE FROM people WHERE age = 30")
-    with pytest.raises(DataError, match="open transaction.*COMMIT or ROLLBACK"):
+    with pytest.raises(DataError, match=r"open transaction.*COMMIT or ROLLBACK"):
         ages("people", connection=con)
     con.execute("COMMIT")
     assert ages("people", connection=con) == [40, 40]
