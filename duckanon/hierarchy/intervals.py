@@ -62,6 +62,9 @@ def _units(field: Field, scale: int) -> exp.Expr:
             below = exp.Case().when(exp.LT(this=fraction, expression=number(0)), number(1)).else_(number(0))
             whole_part, fraction = exp.paren(exp.Sub(this=whole_part, expression=below)), None
     held = _clamped(whole_part, number(-bound), number(bound))
+    if 10**-scale > _EXACT_LIMIT:
+        # A unit that no integer reaches, and that HUGEINT does not hold: what is left is the sign.
+        return exp.Case().when(exp.LT(this=held, expression=number(0)), number(-1)).else_(number(0))
     if scale <= 0:
         return floor_div(held, 10**-scale)
     scaled = exp.Mul(this=held, expression=number(10**scale))

@@ -10,19 +10,18 @@ from typing import Any
 def on_loops(columns: Sequence[Any]) -> int:
     """Return how many labels, taken over all levels, have a way up that leads back to them.
 
-    A label repeated on the next level fills up a short branch and is no way. Nor does one go on from ``*`` at the top,
-    which may also be a value of the data.
+    A label repeated on the next level fills up a short branch and is no way. A top ``*`` ends every way, although it
+    may also be a value of the data.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pc.unique(columns[-1]).to_pylist() == ["*"]:
+        columns = columns[:-1]
     ways = []
-    for level, (child, parent) in enumerate(pairwise(columns), 1):
+    for child, parent in pairwise(columns):
         steps = pa.table({"child": child, "parent": parent}).group_by(["child", "parent"]).aggregate([])
-        steps = steps.filter(pc.not_equal(steps["child"], steps["parent"]))
-        if level == len(columns) - 1:
-            steps = steps.filter(pc.not_equal(steps["parent"], "*"))
-        ways.append(steps)
+        ways.append(steps.filter(pc.not_equal(steps["child"], steps["parent"])))
     if not ways:
         return 0
     found = pa.concat_tables(ways)

@@ -145,7 +145,7 @@ WIDTHS = st.one_of(
     st.sampled_from(["0.1", "0.7", "1e-7", "1e12", "1e30", "1e300", "1e308"]),
 )
 ORIGINS = st.one_of(st.just(0), st.integers(-1000, 1000), st.decimals("-5", "5", places=2))
-FACTORS = st.lists(st.integers(2, 10), max_size=3)
+FACTORS = st.lists(st.integers(2, 10), max_size=2)
 
 
 def grid(width: Decimal, origin: Decimal, factors: list[int]) -> Hierarchy:

@@ -132,6 +132,10 @@ def test_widths_beyond_any_integer() -> None:
     assert tiny["2.5e-250"] == ("[2e-250, 3e-250)", "[0, 10e-250)", "*")
     assert tiny["-1e-251"] == ("[-1e-250, 0)", "[-10e-250, 0)", "*")
     assert tiny["1.0"] == (">= 112589990684262e-249",) * 2 + ("*",)
+    assert Bound(Hierarchy.intervals(width=1e300), ["-1", "7"], "INTEGER").labels == {
+        "-1": ("[-1e300, 0)", "*"),
+        "7": ("[0, 1e300)", "*"),
+    }
     assert Bound(Hierarchy.intervals(width="1e-40"), ["0"], "INTEGER").labels["0"] == ("[0, 1e-40)", "*")
     assert Bound(Hierarchy.intervals(width="1e-9"), ["2.5e-9"], "DOUBLE").labels == {
         "2.5e-09": ("[0.000000002, 0.000000003)", "*")
@@ -241,7 +245,7 @@ def test_grid_widths() -> None:
         ("DOUBLE", ["1e300", "inf", "-inf", "0"], "made: nested round grid of width 5e298", 4),
         ("DOUBLE", ["1e16", "1.0000000000000002e16"], "made: one step to *", 1),
         ("DOUBLE", ["0", "5e-324"], "made: one step to *", 1),
-        ("FLOAT", ["-3.4e38", "3.4e38", "nan", "inf", "1e-45"], "made: nested round grid of width 1e37, 5e37", 5),
+        ("FLOAT", ["-3.4e38", "3.4e38", "nan", "inf", "1e-45"], "made: nested round grid of width 5e37, 1e38, 5e38", 4),
         ("DATE", ["2024-05-17"], "made: calendar (month, quarter, year, decade)", 5),
         ("TIMESTAMP", ["2024-05-17"], "made: calendar (day, month, quarter, year, decade)", 6),
         ("BOOLEAN", ["true"], "made: one step to *", 1),
