@@ -96,7 +96,6 @@ class Frequency:
     table: str
     coded: tuple[Coded, ...]
     rows: int
-    tuples: int
     entity: bool
 
 
@@ -163,12 +162,8 @@ def frequency(engine: Engine, source: exp.Query, coded: Sequence[Coded], entity:
     """Create the frequency table: the rows are read once, joined with the dictionaries and grouped."""
     name = engine.fresh("frequency")
     engine.create(name, frequency_query(source, [c.dictionary for c in coded], entity))
-    rows, tuples = engine.row(
-        exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0)), exp.Count(this=exp.Star())).from_(
-            table(name)
-        )
-    )
-    return Frequency(name, tuple(coded), int(rows), int(tuples), entity is not None)
+    (rows,) = engine.row(exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0))).from_(table(name)))
+    return Frequency(name, tuple(coded), int(rows), entity is not None)
 
 
 def frequency_query(source: exp.Query, dictionaries: Sequence[Dictionary], entity: exp.Expr | None = None) -> exp.Query:

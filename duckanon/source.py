@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from duckanon.errors import DataError, DuckanonError, EngineError, did_you_mean
 from duckanon.paths import is_remote
-from duckanon.sqlgen.relations import Column, scan, subquery, table, text
+from duckanon.sqlgen.relations import Column, scan, table, text
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -343,6 +343,3 @@ def _arrow_of_frame(frame: Any) -> Any:
     if failed:
         raise DataError("The data frame has a column of mixed types that Arrow cannot hold.")
     return converted.replace_schema_metadata(None)
-
-
-__all__ = ["Relation", "Source", "refuse_duplicates", "subquery"]

@@ -1,6 +1,6 @@
 """How long the import and a small release take, in a fresh process and warm.
 
-    python -m tests.bench.start
+python -m tests.bench.start
 """
 
 from __future__ import annotations
