@@ -60,6 +60,9 @@ class Recoding:
             if cell.typed:
                 inner = inner.select(named(value, attribute.name))
                 continue
+            if cell.constant:
+                inner = inner.select(named(text(cell.top), attribute.name))
+                continue
             alias = f"duckanon_map_{j}"
             mappings.append((alias, self._mapping_values(cell)))
             inner = inner.select(named(col("label", alias), attribute.name))
