@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.algorithms.base import Problem
-from duckanon.algorithms.nodes import Node, by_class
+from duckanon.algorithms.nodes import Node
 from duckanon.encode import Coded, Frequency, code_levels, dictionary, frequency, published_type
 from duckanon.errors import DataError, InfeasibleError, PrivacyViolation
+from duckanon.facts import class_relations
 from duckanon.gate import ENTITY, check_release, count_rows
 from duckanon.hierarchy import Levels, auto
 from duckanon.recoding import Recoding
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.roles import Role
-from duckanon.sqlgen.recode import Cell, class_cells, class_table, published_texts, released_rows, shuffled_rows
-from duckanon.sqlgen.relations import call, cast, col, named, number, param, table, text, union_all
+from duckanon.sqlgen.recode import Cell, published_texts, released_rows, shuffled_rows
+from duckanon.sqlgen.relations import call, col, param
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -78,7 +79,7 @@ def _materialise(
     folder = PrivateFolder(stage)
     try:
         cells = _cells(plan, engine, counted, bound, node)
-        relations = _class_relations(engine, counted, node, cells, min_size)
+        relations = class_relations(engine, counted, node, cells, min_size)
         path = folder.path / "release.parquet"
         with engine.progress.step("recode", counted.rows):
             _write_rows(plan, engine, cells, relations, path)
@@ -165,32 +166,6 @@ def _cells(plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Level
             engine.create_enum(str(cell.enum), published_texts(cell))
         cells.append(cell)
     return cells
-
-
-def _class_relations(
-    engine: Engine, counted: Frequency, node: Node, cells: Sequence[Cell], min_size: int
-) -> dict[str, str]:
-    """Create the tables that describe the classes: the seam that models, metrics and the recoding read."""
-    names = {key: engine.fresh(key) for key in ("class_map", "classes", "class_cells", "domain")}
-    engine.create(names["class_map"], class_table(by_class(node.table, len(cells), counted.entity), cells, min_size))
-    suppressed = named(exp.Not(this=col("kept")), "suppressed")
-    engine.create(names["classes"], exp.select(col("class_id"), col("n"), suppressed).from_(table(names["class_map"])))
-    engine.create(names["class_cells"], class_cells(names["class_map"], cells))
-    rows = [
-        exp.select(
-            named(text(c.dictionary.attribute), "attribute"),
-            named(text("full_domain"), "kind"),
-            named(number(c.height), "height"),
-            named(number(c.domain_size), "leaves"),
-            named(cast(exp.null(), "DOUBLE"), "lo"),
-            named(cast(exp.null(), "DOUBLE"), "hi"),
-            named(cast(number(1), "DOUBLE"), "weight"),
-        )
-        for c in counted.coded
-    ]
-    engine.create(names["domain"], union_all(rows))
-    engine.drop(node.table, counted.table)
-    return names
 
 
 def _write_rows(plan: Plan, engine: Engine, cells: Sequence[Cell], relations: dict[str, str], path: Path) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
-from numbers import Integral
-from typing import Any, ClassVar
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from duckanon.errors import ParameterError
 from duckanon.registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+    Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -23,11 +30,48 @@ class Traits:
         No smaller class can satisfy the model.
     size_only : bool
         The model holds exactly for the classes of at least ``min_class_size``.
+    absorbing : bool
+        A class that satisfies the model satisfies it whatever rows are added: merging it with any other class, too,
+        gives one that does. Rows in violating classes then only become fewer as values are generalized.
+    whole_table : bool
+        The promise is about the table, not about each class: which classes may stay depends on the others.
     """
 
     monotone: bool
     min_class_size: int
     size_only: bool = False
+    absorbing: bool = False
+    whole_table: bool = False
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """How often each class of a candidate has each value of one sensitive column.
+
+    Class i has ``counts[starts[i]:starts[i + 1]]`` rows of the values ``codes[starts[i]:starts[i + 1]]``, which ascend;
+    codes number the values of the whole table in their order, and ``totals`` counts those there. ``ancestors[level]``
+    is the node over each code on a level of the column's hierarchy, level 0 being the codes themselves.
+    """
+
+    starts: Integers
+    codes: Integers
+    counts: Integers
+    totals: Integers
+    ancestors: tuple[Integers, ...] = ()
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The classes of a candidate as arrays: what a search gives a model.
+
+    ``sizes`` counts members (rows, or persons where there is an entity key), ``rows`` rows. ``histograms`` is there for
+    models of a sensitive column, ``population`` (members of each class in the population) for models that need one.
+    """
+
+    sizes: Integers
+    rows: Integers
+    histograms: Histograms | None = None
+    population: Integers | None = None
 
 
 @dataclass(frozen=True)
@@ -51,11 +95,18 @@ class Model(ABC):
     """A promise about every equivalence class.
 
     A subclass is a frozen dataclass registered under a name; ``sql/models/<name>.sql`` returns the violating classes of
-    the relations it reads, so that no rows mean that the promise holds.
+    the relations it reads, so that no rows mean that the promise holds. ``satisfied`` says the same on arrays, for
+    searches; the gate never calls it.
+
+    A model of one sensitive column has a field ``sensitive``: its name, or None for every sensitive column of the table.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    needs_population: ClassVar[bool] = False
+    """Whether the classes are compared with those of a population table."""
+    needs_hierarchy: ClassVar[bool] = False
+    """Whether the sensitive column needs a hierarchy."""
 
     @property
     @abstractmethod
@@ -65,6 +116,14 @@ class Model(ABC):
     @abstractmethod
     def describe(self, unit: str = "rows") -> str:
         """Return the promise as a sentence; ``unit`` is what is counted, rows or persons."""
+
+    @abstractmethod
+    def satisfied(self, groups: Groups) -> Booleans:
+        """Return for each class whether it may be published.
+
+        Of a promise about the whole table: the classes that stay when the fewest rows are left out, smallest classes
+        first, the earlier class first among equals.
+        """
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""
@@ -80,3 +139,26 @@ def require_int(owner: str, name: str, value: object, minimum: int) -> int:
         shown = value if isinstance(value, int | float) else type(value).__name__
         raise ParameterError(f"The {name!r} parameter of {owner} must be an int >= {minimum}. Got {shown}.")
     return int(value)
+
+
+def require_number(
+    owner: str, name: str, value: object, low: float, high: float | None = None, above: bool = False
+) -> float:
+    """Return ``value`` as a float; raise a ParameterError unless it is a number from ``low`` to ``high``.
+
+    With ``above`` it must be larger than ``low``.
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    fits = number and (value > low if above else value >= low) and (high is None or value <= high)  # type: ignore[operator]
+    if not fits:
+        shown = value if isinstance(value, int | float) else type(value).__name__
+        bounds = f"{'>' if above else '>='} {low:g}" + (f" and <= {high:g}" if high is not None else "")
+        raise ParameterError(f"The {name!r} parameter of {owner} must be a number {bounds}. Got {shown}.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def require_column(owner: str, value: object) -> str | None:
+    """Return the name of a sensitive column or None; raise a ParameterError for anything else."""
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise ParameterError(f"The 'sensitive' parameter of {owner} must be the name of a column.")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.base import Model, Traits, models, require_int
+from duckanon.models.base import Groups, Model, Traits, models, require_int
+
+if TYPE_CHECKING:
+    from duckanon.models.base import Booleans
 
 
 @models.register("k_anonymity")
@@ -40,7 +43,10 @@ class KAnonymity(Model):
 
     @property
     def traits(self) -> Traits:
-        return Traits(monotone=True, min_class_size=self.k, size_only=True)
+        return Traits(monotone=True, min_class_size=self.k, size_only=True, absorbing=True)
 
     def describe(self, unit: str = "rows") -> str:
         return f"every combination of quasi-identifiers is shared by at least {self.k} {unit}"
+
+    def satisfied(self, groups: Groups) -> Booleans:
+        return groups.sizes >= self.k

@@ -17,6 +17,7 @@ RELATIONS: dict[str, dict[str, str]] = {
     "class_cells": {
         "class_id": "int64",
         "attribute": "string",
+        "cell": "string",
         "level": "int64",
         "leaves": "int64",
         "lo": "float64",
@@ -33,6 +34,19 @@ RELATIONS: dict[str, dict[str, str]] = {
     },
     "class_values": {"class_id": "int64", "attribute": "string", "value": "string", "n": "int64"},
     "domain_values": {"attribute": "string", "value": "string", "ord": "int64", "n": "int64"},
+    "domain_nodes": {"attribute": "string", "value": "string", "level": "int64", "node": "int64"},
+    "population_classes": {"class_id": "int64", "n": "int64"},
+    "cell_values": {"attribute": "string", "cell": "string", "value": "string", "number": "float64", "n": "int64"},
+    "tuples": {"tuple_id": "int64", "class_id": "int64", "n": "int64"},
+    "tuple_values": {"tuple_id": "int64", "attribute": "string", "value": "string", "number": "float64"},
+    "pairs": {
+        "released": "bool",
+        "first": "string",
+        "second": "string",
+        "x": "string",
+        "y": "string",
+        "n": "int64",
+    },
 }
 """The relations that statements of ``sql/`` may read, with their columns."""
 

@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 import duckanon
-from duckanon import encode, gate, pipeline
+from duckanon import encode, facts, gate, pipeline
 from duckanon.algorithms import Datafly, nodes
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
@@ -66,13 +66,13 @@ def lie_in_node(**claims: Callable[[nodes.Node], Any]) -> Callable[[pytest.Monke
 def min_size_one(patch: pytest.MonkeyPatch) -> None:
     """Classes of any size are kept."""
     honest = recode.class_table
-    patch.setattr(pipeline, "class_table", lambda grouped, cells, size: honest(grouped, cells, 1))
+    patch.setattr(facts, "class_table", lambda grouped, cells, size: honest(grouped, cells, 1))
 
 
 def min_size_two_and_claimed(patch: pytest.MonkeyPatch) -> None:
     """Classes of two are kept, and the number of suppressed rows fits that."""
     honest = recode.class_table
-    patch.setattr(pipeline, "class_table", lambda grouped, cells, size: honest(grouped, cells, 2))
+    patch.setattr(facts, "class_table", lambda grouped, cells, size: honest(grouped, cells, 2))
     lie_in_node(outlier_rows=lambda node: node.outlier_rows - 2)(patch)
 
 
