@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.encode import canonical
-from duckanon.errors import DataError
-from duckanon.gate import check_models, count_classes
+from duckanon.gate import check_models
 from duckanon.pipeline import make
-from duckanon.plan import Plan, open_engine, resolve_models
+from duckanon.plan import Plan, open_engine
+from duckanon.promise import Promise
 from duckanon.release import Release
-from duckanon.roles import Roles
-from duckanon.source import Source
-from duckanon.sqlgen.relations import col
+from duckanon.sqlgen.files import load
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
@@ -36,7 +33,8 @@ def anonymize(
     k: int | None = None,
     l: int | None = None,  # noqa: E741 - the field's own name
     t: float | None = None,
-    models: Sequence[Model | str] = (),
+    models: Sequence[Model | str | Mapping[str, Any]] = (),
+    population: object = None,
     algorithm: str | Algorithm = "datafly",
     suppression_limit: float = 0.0,
     on_unknown: str = "error",
@@ -64,11 +62,21 @@ def anonymize(
     entity_key : str, optional
         The column that tells persons apart: k then counts persons instead of rows. Never published.
     hierarchies : mapping of str to Hierarchy, name, path or rule, optional
-        How each quasi-identifier is generalized; where none is given one is made, and the report says so.
+        How each quasi-identifier is generalized; where none is given one is made, and the report says so. That of a
+        sensitive column is for hierarchical t-closeness.
     k : int, optional
         Promise k-anonymity.
-    models : sequence of Model
-        Further promises.
+    l : int, optional
+        Promise distinct l-diversity of every sensitive column.
+    t : float, optional
+        Promise t-closeness of every sensitive column: ordered distance for numbers, dates and times, equal distance
+        for everything else.
+    models : sequence of Model, text or mapping
+        Further promises, each about one sensitive column or, where it names none, about all of them:
+        ``LDiversity(3, "disease")``, ``"l_diversity(l=3, sensitive='disease')"``,
+        ``{"model": "l_diversity", "l": 3, "sensitive": "disease"}``.
+    population : table, optional
+        The people from whom ``data`` were drawn, with the same quasi-identifiers: for k_map and delta_presence.
     algorithm : str or Algorithm
     suppression_limit : float
         The share of rows that may be left out, between 0 and 1.
@@ -108,6 +116,7 @@ def anonymize(
             l=l,
             t=t,
             models=models,
+            population=population,
             algorithm=algorithm,
             suppression_limit=suppression_limit,
             on_unknown=on_unknown,
@@ -126,35 +135,39 @@ def check(
     quasi_identifiers: Sequence[str],
     sensitive: Sequence[str] = (),
     k: int | None = None,
-    models: Sequence[Model | str] = (),
+    l: int | None = None,  # noqa: E741 - the field's own name
+    t: float | None = None,
+    models: Sequence[Model | str | Mapping[str, Any]] = (),
     entity_key: str | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    population: object = None,
     connection: Any = None,
     engine: Engine | None = None,
 ) -> list[CheckResult]:
     """Say for each model whether a table satisfies it, duckanon's or not.
 
+    Frequencies in the whole table are those of ``data`` itself. ``population`` has the quasi-identifiers written as in
+    ``data``, generalized in the same way; ``hierarchies`` are those of sensitive columns.
+
     Examples
     --------
     >>> import duckanon, pyarrow as pa
-    >>> [r.holds for r in duckanon.check(pa.table({"age": [1, 1, 2]}), quasi_identifiers=["age"], k=2)]
-    [False]
+    >>> people = pa.table({"age": [1, 1, 2, 2], "ill": ["a", "b", "a", "a"]})
+    >>> [r.holds for r in duckanon.check(people, quasi_identifiers=["age"], sensitive=["ill"], k=2, l=2)]
+    [True, False]
     """
-    promised = resolve_models(k=k, l=None, t=None, models=models)
+    from duckanon.disclosure.subject import of_table
+
+    promise = Promise.of(k=k, l=l, t=t, models=models)
+    promise.require_population(population is not None)
     workspace = engine if engine is not None else open_engine(connection, None)
     try:
-        relation = Source.of(data).open(workspace)
-        roles = Roles.resolve(
-            relation.columns, quasi_identifiers=quasi_identifiers, sensitive=sensitive, entity_key=entity_key
+        subject = of_table(
+            workspace, data, quasi_identifiers, sensitive, entity_key, hierarchies=hierarchies, population=population
         )
-        columns = [canonical(col(a.name), a.type, relation.collated) for a in roles.quasi_identifiers]
-        entity = None
-        if roles.entity_key is not None:
-            entity = canonical(col(roles.entity_key), relation.type_of(roles.entity_key), relation.collated)
-        classes = count_classes(workspace, relation.query, columns, entity)
-        results = check_models(workspace, classes, promised, "rows" if entity is None else "persons")
-        if results[0].classes == 0:
-            raise DataError(f"The source {relation.name!r} has no rows: there is nothing to check.")
-        return list(results)
+        promised = promise.bound(subject.roles, subject.hierarchies)
+        relations = subject.relations({name for m in promised for name in load(f"models/{m.name}").reads})
+        return list(check_models(workspace, relations, promised, subject.unit))
     finally:
         if engine is None:
             workspace.close()

@@ -91,27 +91,45 @@ class Coded:
 
 @dataclass(frozen=True)
 class Frequency:
-    """``table(c_0, ..., c_d-1, [entity,] n)``: every distinct tuple of codes with its number of rows."""
+    """``table(c_0, ..., c_d-1, [carried,] n)``: every distinct tuple of codes with its number of rows.
+
+    ``carried`` names one more column by which rows are told apart: "entity", or "value", the code of a sensitive value.
+    """
 
     table: str
     coded: tuple[Coded, ...]
     rows: int
-    entity: bool
+    carried: str | None = None
+
+    @property
+    def entity(self) -> bool:
+        """Whether persons are told apart."""
+        return self.carried == "entity"
 
 
-def dictionary(engine: Engine, source: exp.Query, attribute: str, expression: exp.Expr) -> Dictionary:
-    """Create the dictionary of one column of ``source``; NULL is a value like any other."""
+def dictionary(
+    engine: Engine, source: exp.Query, attribute: str, expression: exp.Expr, further: exp.Query | None = None
+) -> Dictionary:
+    """Create the dictionary of one column of ``source``; NULL is a value like any other.
+
+    ``further(value)`` are values that must have a code, too, though they count no rows.
+    """
     name = engine.fresh("values")
-    engine.create(name, dictionary_query(source, expression))
+    engine.create(name, dictionary_query(source, expression, further))
     (size,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
     return Dictionary(attribute, expression, name, int(size))
 
 
-def dictionary_query(source: exp.Query, expression: exp.Expr) -> exp.Query:
+def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query | None = None) -> exp.Query:
     """Return the statement that numbers the distinct values of a column."""
     counted = exp.select(named(expression, "value"), named(exp.Count(this=exp.Star()), "n")).from_(
         subquery(source, "s")
     )
+    counted = counted.group_by(expression.copy())
+    if further is not None:
+        none = exp.select(col("value"), named(cast(number(0), "BIGINT"), "n")).from_(subquery(further, "f"))
+        both = exp.select(col("value"), named(cast(exp.Sum(this=col("n")), "BIGINT"), "n"))
+        counted = both.from_(subquery(union_all([counted, none]), "b")).group_by(col("value"))
     rank = exp.Window(
         this=exp.RowNumber(),
         order=exp.Order(expressions=[exp.Ordered(this=col("value"), desc=False, nulls_first=False)]),
@@ -121,7 +139,7 @@ def dictionary_query(source: exp.Query, expression: exp.Expr) -> exp.Query:
         col("value"),
         named(cast(col("value"), "VARCHAR"), "text"),
         col("n"),
-    ).from_(subquery(counted.group_by(expression.copy()), "v"))
+    ).from_(subquery(counted, "v"))
 
 
 def code_levels(
@@ -158,20 +176,38 @@ def code_levels(
     return Coded(values, levels, labels, height, sizes, domain_size, masked)
 
 
-def frequency(engine: Engine, source: exp.Query, coded: Sequence[Coded], entity: exp.Expr | None = None) -> Frequency:
-    """Create the frequency table: the rows are read once, joined with the dictionaries and grouped."""
+def frequency(
+    engine: Engine,
+    source: exp.Query,
+    coded: Sequence[Coded],
+    entity: exp.Expr | None = None,
+    value: Dictionary | None = None,
+) -> Frequency:
+    """Create the frequency table: the rows are read once, joined with the dictionaries and grouped.
+
+    Rows are also told apart by ``entity``, or by ``value``, the dictionary of a sensitive column.
+    """
     name = engine.fresh("frequency")
-    engine.create(name, frequency_query(source, [c.dictionary for c in coded], entity))
+    engine.create(name, frequency_query(source, [c.dictionary for c in coded], entity, value))
     (rows,) = engine.row(exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0))).from_(table(name)))
-    return Frequency(name, tuple(coded), int(rows), entity is not None)
+    carried = "entity" if entity is not None else "value" if value is not None else None
+    return Frequency(name, tuple(coded), int(rows), carried)
 
 
-def frequency_query(source: exp.Query, dictionaries: Sequence[Dictionary], entity: exp.Expr | None = None) -> exp.Query:
+def frequency_query(
+    source: exp.Query,
+    dictionaries: Sequence[Dictionary],
+    entity: exp.Expr | None = None,
+    value: Dictionary | None = None,
+) -> exp.Query:
     """Return the statement that counts the distinct tuples of codes."""
     query = exp.select().from_(subquery(source, "s"))
-    for position, values in enumerate(dictionaries):
+    columns = [(f"c_{position}", values) for position, values in enumerate(dictionaries)]
+    if value is not None:
+        columns.append(("value", value))
+    for position, (name, values) in enumerate(columns):
         alias = f"v{position}"
-        code = named(cast(col("code", alias), code_type(values.size)), f"c_{position}")
+        code = named(cast(col("code", alias), code_type(values.size)), name)
         query = query.select(code).join(
             table(values.table, alias), on=same(qualified(values.expression, "s"), col("value", alias))
         )

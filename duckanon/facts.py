@@ -1,43 +1,339 @@
-"""What is known of a release: the relations that models, metrics, risk and comparison read."""
+"""What is known of a release: the relations that models, metrics, risk and comparison read.
+
+Only what the recoding needs is made with the release. Everything else is a recipe: a table that is created when a
+statement first asks for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.algorithms.nodes import Node, by_class
-from duckanon.sqlgen.recode import Cell, class_cells, class_table
-from duckanon.sqlgen.relations import cast, col, named, number, table, text, union_all
+from duckanon.encode import dictionary_query
+from duckanon.hierarchy.rules import ColumnType
+from duckanon.roles import Role
+from duckanon.sqlgen.classes import class_labels, class_members, class_values, level_cells, level_covers
+from duckanon.sqlgen.recode import Cell, class_table
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    named,
+    number,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from duckanon.algorithms.nodes import Node
     from duckanon.encode import Frequency
     from duckanon.engine.base import Engine
+    from duckanon.plan import Plan
+
+Recipe = Callable[[], exp.Query]
+
+
+class Relations(dict[str, str]):
+    """The tables of relations by their names; those with a recipe are created on first use."""
+
+    def __init__(self, engine: Engine, made: Mapping[str, str]) -> None:
+        super().__init__(made)
+        self.engine = engine
+        self.recipes: dict[str, Recipe] = {}
+
+    def __missing__(self, name: str) -> str:
+        query = self.recipes[name]()
+        self[name] = self.engine.fresh(name)
+        self.engine.create(self[name], query)
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.recipes
+
+    def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
+        """Return the table of a relation, or the default where there is neither table nor recipe."""
+        return self[name] if name in self else default  # noqa: SIM401 - this is that function
+
+
+@dataclass(frozen=True)
+class Described:
+    """One quasi-identifier: its original values, and what the cells that may be published of it stand for.
+
+    ``values(code, value, text, n)`` is its dictionary; ``cells(cell, level, leaves, lo, hi)`` has every cell once, lo
+    and hi only where no original value can tell them; ``covers(cell, code)`` says which values a cell can stand for.
+    """
+
+    name: str
+    type: str
+    values: str
+    height: int | None
+    leaves: int
+    cells: exp.Query
+    covers: exp.Query
+
+    @property
+    def ordered(self) -> bool:
+        """Whether values are numbers, dates or times, which have distances."""
+        return size(col("value"), self.type) is not None
+
+
+def size(value: exp.Expr, type_name: str) -> exp.Expr | None:
+    """Return a value as a number: days for dates, seconds for times; None for types that have no distances.
+
+    Infinite values have no size, and neither has NaN.
+    """
+    kind = ColumnType.parse(type_name)
+    if kind.family in ("integer", "decimal", "float"):
+        # What Parquet cannot hold is counted as text, so a cast may meet text here.
+        plain: exp.Expr = exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
+        return exp.case().when(call("isfinite", plain), plain.copy())
+    if kind.family == "date":
+        return exp.Div(this=call("epoch", value), expression=number(86400))
+    if kind.family == "timestamp" or kind.name == "TIME":
+        return call("epoch", value)
+    return None
+
+
+def describe(
+    relations: Relations, attributes: Sequence[Described], labelled: Recipe, members: Recipe | None = None
+) -> None:
+    """Give the relations of cells, tuples and pairs their recipes.
+
+    ``labelled(class_id, n, l_0, ...)`` are the published classes with the texts of their cells,
+    ``members(class_id, c_0, ..., n)`` the rows of all classes by the codes of their original values. Without the
+    latter, nothing that follows single rows is known. ``relations`` has classes and frequency already.
+    """
+    recipes = relations.recipes
+    places = list(enumerate(attributes))
+    recipes["labelled"] = labelled
+    recipes["values"] = lambda: union_all([_values(j, a) for j, a in places])
+    recipes["covers"] = lambda: union_all([_tagged(j, a.covers, "cell", "code") for j, a in places])
+    recipes["cells"] = lambda: _cells(relations, attributes)
+    recipes["class_cells"] = lambda: union_all([_class_cells(relations, j, a) for j, a in places])
+    recipes["domain"] = lambda: union_all([_domain(relations, j, a) for j, a in places])
+    recipes["cell_values"] = lambda: _cell_values(relations)
+    if members is not None:
+        recipes["tuples"] = lambda: _tuples(members(), len(attributes))
+        recipes["tuple_values"] = lambda: union_all([_tuple_values(relations, j, a) for j, a in places])
+    if len(attributes) > 1:
+        recipes["pairs"] = lambda: _pairs(relations, attributes)
+
+
+def _tagged(j: int, query: exp.Query, *columns: str) -> exp.Select:
+    tag = named(cast(number(j), "INTEGER"), "j")
+    return exp.select(tag, *(col(c) for c in columns)).from_(subquery(query.copy(), "t"))
+
+
+def _values(j: int, attribute: Described) -> exp.Query:
+    """Return ``(j, attribute, code, value, number, span, n)`` of the values that occur.
+
+    ``number`` is the value's size, or its rank where it has none; ``span`` is NULL there.
+    """
+    span = size(col("value"), attribute.type)
+    order = exp.Order(expressions=[exp.Ordered(this=col("code"), desc=False, nulls_first=False)])
+    rank = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=number(1))
+    null = exp.null()
+    return (
+        exp.select(
+            named(cast(number(j), "INTEGER"), "j"),
+            named(text(attribute.name), "attribute"),
+            named(cast(col("code"), "INTEGER"), "code"),
+            named(col("text"), "value"),
+            named(cast(rank if span is None else span, "DOUBLE"), "number"),
+            named(cast(null if span is None else span.copy(), "DOUBLE"), "span"),
+            col("n"),
+        )
+        .from_(table(attribute.values))
+        .where(exp.GT(this=col("n"), expression=number(0)))
+    )
+
+
+def _cells(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
+    """Return ``(j, cell, level, leaves, lo, hi)``: every cell with the smallest and largest value it can stand for."""
+    known = union_all([_tagged(j, a.cells, "cell", "level", "leaves", "lo", "hi") for j, a in enumerate(attributes)])
+    on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
+    spans = (
+        exp.select(
+            col("j", "o"),
+            col("cell", "o"),
+            named(exp.Min(this=col("span", "v")), "lo"),
+            named(exp.Max(this=col("span", "v")), "hi"),
+        )
+        .from_(table(relations["covers"], "o"))
+        .join(table(relations["values"], "v"), on=on)
+        .group_by(col("j", "o"), col("cell", "o"))
+    )
+    own = exp.and_(exp.EQ(this=col("j", "s"), expression=col("j", "k")), same(col("cell", "s"), col("cell", "k")))
+    return (
+        exp.select(
+            *(col(c, "k") for c in ("j", "cell")),
+            named(cast(col("level", "k"), "INTEGER"), "level"),
+            named(cast(col("leaves", "k"), "BIGINT"), "leaves"),
+            *(named(exp.func("COALESCE", col(c, "k"), col(c, "s")), c) for c in ("lo", "hi")),
+        )
+        .from_(subquery(known, "k"))
+        .join(subquery(spans, "s"), on=own, join_type="left")
+    )
+
+
+def _class_cells(relations: Relations, j: int, attribute: Described) -> exp.Query:
+    on = exp.and_(exp.EQ(this=col("j", "p"), expression=number(j)), same(col("cell", "p"), col(f"l_{j}", "c")))
+    return (
+        exp.select(
+            col("class_id", "c"),
+            named(text(attribute.name), "attribute"),
+            *(col(c, "p") for c in ("cell", "level", "leaves", "lo", "hi")),
+        )
+        .from_(table(relations["labelled"], "c"))
+        .join(table(relations["cells"], "p"), on=on)
+    )
+
+
+def _domain(relations: Relations, j: int, attribute: Described) -> exp.Query:
+    height = exp.null() if attribute.height is None else number(attribute.height)
+    return (
+        exp.select(
+            named(text(attribute.name), "attribute"),
+            named(text("ordered" if attribute.ordered else "unordered"), "kind"),
+            named(cast(height, "INTEGER"), "height"),
+            named(cast(number(attribute.leaves), "BIGINT"), "leaves"),
+            named(exp.Min(this=col("span")), "lo"),
+            named(exp.Max(this=col("span")), "hi"),
+            named(cast(number(1), "DOUBLE"), "weight"),
+        )
+        .from_(table(relations["values"]))
+        .where(exp.EQ(this=col("j"), expression=number(j)))
+    )
+
+
+def _cell_values(relations: Relations) -> exp.Query:
+    on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
+    return (
+        exp.select(col("attribute", "v"), col("cell", "o"), *(col(c, "v") for c in ("value", "number", "n")))
+        .from_(table(relations["covers"], "o"))
+        .join(table(relations["values"], "v"), on=on)
+    )
+
+
+def _tuples(members: exp.Query, width: int) -> exp.Query:
+    codes = [col(f"c_{j}") for j in range(width)]
+    keys = [*codes, col("class_id")]
+    order = exp.Order(expressions=[exp.Ordered(this=k.copy(), desc=False, nulls_first=False) for k in keys])
+    rank = exp.Window(this=exp.RowNumber(), order=order)
+    columns = [named(cast(rank, "BIGINT"), "tuple_id"), col("class_id"), col("n"), *(c.copy() for c in codes)]
+    return exp.select(*columns).from_(subquery(members, "m"))
+
+
+def _tuple_values(relations: Relations, j: int, attribute: Described) -> exp.Query:
+    on = exp.and_(
+        exp.EQ(this=col("j", "v"), expression=number(j)), exp.EQ(this=col("code", "v"), expression=col(f"c_{j}", "t"))
+    )
+    return (
+        exp.select(
+            col("tuple_id", "t"), named(text(attribute.name), "attribute"), col("value", "v"), col("number", "v")
+        )
+        .from_(table(relations["tuples"], "t"))
+        .join(table(relations["values"], "v"), on=on)
+    )
+
+
+def _pairs(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
+    """Return the joint counts: of codes first, which are looked up when they are counted, and of published cells."""
+    before: list[exp.Query] = []
+    after: list[exp.Query] = []
+    total = named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")
+    for i, j in combinations(range(len(attributes)), 2):
+        codes = exp.select(
+            named(cast(number(i), "INTEGER"), "i"),
+            named(cast(number(j), "INTEGER"), "j"),
+            named(cast(col(f"c_{i}"), "INTEGER"), "x"),
+            named(cast(col(f"c_{j}"), "INTEGER"), "y"),
+            total.copy(),
+        )
+        before.append(codes.from_(table(relations["frequency"])).group_by(col(f"c_{i}"), col(f"c_{j}")))
+        cells = exp.select(
+            named(exp.true(), "released"),
+            named(text(attributes[i].name), "first"),
+            named(text(attributes[j].name), "second"),
+            named(col(f"l_{i}"), "x"),
+            named(col(f"l_{j}"), "y"),
+            total.copy(),
+        )
+        after.append(cells.from_(table(relations["labelled"])).group_by(col(f"l_{i}"), col(f"l_{j}")))
+    query = exp.select(
+        named(exp.false(), "released"),
+        named(col("attribute", "a"), "first"),
+        named(col("attribute", "b"), "second"),
+        named(col("value", "a"), "x"),
+        named(col("value", "b"), "y"),
+        col("n", "p"),
+    ).from_(subquery(union_all(before), "p"))
+    for alias, position, code in (("a", "i", "x"), ("b", "j", "y")):
+        on = exp.and_(
+            exp.EQ(this=col("j", alias), expression=col(position, "p")),
+            exp.EQ(this=col("code", alias), expression=col(code, "p")),
+        )
+        query = query.join(table(relations["values"], alias), on=on)
+    return union_all([query, *after])
 
 
 def class_relations(
-    engine: Engine, counted: Frequency, node: Node, cells: Sequence[Cell], min_size: int
-) -> dict[str, str]:
-    """Create the tables that describe the classes: the seam that models, metrics and the recoding read."""
-    names = {key: engine.fresh(key) for key in ("class_map", "classes", "class_cells", "domain")}
-    engine.create(names["class_map"], class_table(by_class(node.table, len(cells), counted.entity), cells, min_size))
+    engine: Engine, counted: Frequency, node: Node, cells: Sequence[Cell], plan: Plan, path: Path
+) -> Relations:
+    """Return the relations of a full-domain release, whose rows are to be written to ``path``."""
+    names = {key: engine.fresh(key) for key in ("class_map", "classes")}
+    engine.create(names["class_map"], class_table(node.grouped, cells))
     suppressed = named(exp.Not(this=col("kept")), "suppressed")
     engine.create(names["classes"], exp.select(col("class_id"), col("n"), suppressed).from_(table(names["class_map"])))
-    engine.create(names["class_cells"], class_cells(names["class_map"], cells))
-    rows = [
-        exp.select(
-            named(text(c.dictionary.attribute), "attribute"),
-            named(text("full_domain"), "kind"),
-            named(number(c.height), "height"),
-            named(number(c.domain_size), "leaves"),
-            named(cast(exp.null(), "DOUBLE"), "lo"),
-            named(cast(exp.null(), "DOUBLE"), "hi"),
-            named(cast(number(1), "DOUBLE"), "weight"),
+    node.drop(engine)
+    relations = Relations(engine, {**names, "frequency": counted.table})
+    types = {a.name: a.type for a in plan.roles.quasi_identifiers}
+    attributes = [
+        Described(
+            c.name,
+            types[c.name],
+            c.values,
+            f.height,
+            f.domain_size,
+            level_cells(c),
+            level_covers(c, f.domain_size),
         )
-        for c in counted.coded
+        for c, f in zip(cells, counted.coded, strict=True)
     ]
-    engine.create(names["domain"], union_all(rows))
-    engine.drop(node.table)
-    names["frequency"] = counted.table
-    return names
+    describe(
+        relations,
+        attributes,
+        lambda: class_labels(names["class_map"], cells),
+        lambda: class_members(counted.table, names["class_map"], cells),
+    )
+    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
+    if sensitive:
+        found = [a.name for a in sensitive]
+        relations.recipes["class_values"] = lambda: class_values(
+            relations["labelled"], engine.parquet([path]), cells, found
+        )
+        relations.recipes["domain_values"] = lambda: domain_values(
+            plan.relation.query, {a.name: plan.expression(a) for a in sensitive}
+        )
+    return relations
+
+
+def domain_values(source: exp.Query, sensitive: Mapping[str, exp.Expr]) -> exp.Query:
+    """Return ``domain_values(attribute, value, ord, n)``: sensitive values of a whole table, in their order."""
+    return union_all(
+        [
+            exp.select(
+                named(text(name), "attribute"), named(col("text"), "value"), named(col("code"), "ord"), col("n")
+            ).from_(subquery(dictionary_query(source.copy(), expression.copy()), "v"))
+            for name, expression in sensitive.items()
+        ]
+    )

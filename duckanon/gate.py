@@ -6,7 +6,8 @@ like any other, and a model's statement returns the classes that break it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,19 @@ from sqlglot import exp
 from duckanon.errors import PrivacyViolation
 from duckanon.models.base import CheckResult, Model
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    conjunction,
+    named,
+    number,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -65,16 +78,76 @@ def persons(entity: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     return call("count", exp.Distinct(expressions=[entity])), exp.Max(this=nobody)
 
 
-def check_models(engine: Engine, classes: str, models: Sequence[Model], unit: str) -> tuple[CheckResult, ...]:
-    """Run every model's statement on the classes."""
-    (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(classes)))
-    return tuple(_check(engine, classes, model, unit, int(total)) for model in models)
+@dataclass(frozen=True)
+class Reference:
+    """What a release is compared with: the table as it was before, and the population.
+
+    ``domain_values`` and ``domain_nodes`` describe the sensitive columns of the whole source, suppressed rows included;
+    ``population`` has the columns of the quasi-identifiers, recoded as they are published, and ``n``.
+    """
+
+    domain_values: str | None = None
+    domain_nodes: str | None = None
+    population: str | None = None
 
 
-def _check(engine: Engine, classes: str, model: Model, unit: str, total: int) -> CheckResult:
+def count_values(
+    engine: Engine,
+    relation: exp.Query,
+    columns: Sequence[exp.Expr],
+    sensitive: Mapping[str, exp.Expr],
+    classes: str,
+) -> str:
+    """Create ``class_values(class_id, attribute, value, n)``; ``classes`` has the keys of the same columns."""
+    keys = [f"q_{j}" for j in range(len(columns))]
+    parts: list[exp.Query] = []
+    for name, expression in sensitive.items():
+        # Counted first and joined after: there are far fewer combinations than rows.
+        counted = exp.select(*(named(c.copy(), a) for c, a in zip(columns, keys, strict=True)))
+        counted = counted.select(named(cast(expression.copy(), "VARCHAR"), "value"))
+        counted = counted.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(relation.copy(), "s"))
+        on = conjunction([same(col(a, "v"), col(a, "c")) for a in keys])
+        found = [col("class_id", "c"), named(text(name), "attribute"), col("value", "v"), col("n", "v")]
+        counted = counted.group_by(exp.var("ALL"))
+        parts.append(exp.select(*found).from_(subquery(counted, "v")).join(table(classes, "c"), on=on))
+    created = engine.fresh("class_values")
+    engine.create(created, union_all(parts))
+    return created
+
+
+def count_domain(engine: Engine, source: exp.Query, sensitive: Mapping[str, exp.Expr]) -> str:
+    """Create ``domain_values(attribute, value, ord, n)``: the sensitive values of a whole table, in their order."""
+    parts: list[exp.Query] = []
+    for name, expression in sensitive.items():
+        counted = exp.select(named(expression.copy(), "v"), named(exp.Count(this=exp.Star()), "n"))
+        counted = counted.from_(subquery(source.copy(), "s")).group_by(col("v"))
+        order = exp.Order(expressions=[exp.Ordered(this=col("v"), desc=False, nulls_first=False)])
+        rank = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=number(1))
+        found = [named(text(name), "attribute"), named(cast(col("v"), "VARCHAR"), "value")]
+        parts.append(exp.select(*found, named(cast(rank, "BIGINT"), "ord"), col("n")).from_(subquery(counted, "d")))
+    created = engine.fresh("domain_values")
+    engine.create(created, union_all(parts))
+    return created
+
+
+def sensitive_of(models: Sequence[Model]) -> list[str]:
+    """Return the sensitive columns that models look at, each once."""
+    found = [getattr(m, "sensitive", None) for m in models]
+    return list(dict.fromkeys(name for name in found if name is not None))
+
+
+def check_models(
+    engine: Engine, relations: Mapping[str, str], models: Sequence[Model], unit: str
+) -> tuple[CheckResult, ...]:
+    """Run every model's statement on the relations that it reads."""
+    (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations["classes"])))
+    return tuple(_check(engine, relations, model, unit, int(total)) for model in models)
+
+
+def _check(engine: Engine, relations: Mapping[str, str], model: Model, unit: str, total: int) -> CheckResult:
     file = load(f"models/{model.name}")
     parameters = model.parameters()
-    violating = subquery(file.bind({"classes": classes}), "v")
+    violating = subquery(file.bind({name: relations[name] for name in file.reads}), "v")
     found = exp.select(exp.Count(this=exp.Star()), exp.func("COALESCE", exp.Sum(this=col("n")), number(0)))
     bound: dict[str, Any] = {name: parameters[name] for name in file.params}
     n_classes, n_rows = engine.row(found.from_(violating), bound)
@@ -126,6 +199,7 @@ def check_release(
     unit: str,
     rows: int,
     proof: str | None,
+    reference: Reference | None = None,
 ) -> tuple[CheckResult, ...]:
     """Check a release as it lies on disk: its columns, its number of rows, and every promise; raise if one is broken.
 
@@ -140,11 +214,31 @@ def check_release(
     if proof is not None:
         counted, entity = engine.parquet([Path(proof)]), col(ENTITY)
         require_same_classes(engine, written, counted, names)
-    classes = count_classes(engine, counted, [col(n) for n in names], entity)
-    checks = check_models(engine, classes, models, unit)
-    engine.drop(classes)
+    keys = [col(n) for n in names]
+    own = {"classes": count_classes(engine, counted, keys, entity, keys=True)}
+    sensitive = sensitive_of(models)
+    if sensitive:
+        own["class_values"] = count_values(engine, written, keys, {s: col(s) for s in sensitive}, own["classes"])
+    known = reference or Reference()
+    if known.population is not None:
+        own["population_classes"] = place_population(engine, own["classes"], known.population, names)
+    given = {"domain_values": known.domain_values, "domain_nodes": known.domain_nodes}
+    checks = check_models(engine, own | {k: v for k, v in given.items() if v is not None}, models, unit)
+    engine.drop(*own.values())
     require(checks)
     return checks
+
+
+def place_population(engine: Engine, classes: str, population: str, names: Sequence[str]) -> str:
+    """Create ``population_classes(class_id, n)``; classes without a published row have ids below zero."""
+    on = conjunction([same(col(name, "p"), col(f"q_{j}", "c")) for j, name in enumerate(names)])
+    order = exp.Order(expressions=[exp.Ordered(this=col(name, "p"), desc=False) for name in names])
+    other = exp.Neg(this=exp.Window(this=exp.RowNumber(), order=order))
+    number_of = exp.func("COALESCE", col("class_id", "c"), cast(other, "BIGINT"))
+    found = exp.select(named(number_of, "class_id"), col("n", "p")).from_(table(population, "p"))
+    created = engine.fresh("population_classes")
+    engine.create(created, found.join(table(classes, "c"), on=on, join_type="left"))
+    return created
 
 
 def count_rows(engine: Engine, query: exp.Query) -> int:

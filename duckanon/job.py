@@ -202,6 +202,10 @@ _number = _must("a number", _is_number)
 _whole = _must("a whole number of at least 1", lambda v: _is_number(v) and isinstance(v, int) and v >= 1)
 _memory = _must("a size such as '2GB'", lambda v: isinstance(v, str) and bool(_MEMORY.fullmatch(v.strip())))
 _rule = _must("a name, a file or a table with a rule", lambda v: _is_text(v) or isinstance(v, dict))
+_models = _must(
+    "a list of texts such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}",
+    lambda v: isinstance(v, list) and all(_is_text(m) or isinstance(m, dict) for m in v),
+)
 _reports = _must("a list of 'json' and 'md'", lambda v: _are_texts(v) and set(v) <= set(_REPORTS))
 
 _KEYS: dict[str, dict[str, Check]] = {
@@ -210,8 +214,8 @@ _KEYS: dict[str, dict[str, Check]] = {
     "roles": {"quasi_identifiers": _texts, "sensitive": _texts, "insensitive": _texts, "identifiers": _texts}
     | {"entity_key": _text, "unlisted": _one_of("error", "drop")},
     "hierarchies": {},
-    "privacy": {"k": _whole, "l": _number, "t": _number, "suppression_limit": _number}
-    | {"on_unknown": _one_of("error", "top")},
+    "privacy": {"k": _whole, "l": _whole, "t": _number, "models": _models, "population": _paths}
+    | {"suppression_limit": _number, "on_unknown": _one_of("error", "top")},
     "algorithm": {},
     "output": {"path": _text, "report": _reports, "overwrite": _flag},
     "limits": {"memory": _memory, "threads": _whole, "temp_directory": _text},
@@ -277,8 +281,8 @@ def _job(tables: _Tables, path: Path) -> Job:
         path=path,
         source=source,
         roles=roles,
-        hierarchies=_hierarchies(tables, roles["quasi_identifiers"]),
-        privacy=_privacy(tables.get("privacy")),
+        hierarchies=_hierarchies(tables, [*roles["quasi_identifiers"], *roles.get("sensitive", [])]),
+        privacy=_privacy(tables.get("privacy"), folder),
         algorithm=_algorithm(tables.raw("algorithm")),
         output=target,
         reports=tuple(dict.fromkeys(output.get("report", _REPORTS))),
@@ -322,22 +326,28 @@ def _hierarchies(tables: _Tables, columns: Sequence[str]) -> dict[str, Any]:
     for name in table:
         if name.lower() not in lowered:
             hint = did_you_mean(name, columns)
-            raise JobError(f"[hierarchies] {name!r} is no quasi-identifier of [roles].{hint}")
+            raise JobError(f"[hierarchies] {name!r} is no quasi-identifier of [roles] and not sensitive.{hint}")
     return tables.get("hierarchies", dict.fromkeys(table, _rule))
 
 
-def _privacy(table: Mapping[str, Any]) -> dict[str, Any]:
+def _privacy(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Check the promise here already: an error then names the file and the table."""
-    from duckanon.plan import resolve_models
+    from duckanon.promise import Promise
+    from duckanon.source import Source
 
     limit = table.get("suppression_limit", 0.0)
     if not 0 <= limit <= 1:
         raise JobError(f"[privacy] suppression_limit is a fraction between 0 and 1. Got {limit}.")
+    found = dict(table)
     try:
-        resolve_models(k=table.get("k"), l=table.get("l"), t=table.get("t"), models=())
+        promise = Promise.of(k=table.get("k"), l=table.get("l"), t=table.get("t"), models=table.get("models", ()))
+        promise.require_population("population" in table)
     except (ParameterError, UnsupportedError) as error:
         raise JobError(f"[privacy] {error}") from None
-    return dict(table)
+    if "population" in table:
+        given = [table["population"]] if isinstance(table["population"], str) else table["population"]
+        found["population"] = Source.file(*(_below(folder, p) for p in given))
+    return found
 
 
 def _algorithm(table: dict[str, Any]) -> Algorithm:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -13,12 +13,12 @@ from duckanon.encode import Dictionary, canonical, dictionary_query, frequency_q
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve
 from duckanon.models.base import Model
-from duckanon.models.base import models as model_registry
 from duckanon.progress import Listener, Progress
-from duckanon.roles import Attribute, Roles
+from duckanon.promise import Promise
+from duckanon.roles import Attribute, Role, Roles
 from duckanon.source import Relation, Source
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import DIALECT, col
+from duckanon.sqlgen.relations import DIALECT, cast, col
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,8 @@ class Plan:
     suppression_limit: float
     on_unknown: str
     seed: int | None
+    population: Relation | None = None
+    sensitive_hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -63,7 +65,8 @@ class Plan:
         k: int | None = None,
         l: int | None = None,  # noqa: E741 - the field's own name
         t: float | None = None,
-        models: Sequence[Model | str] = (),
+        models: Sequence[Model | str | Mapping[str, Any]] = (),
+        population: object = None,
         algorithm: str | Algorithm = "datafly",
         suppression_limit: float = 0.0,
         on_unknown: str = "error",
@@ -72,11 +75,12 @@ class Plan:
         read: bool = True,
     ) -> Plan:
         """Resolve every name and validate every parameter; with ``read=False`` only the schema is looked at."""
-        promised = resolve_models(k=k, l=l, t=t, models=models)
+        promise = Promise.of(k=k, l=l, t=t, models=models)
         chosen = resolve_algorithm(algorithm)
-        for model in promised:
+        for model in promise.models:
             if not chosen.supports(model):
                 raise UnsupportedError(f"The algorithm {chosen.name} cannot enforce {model.name}.")
+        promise.require_population(population is not None)
         limit = _fraction("suppression_limit", suppression_limit)
         if on_unknown not in ("error", "top"):
             raise ParameterError(f"on_unknown must be 'error' or 'top'. Got {on_unknown!r}.")
@@ -93,7 +97,11 @@ class Plan:
             unlisted=unlisted,
         )
         resolved = _resolve_hierarchies(hierarchies or {}, roles, engine, base)
-        return cls(relation, roles, resolved, promised, chosen, limit, on_unknown, seed)
+        ours = {a.name: resolved[a.name] for a in roles.quasi_identifiers}
+        theirs = {name: h for name, h in resolved.items() if name not in ours and h is not None}
+        promised = promise.bound(roles, theirs)
+        people = open_population(population, roles, engine, read) if population is not None else None
+        return cls(relation, roles, ours, promised, chosen, limit, on_unknown, seed, people, theirs)
 
     @classmethod
     def of(cls, data: object, *, connection: Any = None, **parameters: Any) -> Plan:
@@ -116,6 +124,16 @@ class Plan:
             return None
         return canonical(col(key), self.relation.type_of(key), self.relation.collated)
 
+    def population_value(self, attribute: Attribute) -> exp.Expr:
+        """Return a quasi-identifier of the population as that of the source is counted."""
+        if self.population is None:
+            raise ParameterError("The plan has no population.")
+        name = next(c.name for c in self.population.columns if c.name.lower() == attribute.name.lower())
+        value: exp.Expr = col(name)
+        if self.population.type_of(name) != attribute.type:
+            value = cast(value, attribute.type)
+        return canonical(value, attribute.type, self.population.collated or self.relation.collated)
+
     def statements(self) -> list[tuple[str, str]]:
         """Return the named steps with their SQL; table names are those that a run would choose anew."""
         source = self.relation.query
@@ -128,7 +146,7 @@ class Plan:
         steps.append(("frequency table", frequency_query(source, dictionaries, self.entity)))
         named_steps = [(name, query.sql(dialect=DIALECT, pretty=True)) for name, query in steps]
         checks = [
-            (f"gate: {m.name}", load(f"models/{m.name}").tree().sql(dialect=DIALECT, pretty=True)) for m in self.models
+            (_gate_step(m), load(f"models/{m.name}").tree().sql(dialect=DIALECT, pretty=True)) for m in self.models
         ]
         return named_steps + checks
 
@@ -148,19 +166,19 @@ class Plan:
                 for name, h in self.hierarchies.items()
             },
             "published": [a.name for a in self.roles.published],
+            "hidden": self.roles.hidden,
             "statements": [{"step": step, "sql": sql} for step, sql in self.statements()],
         }
 
     def explain(self) -> str:
         """Return the plan in words and SQL."""
         plan = self.to_dict()
-        roles = plan["roles"]
         lines = [
             f"source: {plan['source']['kind']} {plan['source']['name']}",
             *(f"promise: {p['text']} ({p['model']})" for p in plan["promise"]),
             f"algorithm: {self.algorithm.name}, at most {self.suppression_limit:.2%} of the rows suppressed",
             f"published: {', '.join(plan['published'])}",
-            f"never published: {', '.join(_hidden(roles)) or 'nothing'}",
+            f"never published: {', '.join(plan['hidden']) or 'nothing'}",
             *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
             "steps: " + " -> ".join(["encode", "search", "recode", "gate", "write"]),
         ]
@@ -178,42 +196,9 @@ def open_engine(connection: Any = None, progress: Listener | None = None, **sett
     return DuckDBEngine(connection, progress=Progress(progress), **settings)
 
 
-def _hidden(roles: dict[str, Any]) -> list[str]:
-    key = [roles["entity_key"]] if roles["entity_key"] and roles["entity_key"] not in roles["identifiers"] else []
-    return [*roles["identifiers"], *key, *roles["dropped"]]
-
-
-def resolve_models(
-    *,
-    k: int | None,
-    l: int | None,  # noqa: E741 - the field's own name
-    t: float | None,
-    models: Sequence[Model | str],
-) -> tuple[Model, ...]:
-    """Return the models that were asked for; asking for none is an error."""
-    found: list[Model] = []
-    if isinstance(models, str | Model):
-        raise ParameterError("models must be a list, such as [KAnonymity(5)].")
-    if k is not None:
-        found.append(model_registry.get("k_anonymity")(k=k))  # type: ignore[call-arg]
-    for keyword, value, name in (("l", l, "l_diversity"), ("t", t, "t_closeness")):
-        if value is not None:
-            if name not in model_registry:
-                raise UnsupportedError(
-                    f"{keyword}=...: this version has no model {name}. It has: {', '.join(model_registry)}."
-                )
-            found.append(model_registry.get(name)(value))  # type: ignore[call-arg]
-    for model in models:
-        if isinstance(model, Model):
-            found.append(model)
-        elif isinstance(model, str) and model in model_registry:
-            raise ParameterError(f"The model {model!r} needs its parameters: pass an object, such as KAnonymity(5).")
-        else:
-            name = model if isinstance(model, str) else type(model).__name__
-            model_registry.get(name)
-    if not found:
-        raise ParameterError("Nothing is promised: give k=..., or models=[...].")
-    return tuple(found)
+def _gate_step(model: Model) -> str:
+    column = getattr(model, "sensitive", None)
+    return f"gate: {model.name}" + (f" of {column}" if column is not None else "")
 
 
 def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:
@@ -238,13 +223,25 @@ def _resolve_hierarchies(
     if not isinstance(given, Mapping):
         raise ParameterError(f"hierarchies must map columns to hierarchies. Got a {type(given).__name__}.")
     names = [a.name for a in roles.quasi_identifiers]
-    lowered = {n.lower(): n for n in names}
+    possible = [*names, *roles.named(Role.SENSITIVE)]
+    lowered = {n.lower(): n for n in possible}
     resolved: dict[str, Hierarchy | None] = dict.fromkeys(names)
     for name, spec in given.items():
-        column = name if name in resolved else lowered.get(name.lower())
+        column = name if name in possible else lowered.get(name.lower())
         if column is None:
             raise RoleError(
-                f"A hierarchy is given for {name!r}, which is no quasi-identifier.{did_you_mean(name, names)}"
+                f"A hierarchy is given for {name!r}, which is no quasi-identifier and not sensitive."
+                f"{did_you_mean(name, possible)}"
             )
         resolved[column] = resolve(spec, engine, base)
     return resolved
+
+
+def open_population(population: object, roles: Roles, engine: Engine, read: bool = True) -> Relation:
+    """Open the table of the people from whom the data were drawn; it must have the quasi-identifiers."""
+    relation = Source.of(population).open(engine, read=read)
+    present = {c.name.lower() for c in relation.columns}
+    missing = [a.name for a in roles.quasi_identifiers if a.name.lower() not in present]
+    if missing:
+        raise RoleError(f"The population has no column {', '.join(repr(n) for n in missing)}.")
+    return relation

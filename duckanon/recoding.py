@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from duckanon.encode import published_type
 from duckanon.errors import UnsupportedError
 from duckanon.gate import ENTITY, persons
-from duckanon.sqlgen.relations import call, cast, col, ident, named, number, qualified, same, subquery, table, text
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    conjunction,
+    ident,
+    named,
+    number,
+    qualified,
+    same,
+    subquery,
+    table,
+    text,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +47,8 @@ class Recoding:
     cells: Sequence[Cell] = field(repr=False)
     engine: Engine = field(repr=False)
     min_size: int = 1
+    relations: Mapping[str, str] | None = field(default=None, repr=False)
+    """Where more than the size of a class decided: the relations that say which classes were kept."""
 
     def mapping(self, attribute: str) -> pa.Table:
         """Return (value, label) of one quasi-identifier, the value as text."""
@@ -42,7 +58,8 @@ class Recoding:
     def to_sql(self, dialect: str = "duckdb") -> str:
         """Return one statement, mapping tables included, that makes the same rows from the source without duckanon.
 
-        Classes below the promised size are left out by a window count. The rows come in no particular order. Where the
+        Classes below the promised size are left out by a window count, those that break another promise by a list of
+        them. The rows come in no particular order. Where the
         source was a query, an Arrow object or a data frame, the statement reads it under the name ``source``.
         """
         if dialect != "duckdb":
@@ -76,10 +93,46 @@ class Recoding:
         windows = [exp.Window(this=c, partition_by=[k.copy() for k in keys]) for c in counts]
         size = windows[0] if entity is None else exp.Add(this=windows[0], expression=windows[1])
         query = exp.select(*columns).from_(subquery(inner, "r"))
+        if self.relations is not None:
+            refused = self._refused(self.relations)
+            if refused is not None:
+                mappings.append(("duckanon_refused", refused))
+                on = conjunction([same(col(c.name, "r"), col(c.name, "x")) for c in self.cells])
+                inside = exp.select(number(1)).from_(table("duckanon_refused", "x")).where(on)
+                query = query.where(exp.Not(this=exp.Exists(this=inside)))
         query.set("qualify", exp.Qualify(this=exp.GTE(this=size, expression=number(self.min_size))))
         for alias, values in mappings:
             query = query.with_(ident(alias), as_=values, copy=False)
         return query.sql(dialect=dialect, pretty=True)
+
+    def _refused(self, relations: Mapping[str, str]) -> exp.Query | None:
+        """Return the published values of the classes that were large enough and are not published all the same."""
+        large = exp.GTE(this=col("units", "c"), expression=number(self.min_size))
+        query = exp.select().from_(table(relations["class_map"], "c"))
+        query = query.where(exp.and_(exp.Not(this=col("kept", "c")), large)).order_by(col("class_id", "c"))
+        for j, cell in enumerate(self.cells):
+            code = col(f"g_{j}", "c")
+            if cell.constant:
+                value: exp.Expr = text(cell.top)
+            elif cell.typed:
+                alias = f"v_{j}"
+                query = query.join(table(cell.values, alias), on=exp.EQ(this=col("code", alias), expression=code))
+                value = cast(col("value", alias), "VARCHAR")
+            else:
+                alias = f"l_{j}"
+                on_level = exp.EQ(this=col("level", alias), expression=number(cell.level))
+                on_code = exp.EQ(this=col("code", alias), expression=code)
+                query = query.join(table(cell.labels, alias), on=exp.and_(on_level, on_code))
+                value = col("label", alias)
+            query = query.select(named(value, cell.name))
+        rows = self.engine.rows(query)
+        if not rows:
+            return None
+        listed = [exp.Tuple(expressions=[text(v) if v is not None else exp.null() for v in row]) for row in rows]
+        columns = exp.TableAlias(this=ident("m"), columns=[ident(c.name) for c in self.cells])
+        types = {a.name: published_type(a.type) for a in self.plan.roles.quasi_identifiers}
+        typed = [named(cast(col(c.name), types[c.name] if c.typed else "VARCHAR"), c.name) for c in self.cells]
+        return exp.select(*typed).from_(exp.Values(expressions=listed, alias=columns))
 
     def _mapping_query(self, cell: Cell) -> exp.Query:
         on_code = exp.EQ(this=col("code", "k"), expression=col("code", "v"))

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from duckanon._version import __version__
 from duckanon.errors import ConfigError, ParameterError
-from duckanon.gate import check_release
+from duckanon.gate import Reference, check_release, sensitive_of
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import measure
 from duckanon.models.base import CheckResult
@@ -49,6 +49,7 @@ class Release:
     levels: tuple[Levels, ...] = field(repr=False)
     relations: dict[str, str] = field(repr=False)
     folder: PrivateFolder = field(repr=False)
+    reference: Reference = field(default_factory=Reference, repr=False)
 
     def query(self) -> exp.Query:
         """Return a query over the released rows."""
@@ -145,6 +146,10 @@ class Release:
             notes.append(SEEDED)
         if self.plan.unit == "rows":
             notes.append("k counts rows: without an entity key one person's rows may fill a class.")
+        if self.rows_suppressed and sensitive_of(self.plan.models):
+            notes.append("Frequencies in the whole table are those of the source, suppressed rows included.")
+        if self.plan.unit == "persons" and sensitive_of(self.plan.models):
+            notes.append("Sizes of classes count persons; shares of sensitive values count rows.")
         notes += [
             f"hierarchy of {level.attribute}: {level.origin}"
             for level in self.levels
@@ -187,6 +192,7 @@ class Release:
             self.plan.unit,
             self.rows_published,
             self.relations.get("proof"),
+            self.reference,
         )
 
     def close(self) -> None:

@@ -123,6 +123,12 @@ class Roles:
         """The columns that nobody named."""
         return self.named(Role.UNLISTED)
 
+    @property
+    def hidden(self) -> list[str]:
+        """The columns that are never published: identifiers, the entity key, and those that nobody named."""
+        key = [self.entity_key] if self.entity_key is not None else []
+        return list(dict.fromkeys([*self.named(Role.IDENTIFIER), *key, *self.dropped]))
+
     def to_dict(self) -> dict[str, object]:
         """Return names by role."""
         return {

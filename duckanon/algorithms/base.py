@@ -3,27 +3,61 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from duckanon.registry import Registry
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from duckanon.algorithms.nodes import Node
     from duckanon.encode import Frequency
     from duckanon.engine.base import Engine
     from duckanon.models.base import Model
 
 
+POPULATION = "duckanon population"
+"""The key of the population among the tallies; no column has this name."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A second count over the same tuples of codes: of a sensitive column's values, or of the population.
+
+    ``totals`` counts the sensitive values in the whole table by their codes, ``ancestors`` holds the node over each
+    code on every level of the column's hierarchy; a population has neither.
+    """
+
+    frequency: Frequency
+    totals: NDArray[np.int64] | None = None
+    ancestors: tuple[NDArray[np.int64], ...] = ()
+
+
 @dataclass(frozen=True)
 class Problem:
-    """What is to be solved: find levels for which at most ``allowed`` rows lie in classes that break a model."""
+    """What is to be solved: find levels for which at most ``allowed`` rows lie in classes that break a model.
+
+    ``tallies`` are the counts that models other than those of the size need, by sensitive column or ``POPULATION``.
+    """
 
     engine: Engine
     frequency: Frequency
     models: tuple[Model, ...]
     allowed: int
     unit: str
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+
+    def key_of(self, model: Model) -> str:
+        """Return the key of the tally that a model reads."""
+        return POPULATION if model.needs_population else str(getattr(model, "sensitive", None))
+
+    @property
+    def size_only(self) -> bool:
+        """Whether the size of a class decides."""
+        return all(m.traits.size_only for m in self.models)
 
     @property
     def min_size(self) -> int:
@@ -61,8 +95,8 @@ class Algorithm(ABC):
         return int(rows * suppression_limit + 1e-9)
 
     def supports(self, model: Model) -> bool:
-        """Say whether the algorithm can enforce a model."""
-        return model.traits.size_only
+        """Say whether the algorithm can enforce a model; here every model that can judge classes."""
+        return True
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import Algorithm, Problem, algorithms
-from duckanon.algorithms.nodes import Node, evaluate
+from duckanon.algorithms.nodes import Node, evaluate, judge
 from duckanon.errors import InfeasibleError, ParameterError
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ class Datafly(Algorithm):
     optimum: columns with many values are generalized first, whether or not that is what helps.
 
     Which column comes next depends only on the numbers of distinct values, never on the classes. So the whole path of
-    nodes is known from the dictionaries, and since merging classes never makes an outlier of a row, the first node on
-    it with few enough outliers is found by bisection instead of walking. The result is the one that walking gives.
+    nodes is known from the dictionaries, and since merging classes never makes a class too small, the first node on it
+    with few enough rows in small classes is found by bisection instead of walking. Models of sensitive values, of a
+    population or of the whole table are asked from there on, node by node. The result is the one that walking gives.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class Datafly(Algorithm):
                 low, replaced, below = middle + 1, below, node
                 nearest = node
             if replaced is not None:
-                problem.engine.drop(replaced.table)
+                replaced.drop(problem.engine)
         if best is None:
             found = nearest.outlier_rows if nearest is not None else 0
             raise InfeasibleError(
@@ -80,8 +81,32 @@ class Datafly(Algorithm):
                 f"classes of fewer than {problem.min_size} {problem.unit}, and {problem.allowed} may be suppressed."
             )
         if below is not None:
-            problem.engine.drop(below.table)
-        return best
+            below.drop(problem.engine)
+        return best if problem.size_only else _walk(problem, path[high + 1 :], best, steps)
+
+
+def _walk(problem: Problem, path: list[tuple[int, ...]], first: Node, steps: int) -> Node:
+    """Return the first node from ``first`` on whose classes satisfy every model but for the rows that may go.
+
+    Merging classes can make an outlier of a row here: of two classes, one close to the whole table and one far from it,
+    the union may be too far. So the nodes are tried one by one, from the first that is good enough by size.
+    """
+    node = judge(problem, first)
+    for levels in path:
+        if node.outlier_rows <= problem.allowed:
+            return node
+        below = node
+        node = judge(problem, evaluate(problem, levels, below), below)
+        below.drop(problem.engine)
+        steps += 1
+        problem.engine.progress.advance(steps)
+    if node.outlier_rows <= problem.allowed:
+        return node
+    broken = ", ".join(m.name for m in problem.models if not m.traits.size_only)
+    raise InfeasibleError(
+        f"Even with every quasi-identifier fully generalized {node.outlier_rows} of {problem.frequency.rows} rows are "
+        f"in classes that break a promise ({broken}), and {problem.allowed} may be suppressed."
+    )
 
 
 def datafly_path(sizes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:

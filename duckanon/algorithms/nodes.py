@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from duckanon.encode import Coded, Frequency, code_type
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table
+from duckanon.models.base import Groups, Histograms
+from duckanon.sqlgen.relations import call, cast, col, conjunction, named, number, subquery, table
 
 if TYPE_CHECKING:
-    from duckanon.algorithms.base import Problem
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.base import Problem, Tally
+    from duckanon.engine.base import Engine
 
 
 @dataclass(frozen=True)
 class Node:
     """A level for each quasi-identifier, and the classes that it makes.
 
-    ``table(g_0, ..., g_d-1, [entity,] n)`` counts rows by the codes of the levels; ``outlier_rows`` lie in classes of
-    fewer units (rows, or persons where there is an entity key) than the models ask for.
+    ``table(g_0, ..., g_d-1, [entity,] n)`` counts rows by the codes of the levels; ``outlier_rows`` lie in classes that
+    may not be published. ``grouped`` gives one row for each class: its codes, ``n`` rows, ``units`` (rows, or persons
+    where there is an entity key) and whether it is ``kept``. ``rolled`` names the tables that count sensitive values
+    and the population by the same codes, where they were needed.
     """
 
     levels: tuple[int, ...]
@@ -29,25 +37,97 @@ class Node:
     smallest: int
     outlier_rows: int
     outlier_classes: int
+    grouped: exp.Select = field(repr=False)
+    rolled: dict[str, str] = field(default_factory=dict)
+    judged: tuple[str, ...] = ()
+
+    def drop(self, engine: Engine) -> None:
+        """Drop the tables of the node."""
+        engine.drop(self.table, *self.rolled.values(), *self.judged)
 
 
 def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None) -> Node:
-    """Return the node with these levels, rolled up from ``start`` (a node below it) or from the frequency table."""
+    """Return the node with these levels, rolled up from ``start`` (a node below it) or from the frequency table.
+
+    Classes are judged by their size alone: fewer units than the models ask for make outliers of their rows.
+    """
     engine, frequency = problem.engine, problem.frequency
     name = engine.fresh("node")
-    engine.create(name, _roll_up(frequency, tuple(levels), start))
+    engine.create(name, _roll_up(frequency, tuple(levels), start.table if start else None, start))
+    enough = exp.GTE(this=col("units"), expression=number(problem.min_size))
     grouped = by_class(name, len(levels), frequency.entity)
-    small = exp.LT(this=col("units"), expression=number(problem.min_size))
+    kept = [*(col(f"g_{j}") for j in range(len(levels))), col("n"), col("units"), named(enough, "kept")]
+    grouped = exp.select(*kept).from_(subquery(grouped, "b"))
     row = engine.row(
         exp.select(
             exp.Count(this=exp.Star()),
             exp.func("COALESCE", exp.Min(this=col("units")), number(0)),
-            exp.func("COALESCE", exp.Sum(this=exp.case().when(small, col("n")).else_(number(0))), number(0)),
-            exp.func("COALESCE", exp.Sum(this=exp.case().when(small.copy(), number(1)).else_(number(0))), number(0)),
-        ).from_(subquery(grouped, "c"))
+            exp.func("COALESCE", exp.Sum(this=exp.case().when(col("kept"), number(0)).else_(col("n"))), number(0)),
+            exp.func("COALESCE", exp.Sum(this=exp.case().when(col("kept"), number(0)).else_(number(1))), number(0)),
+        ).from_(subquery(grouped.copy(), "c"))
     )
     classes, smallest, rows, small_classes = (int(v) for v in row)
-    return Node(tuple(levels), name, classes, smallest, rows, small_classes)
+    return Node(tuple(levels), name, classes, smallest, rows, small_classes, grouped)
+
+
+def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
+    """Return the node with every model asked about its classes; ``start`` is a judged node below it.
+
+    Promises about the whole table come last: they look at the classes that all others leave.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    engine, width = problem.engine, len(node.levels)
+    numbered, verdict = engine.fresh("numbered"), engine.fresh("verdict")
+    codes = [col(f"g_{j}") for j in range(width)]
+    order = exp.Order(expressions=[exp.Ordered(this=c.copy(), desc=False, nulls_first=False) for c in codes])
+    rank = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=number(1))
+    columns = [named(cast(rank, "BIGINT"), "i"), *codes, col("n"), col("units")]
+    engine.create(numbered, exp.select(*columns).from_(subquery(node.grouped.copy(), "c")))
+    found = engine.arrow(exp.select(col("n"), col("units")).from_(table(numbered)).order_by(col("i")))
+    rows, sizes = _array(found, "n"), _array(found, "units")
+    rolled = {}
+    counts: dict[str, Groups] = {}
+    for key, tally in problem.tallies.items():
+        rolled[key] = engine.fresh("rolled")
+        below = start.rolled[key] if start is not None else None
+        engine.create(rolled[key], _roll_up(tally.frequency, node.levels, below, start))
+        counted = engine.arrow(_by_number(numbered, tally, rolled[key], width))
+        i, n = _array(counted, "i"), _array(counted, "n")
+        if tally.totals is None:
+            population = np.zeros(len(rows), dtype=np.int64)
+            population[i] = n
+            (everywhere,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(rolled[key])))
+            counts[key] = Groups(sizes, rows, population=population, population_only=int(everywhere) - len(i))
+        else:
+            starts = np.searchsorted(i, np.arange(len(rows) + 1))
+            found_values = Histograms(starts, _array(counted, "value"), n, tally.totals, tally.ancestors)
+            counts[key] = Groups(sizes, rows, histograms=found_values)
+    plain = Groups(sizes, rows)
+    kept = sizes >= problem.min_size
+    for model in problem.models:
+        if not model.traits.whole_table:
+            kept &= model.satisfied(counts.get(problem.key_of(model), plain))
+    for model in problem.models:
+        if model.traits.whole_table:
+            places = np.flatnonzero(kept)
+            kept[places] = model.satisfied(Groups(sizes[places], rows[places]))
+    flags = engine.fresh("flags")
+    engine.register(flags, pa.table({"i": np.arange(len(rows)), "kept": kept}))
+    engine.create(verdict, exp.select("*").from_(table(flags)))
+    engine.unregister(flags)
+    on = exp.EQ(this=col("i", "v"), expression=col("i", "c"))
+    passed = [*(col(f"g_{j}", "c") for j in range(width)), col("n", "c"), col("units", "c"), col("kept", "v")]
+    grouped = exp.select(*passed).from_(table(numbered, "c")).join(table(verdict, "v"), on=on)
+    return replace(
+        node,
+        outlier_rows=int(rows[~kept].sum()),
+        outlier_classes=int((~kept).sum()),
+        grouped=grouped,
+        rolled=rolled,
+        judged=(numbered, verdict),
+    )
 
 
 def by_class(node_table: str, width: int, entity: bool) -> exp.Select:
@@ -57,7 +137,7 @@ def by_class(node_table: str, width: int, entity: bool) -> exp.Select:
         return exp.select(*codes, col("n"), named(col("n"), "units")).from_(table(node_table))
     rows = exp.Sum(this=col("n"))
     return (
-        exp.select(*codes, named(rows, "n"), named(persons(col("entity")), "units"))
+        exp.select(*codes, named(cast(rows, "BIGINT"), "n"), named(persons(col("entity")), "units"))
         .from_(table(node_table))
         .group_by(*(c.copy() for c in codes))
     )
@@ -69,11 +149,28 @@ def persons(entity: exp.Expr) -> exp.Expr:
     return exp.Add(this=call("count", exp.Distinct(expressions=[entity.copy()])), expression=exp.Max(this=missing))
 
 
-def _roll_up(frequency: Frequency, levels: tuple[int, ...], start: Node | None) -> exp.Query:
-    base = frequency.table if start is None else start.table
+def _by_number(numbered: str, tally: Tally, rolled: str, width: int) -> exp.Select:
+    """Return the counts of a rolled-up table with the numbers of the classes that they belong to, in their order."""
+    on = conjunction([exp.EQ(this=col(f"g_{j}", "c"), expression=col(f"g_{j}", "r")) for j in range(width)])
+    columns = [col("i", "c"), col("n", "r")]
+    if tally.frequency.carried is not None:
+        columns.insert(1, col(tally.frequency.carried, "r"))
+    joined = exp.select(*columns).from_(table(rolled, "r")).join(table(numbered, "c"), on=on)
+    return joined.order_by(*(c.copy() for c in columns[:-1]))
+
+
+def _array(found: pa.Table, name: str) -> NDArray[np.int64]:
+    import numpy as np
+
+    return np.asarray(found.column(name).to_numpy(), dtype=np.int64)
+
+
+def _roll_up(frequency: Frequency, levels: tuple[int, ...], below_table: str | None, start: Node | None) -> exp.Query:
+    """Return a frequency table by the codes of ``levels``, from itself or from its counts at the node ``start``."""
+    base = frequency.table if below_table is None else below_table
     query = exp.select().from_(table(base, "f"))
     for j, (coded, level) in enumerate(zip(frequency.coded, levels, strict=True)):
-        below = None if start is None else start.levels[j]
+        below = None if below_table is None or start is None else start.levels[j]
         source = col(f"c_{j}" if below is None else f"g_{j}", "f")
         target = f"g_{j}"
         if level == coded.height:
@@ -87,8 +184,8 @@ def _roll_up(frequency: Frequency, levels: tuple[int, ...], start: Node | None) 
             )
             value = col("b", alias)
         query = query.select(named(cast(value, code_type(coded.sizes[level])), target))
-    if frequency.entity:
-        query = query.select(col("entity", "f"))
+    if frequency.carried is not None:
+        query = query.select(col(frequency.carried, "f"))
     query = query.select(named(cast(exp.Sum(this=col("n", "f")), "BIGINT"), "n"))
     return query.group_by(exp.var("ALL"))
 

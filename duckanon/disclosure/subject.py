@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.encode import canonical, dictionary_query
-from duckanon.errors import DataError, RoleError
-from duckanon.gate import ENTITY, count_classes, count_rows
-from duckanon.plan import open_engine
+from duckanon.encode import canonical, dictionary
+from duckanon.errors import DataError, RoleError, did_you_mean
+from duckanon.gate import ENTITY, count_classes, count_domain, count_rows, count_values, place_population
+from duckanon.hierarchy import Hierarchy, resolve
+from duckanon.pipeline import code_hierarchy, node_queries
+from duckanon.plan import open_engine, open_population
 from duckanon.release import Release
 from duckanon.roles import Role, Roles
-from duckanon.source import Source
-from duckanon.sqlgen.relations import (
-    cast,
-    col,
-    conjunction,
-    named,
-    qualified,
-    same,
-    subquery,
-    table,
-    text,
-    union_all,
-)
+from duckanon.source import Relation, Source
+from duckanon.sqlgen.relations import cast, col, named, subquery, table, union_all
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -39,7 +30,8 @@ class Subject:
     """A table in an engine: its rows, and its columns as they are counted (canonical, NULL being a value).
 
     ``counted`` is what members are counted on. It is the table itself, or for a release that promises persons the
-    owner's private copy that still tells them apart.
+    owner's private copy that still tells them apart. ``hierarchies`` are those of sensitive columns, ``population`` the
+    people from whom the table was drawn, its quasi-identifiers written as in the table.
     """
 
     engine: Engine
@@ -49,8 +41,11 @@ class Subject:
     types: dict[str, str]
     sensitive: dict[str, exp.Expr]
     counted: exp.Query
+    roles: Roles
     entity: exp.Expr | None = None
     collated: bool = False
+    hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
+    population: Relation | None = None
 
     def type_of(self, name: str) -> str:
         """Return the type of a column; case is ignored."""
@@ -77,45 +72,44 @@ class Subject:
             raise DataError(f"The source {self.name!r} has no rows: there is nothing to measure.")
         return name
 
-    def class_values(self, classes: str) -> str:
-        """Create ``class_values(class_id, attribute, value, n)``: how often a class has a sensitive value."""
-        keys = [same(qualified(e, "s"), col(f"q_{j}", "c")) for j, e in enumerate(self.quasi.values())]
-        parts: list[exp.Query] = [
-            exp.select(
-                col("class_id", "c"),
-                named(text(name), "attribute"),
-                named(cast(qualified(expression, "s"), "VARCHAR"), "value"),
-                named(exp.Count(this=exp.Star()), "n"),
-            )
-            .from_(subquery(self.query, "s"))
-            .join(table(classes, "c"), on=conjunction([k.copy() for k in keys]))
-            .group_by(exp.var("ALL"))
-            for name, expression in self.sensitive.items()
-        ]
-        name = self.engine.fresh("class_values")
-        self.engine.create(name, union_all(parts))
-        return name
-
-    def domain_values(self) -> str:
-        """Create ``domain_values(attribute, value, ord, n)``: sensitive values of the whole table, in their order."""
-        parts: list[exp.Query] = [
-            exp.select(
-                named(text(name), "attribute"), named(col("text"), "value"), named(col("code"), "ord"), col("n")
-            ).from_(subquery(dictionary_query(self.query, expression.copy()), "v"))
-            for name, expression in self.sensitive.items()
-        ]
-        name = self.engine.fresh("domain_values")
-        self.engine.create(name, union_all(parts))
-        return name
-
-    def relations(self, wanted: Sequence[str]) -> dict[str, str]:
-        """Create the relations named, of those that a sensitive column needs only where there is one."""
+    def relations(self, wanted: Collection[str]) -> dict[str, str]:
+        """Create ``classes`` and those of the relations named that the table has: sensitive columns, a population."""
         found = {"classes": self.classes()}
         if self.sensitive and "class_values" in wanted:
-            found["class_values"] = self.class_values(found["classes"])
+            columns = list(self.quasi.values())
+            found["class_values"] = count_values(self.engine, self.query, columns, self.sensitive, found["classes"])
         if self.sensitive and "domain_values" in wanted:
-            found["domain_values"] = self.domain_values()
+            found["domain_values"] = count_domain(self.engine, self.query, self.sensitive)
+        if self.hierarchies and "domain_nodes" in wanted:
+            found["domain_nodes"] = self._domain_nodes()
+        if self.population is not None and "population_classes" in wanted:
+            found["population_classes"] = self._population_classes(found["classes"], self.population)
         return found
+
+    def _domain_nodes(self) -> str:
+        """Create ``domain_nodes(attribute, value, level, node)`` of the sensitive columns with a hierarchy."""
+        parts: list[exp.Query] = []
+        for name, hierarchy in self.hierarchies.items():
+            values = dictionary(self.engine, self.query, name, self.sensitive[name])
+            levels = hierarchy.bind(self.engine, values.table, name, self.type_of(name), "error")
+            parts += node_queries(code_hierarchy(self.engine, values, levels))
+        created = self.engine.fresh("domain_nodes")
+        self.engine.create(created, union_all(parts))
+        return created
+
+    def _population_classes(self, classes: str, population: Relation) -> str:
+        """Create ``population_classes(class_id, n)``; classes without a row of the table have ids below zero."""
+        counted = exp.select().from_(subquery(population.query, "p"))
+        for j, name in enumerate(self.quasi):
+            column = next(c for c in population.columns if c.name.lower() == name.lower())
+            value: exp.Expr = col(column.name)
+            if column.type != self.type_of(name):
+                value = cast(value, self.type_of(name))
+            counted = counted.select(named(canonical(value, self.type_of(name), population.collated), f"k_{j}"))
+        counted = counted.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
+        table_name = self.engine.fresh("population")
+        self.engine.create(table_name, counted)
+        return place_population(self.engine, classes, table_name, [f"k_{j}" for j in range(len(self.quasi))])
 
 
 @contextmanager
@@ -136,13 +130,17 @@ def looked_at(
     sensitive: Sequence[str] = (),
     entity_key: str | None = None,
     connection: Any = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    population: object = None,
 ) -> Iterator[Subject]:
     """Open a table or a release to be looked at."""
     if isinstance(data, Release):
-        yield of_release(data, quasi_identifiers, sensitive)
+        yield of_release(data, quasi_identifiers, sensitive, hierarchies=hierarchies, population=population)
         return
     with opened(connection) as engine:
-        yield of_table(engine, data, quasi_identifiers, sensitive, entity_key)
+        yield of_table(
+            engine, data, quasi_identifiers, sensitive, entity_key, hierarchies=hierarchies, population=population
+        )
 
 
 def of_table(
@@ -151,6 +149,9 @@ def of_table(
     quasi_identifiers: Sequence[str] | None,
     sensitive: Sequence[str] = (),
     entity_key: str | None = None,
+    *,
+    hierarchies: Mapping[str, Any] | None = None,
+    population: object = None,
 ) -> Subject:
     """Return a table of anybody's as a subject."""
     if quasi_identifiers is None:
@@ -171,13 +172,21 @@ def of_table(
         types={c.name: c.type for c in relation.columns},
         sensitive={name: counted(name) for name in roles.named(Role.SENSITIVE)},
         counted=relation.query,
+        roles=roles,
         entity=counted(roles.entity_key) if roles.entity_key is not None else None,
         collated=relation.collated,
+        hierarchies=_sensitive_hierarchies(engine, roles, hierarchies or {}),
+        population=open_population(population, roles, engine) if population is not None else None,
     )
 
 
 def of_release(
-    release: Release, quasi_identifiers: Sequence[str] | None = None, sensitive: Sequence[str] = ()
+    release: Release,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: Sequence[str] = (),
+    *,
+    hierarchies: Mapping[str, Any] | None = None,
+    population: object = None,
 ) -> Subject:
     """Return a release as a subject, with its own roles unless others are given; persons where it counts them."""
     roles = release.plan.roles
@@ -199,5 +208,18 @@ def of_release(
         types={c.name: c.type for c in release.columns},
         sensitive={name: col(name) for name in resolved.named(Role.SENSITIVE)},
         counted=counted,
+        roles=resolved,
         entity=entity,
+        hierarchies=_sensitive_hierarchies(release.engine, resolved, hierarchies or {}),
+        population=open_population(population, resolved, release.engine) if population is not None else None,
     )
+
+
+def _sensitive_hierarchies(engine: Engine, roles: Roles, given: Mapping[str, Any]) -> dict[str, Hierarchy]:
+    names = {n.lower(): n for n in roles.named(Role.SENSITIVE)}
+    for name in given:
+        if name.lower() not in names:
+            raise RoleError(
+                f"A hierarchy is given for {name!r}, which is no sensitive column.{did_you_mean(name, names.values())}"
+            )
+    return {names[name.lower()]: resolve(spec, engine, None) for name, spec in given.items()}

@@ -32,10 +32,11 @@ _SCALAR = "__duckanon"
 _INSTANCE = "instance"
 _KEPT = 32
 
-Kind = Literal["text", "texts", "integer", "number", "boolean", "mapping", "text or mapping"]
+Kind = Literal["text", "texts", "models", "integer", "number", "boolean", "mapping", "text or mapping"]
 _TYPES: dict[Kind, tuple[tuple[type, ...], str]] = {
     "text": ((str,), "a text"),
     "texts": ((list,), "a list of texts, such as ['a', 'b']"),
+    "models": ((list,), "a list such as ['l_diversity(l=3)'] or [{'model': 'l_diversity', 'l': 3}]"),
     "integer": ((int,), "an integer"),
     "number": ((int, float), "a number"),
     "boolean": ((bool,), "a boolean"),
@@ -358,4 +359,6 @@ def _without_nulls(value: Any) -> Any:
     """Drop NULL fields: structs in one list or map have the same fields, NULL where a rule has no such parameter."""
     if isinstance(value, dict):
         return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_without_nulls(v) for v in value]
     return value

@@ -65,13 +65,15 @@ class Groups:
     """The classes of a candidate as arrays: what a search gives a model.
 
     ``sizes`` counts members (rows, or persons where there is an entity key), ``rows`` rows. ``histograms`` is there for
-    models of a sensitive column, ``population`` (members of each class in the population) for models that need one.
+    models of a sensitive column, ``population`` (members of each class in the population) for models that need one;
+    ``population_only`` counts the classes of the population in which nobody's row lies.
     """
 
     sizes: Integers
     rows: Integers
     histograms: Histograms | None = None
     population: Integers | None = None
+    population_only: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Model(ABC):
     the relations it reads, so that no rows mean that the promise holds. ``satisfied`` says the same on arrays, for
     searches; the gate never calls it.
 
-    A model of one sensitive column has a field ``sensitive``: its name, or None for every sensitive column of the table.
+    A model of one sensitive column has a field ``sensitive``: its name, or None for every sensitive column there is.
     """
 
     name: ClassVar[str]

@@ -19,7 +19,6 @@ from duckanon.sqlgen.relations import (
     subquery,
     table,
     text,
-    union_all,
 )
 
 _WORD = 2**62
@@ -66,7 +65,7 @@ def pack(codes: Sequence[exp.Expr], sizes: Sequence[int]) -> list[exp.Expr]:
     return words
 
 
-def class_table(grouped: exp.Select, cells: Sequence[Cell], min_size: int) -> exp.Select:
+def class_table(grouped: exp.Select, cells: Sequence[Cell]) -> exp.Select:
     """Return ``(class_id, n, units, kept, w_0, ..., g_0, ...)``: the classes of a node in the order of their codes."""
     order = [exp.Ordered(this=col(f"g_{j}"), desc=False, nulls_first=False) for j in range(len(cells))]
     rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=order))
@@ -75,7 +74,7 @@ def class_table(grouped: exp.Select, cells: Sequence[Cell], min_size: int) -> ex
         named(cast(rank, "BIGINT"), "class_id"),
         col("n"),
         col("units"),
-        named(exp.GTE(this=col("units"), expression=number(min_size)), "kept"),
+        col("kept"),
         *(named(word, f"w_{i}") for i, word in enumerate(words)),
         *(col(f"g_{j}") for j in range(len(cells))),
     ).from_(subquery(grouped, "c"))
@@ -91,29 +90,6 @@ def published_texts(cell: Cell) -> exp.Select:
     inner = subquery(query, "l")
     present = exp.Not(this=exp.Is(this=col("label"), expression=exp.null()))
     return exp.select(col("label")).from_(inner).where(present).order_by(col("label"))
-
-
-def class_cells(classes: str, cells: Sequence[Cell]) -> exp.Query:
-    """Return ``class_cells(class_id, attribute, level, leaves, lo, hi)`` of the kept classes."""
-    parts: list[exp.Query] = []
-    null = cast(exp.null(), "DOUBLE")
-    for j, cell in enumerate(cells):
-        part = exp.select(
-            col("class_id", "c"),
-            named(exp.Literal.string(cell.name), "attribute"),
-            named(number(cell.level), "level"),
-        )
-        part = part.from_(table(classes, "c")).where(col("kept", "c"))
-        if cell.typed:
-            part = part.select(named(number(1), "leaves"))
-        else:
-            on = exp.and_(
-                exp.EQ(this=col("level", "l"), expression=number(cell.level)),
-                exp.EQ(this=col("code", "l"), expression=col(f"g_{j}", "c")),
-            )
-            part = part.select(col("leaves", "l")).join(table(cell.labels, "l"), on=on)
-        parts.append(part.select(named(null.copy(), "lo"), named(null.copy(), "hi")))
-    return union_all(parts)
 
 
 def shuffled_rows(
@@ -155,6 +131,23 @@ def shuffled_rows(
         .join(table(classes, "c"), on=on)
         .order_by(key)
     )
+
+
+def recoded_counts(source: exp.Query, cells: Sequence[Cell], expressions: Sequence[exp.Expr]) -> exp.Select:
+    """Return how often each combination of published values would occur if another table were recoded the same way."""
+    query = exp.select().from_(subquery(source, "s"))
+    for j, (cell, expression) in enumerate(zip(cells, expressions, strict=True)):
+        if cell.constant:
+            query = query.select(named(text(cell.top), cell.name))
+            continue
+        alias = f"m_{j}"
+        on = same(qualified(expression, "s"), col("value", alias))
+        query = query.join(subquery(_value_codes(cell), alias), on=on)
+        published: exp.Expr = col("q", alias)
+        if cell.enum is not None:
+            published = cast(published, "VARCHAR")
+        query = query.select(named(published, cell.name))
+    return query.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
 
 
 def released_rows(rows: str, cells: Sequence[Cell], columns: Sequence[tuple[str, str]]) -> exp.Select:

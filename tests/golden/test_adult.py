@@ -15,7 +15,7 @@ from reference import metrics as plain
 import duckanon
 from duckanon.algorithms import Algorithm, Datafly
 from duckanon.algorithms.base import Problem
-from duckanon.algorithms.nodes import Node, evaluate
+from duckanon.algorithms.nodes import Node, evaluate, judge
 
 QUASI = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "income"]
 
@@ -28,7 +28,8 @@ class Fixed(Algorithm):
     name: ClassVar[str] = "fixed"
 
     def search(self, problem: Problem) -> Node:
-        return evaluate(problem, self.levels)
+        node = evaluate(problem, self.levels)
+        return node if problem.size_only else judge(problem, node)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,18 @@ def test_the_nodes_that_arx_finds(
         assert total == pytest.approx(loss, abs=1e-9)
         average = {m.attribute: m.value for m in found.measure(["average_class_size"])}[None]
         assert average == pytest.approx(30162 / (classes + (suppressed > 0)), abs=1e-9)
+
+
+def test_the_node_that_arx_finds_for_five_diverse_occupations(adult: Path) -> None:
+    levels = (0, 3, 0, 1, 2, 1, 1, 0)
+    with release(adult, Fixed(levels), 5, 0.05, sensitive=["occupation"], l=5) as found:
+        assert (found.rows_suppressed, found.classes().num_rows) == (1404, 217)
+        (total,) = [m.value for m in found.measure(["loss"]) if m.attribute is None]
+        assert total == pytest.approx(0.2317164404, abs=1e-9)
+        assert [(c.model, c.holds, c.classes) for c in found.checks] == [
+            ("k_anonymity", True, 217),
+            ("l_diversity", True, 217),
+        ]
 
 
 def trees(adult: Path) -> list[dict]:

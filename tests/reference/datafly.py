@@ -7,7 +7,7 @@ itself) first. Every step generalizes one column, and counts all rows again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 Row = tuple[Hashable, ...]
@@ -56,17 +56,19 @@ def datafly(
     limit: float = 0.0,
     stop: str = "limit",
     persons: Sequence[Hashable] | None = None,
+    broken: Callable[[list[Row]], set[Row]] | None = None,
 ) -> Result:
     """Generalize the column with most distinct values until few enough rows are outliers, then suppress those.
 
-    ``stop="limit"`` allows a share of the rows, ``stop="k"`` k rows as in the paper.
+    ``stop="limit"`` allows a share of the rows, ``stop="k"`` k rows as in the paper. ``broken`` returns further classes
+    of a recoded table that may not be published.
     """
     allowed = k if stop == "k" else int(len(rows) * limit + 1e-9)
     levels = [0] * len(trees)
     heights = [len(next(iter(tree.values()))) - 1 for tree in trees]
     while True:
         table = generalize(rows, trees, levels)
-        small = outliers(table, k, persons)
+        small = outliers(table, k, persons) | (broken(table) if broken is not None else set())
         if sum(row in small for row in table) <= allowed:
             break
         distinct = [len({row[j] for row in table}) for j in range(len(trees))]

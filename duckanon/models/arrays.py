@@ -1,0 +1,120 @@
+"""What models share: how they name their column, and sums over the classes of a candidate without a loop over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import ParameterError
+from duckanon.models.base import Groups, Histograms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from duckanon.models.base import Booleans, Integers
+
+    Floats = NDArray[np.float64]
+
+ROUNDING = 1e-12
+"""What rounding may add to a computed number; the statements in ``sql/models`` allow the same."""
+
+
+def column_words(sensitive: str | None) -> str:
+    """Return how a promise names its column.
+
+    Examples
+    --------
+    >>> column_words("disease"), column_words(None)
+    ("'disease'", 'each sensitive column')
+    """
+    return "each sensitive column" if sensitive is None else repr(sensitive)
+
+
+def histograms_of(groups: Groups) -> Histograms:
+    """Return the histograms of the sensitive column; a search that gives none made a mistake."""
+    if groups.histograms is None:
+        raise ParameterError("This model reads a sensitive column, and none was given.")
+    return groups.histograms
+
+
+def population_of(groups: Groups) -> Integers:
+    """Return the size of each class in the population; a search that gives none made a mistake."""
+    if groups.population is None:
+        raise ParameterError("This model needs a population table, and none was given.")
+    return groups.population
+
+
+def owners(starts: Integers) -> Integers:
+    """Return the number of the class for every entry of a histogram."""
+    import numpy as np
+
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def totals(h: Histograms) -> Integers:
+    """Return the rows of each class."""
+    import numpy as np
+
+    running = np.zeros(len(h.counts) + 1, dtype=np.int64)
+    np.cumsum(h.counts, out=running[1:])
+    return running[h.starts[1:]] - running[h.starts[:-1]]
+
+
+def sums(owner: Integers, values: NDArray[Any], classes: int) -> Floats:
+    """Return the sum of the entries of each class."""
+    import numpy as np
+
+    return np.asarray(np.bincount(owner, weights=values, minlength=classes), dtype=np.float64)
+
+
+def largest(h: Histograms) -> Integers:
+    """Return the largest count of each class, 0 where a class has none."""
+    import numpy as np
+
+    found = np.zeros(len(h.starts) - 1, dtype=np.int64)
+    filled = np.diff(h.starts) > 0
+    if filled.any():
+        found[filled] = np.maximum.reduceat(h.counts, h.starts[:-1][filled])
+    return found
+
+
+def shares(h: Histograms) -> tuple[Integers, Floats, Floats]:
+    """Return class, frequency in the class (q) and frequency in the whole table (p) of every entry."""
+    owner = owners(h.starts)
+    return owner, h.counts / totals(h)[owner], whole_table(h)[h.codes]
+
+
+def whole_table(h: Histograms) -> Floats:
+    """Return the frequency of every value in the whole table."""
+    import numpy as np
+
+    return np.asarray(h.totals / max(int(h.totals.sum()), 1), dtype=np.float64)
+
+
+def every(h: Histograms, owner: Integers, holds: Booleans) -> Booleans:
+    """Return the classes all of whose entries hold; a class without entries shows nothing and does not."""
+    import numpy as np
+
+    broken = np.zeros(len(h.starts) - 1, dtype=np.bool_)
+    broken[owner[~holds]] = True
+    return ~broken & (np.diff(h.starts) > 0)
+
+
+def smallest_first(sizes: Integers, holds: Callable[[Integers, Integers], Booleans]) -> Booleans:
+    """Return the classes that stay when as few as possible are left out, smallest first.
+
+    ``holds`` says of every number of classes left out, from none to all, whether the rest keeps the promise; it gets
+    the sizes, ascending, and the members left over. Of no classes every promise holds.
+    """
+    import numpy as np
+
+    order = np.argsort(sizes, kind="stable")
+    ordered = sizes[order]
+    left = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(ordered, out=left[1:])
+    fine = holds(ordered, left[-1] - left)
+    fine[-1] = True
+    stays = np.ones(len(sizes), dtype=np.bool_)
+    stays[order[: int(np.argmax(fine))]] = False
+    return stays

@@ -1,0 +1,76 @@
+"""delta-disclosure privacy (Brickell and Shmatikov 2008)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from duckanon.models.arrays import ROUNDING, column_words, every, histograms_of, shares
+from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+
+if TYPE_CHECKING:
+    from duckanon.models.base import Booleans
+
+
+@models.register("delta_disclosure")
+@dataclass(frozen=True)
+class DeltaDisclosure(Model):
+    """Every sensitive value of a class is nearly as frequent in it as in the whole table: abs(log(q / p)) < delta.
+
+    Bounds what a class tells beyond the whole table, in both directions and for every value: the strictest model of
+    this kind. Only values that occur in the class are looked at, as ARX and pyCANON do; by the letter of the definition
+    every value would have to occur in every class. So a class does tell which values its members do not have, and
+    merging two classes that hold may give one that does not. Does not protect against being singled out. The comparison
+    is strict: equality does not hold.
+
+    Parameters
+    ----------
+    delta : float
+        Above 0.
+    sensitive : str, optional
+        The column; every sensitive column by default.
+    base : float
+        Of the logarithm, above 1: 2 as in ARX by default; pyCANON takes e.
+
+    References
+    ----------
+    J. Brickell and V. Shmatikov, The cost of privacy: destruction of data-mining utility in anonymized data publishing,
+    2008.
+
+    Examples
+    --------
+    >>> DeltaDisclosure(1, "disease").describe()
+    "every value of 'disease' in a class is less than 2 times as frequent or as rare there as in the whole table"
+    """
+
+    delta: float
+    sensitive: str | None = None
+    base: float = 2.0
+    summary: ClassVar[str] = "the frequency of sensitive values in a class differs from the table's by less than delta"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", require_number("DeltaDisclosure", "delta", self.delta, 0, above=True))
+        object.__setattr__(self, "base", require_number("DeltaDisclosure", "base", self.base, 1, above=True))
+        require_column("DeltaDisclosure", self.sensitive)
+
+    @property
+    def traits(self) -> Traits:
+        # A value of one class may become too rare in the union with a class that lacks it.
+        return Traits(monotone=False, min_class_size=1)
+
+    def describe(self, unit: str = "rows") -> str:
+        column, times = column_words(self.sensitive), self.base**self.delta
+        return (
+            f"every value of {column} in a class is less than {times:g} times as frequent or as rare there "
+            "as in the whole table"
+        )
+
+    def satisfied(self, groups: Groups) -> Booleans:
+        import numpy as np
+
+        h = histograms_of(groups)
+        owner, q, p = shares(h)
+        known = p > 0
+        logs = np.abs(np.log(np.divide(q, p, where=known, out=np.ones_like(p))))
+        return every(h, owner, known & (logs < self.delta * math.log(self.base) * (1 - ROUNDING)))

@@ -1,0 +1,65 @@
+"""delta-presence (Nergiz, Atzori and Clifton 2007)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from duckanon.errors import ParameterError
+from duckanon.models.arrays import ROUNDING, population_of
+from duckanon.models.base import Groups, Model, Traits, models, require_number
+
+if TYPE_CHECKING:
+    from duckanon.models.base import Booleans
+
+
+@models.register("delta_presence")
+@dataclass(frozen=True)
+class DeltaPresence(Model):
+    """Of every class of the population a share from minimum to maximum is in the data.
+
+    Protects against learning that somebody is in the data (maximum) or is not (minimum), where being in it says
+    something: a register of patients. Does not bound what is learned once presence is known. With a minimum above 0
+    members of the population whose class has no row violate it. Is only as good as the population table.
+
+    Parameters
+    ----------
+    minimum, maximum : float
+        The least and the largest share, from 0 to 1.
+
+    References
+    ----------
+    M. Nergiz, M. Atzori, C. Clifton, Hiding the presence of individuals from shared databases, 2007.
+
+    Examples
+    --------
+    >>> DeltaPresence(0, 0.5).describe("persons")
+    'of every class of the population a share of 0 to 0.5 is in the data'
+    """
+
+    minimum: float
+    maximum: float
+    summary: ClassVar[str] = "of every class of the population a share from minimum to maximum is in the data"
+    needs_population: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("minimum", "maximum"):
+            object.__setattr__(self, name, require_number("DeltaPresence", name, getattr(self, name), 0, 1))
+        if self.minimum > self.maximum:
+            raise ParameterError("The 'minimum' parameter of DeltaPresence must be at most its 'maximum'.")
+
+    @property
+    def traits(self) -> Traits:
+        # The share of a merged class lies between the shares of its parts.
+        return Traits(monotone=True, min_class_size=1)
+
+    def describe(self, unit: str = "rows") -> str:
+        return f"of every class of the population a share of {self.minimum:g} to {self.maximum:g} is in the data"
+
+    def satisfied(self, groups: Groups) -> Booleans:
+        people, members = population_of(groups), groups.sizes
+        if self.minimum > 0 and groups.population_only:
+            # Of those classes nobody is in the data, whatever is published.
+            return members < 0
+        enough = members >= self.minimum * people * (1 - ROUNDING)
+        return enough & (members <= self.maximum * people * (1 + ROUNDING))

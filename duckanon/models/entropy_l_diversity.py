@@ -1,0 +1,67 @@
+"""Entropy l-diversity (Machanavajjhala et al. 2006)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from duckanon.models.arrays import ROUNDING, column_words, histograms_of, owners, sums, totals
+from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+
+if TYPE_CHECKING:
+    from duckanon.models.base import Booleans
+
+
+@models.register("entropy_l_diversity")
+@dataclass(frozen=True)
+class EntropyLDiversity(Model):
+    """In every class the sensitive column has at least the entropy of l equally frequent values.
+
+    Protects against learning the value from the class alone, and against values that make up nearly all of a class.
+    Stricter than distinct l-diversity. Cannot hold where the whole table has less entropy: one very common value, even
+    a harmless one, is enough. Does not know that values can be similar. l equally frequent values are exactly
+    l-diverse; nothing is truncated.
+
+    Parameters
+    ----------
+    l : float
+        The number of values whose entropy is asked for, at least 1; need not be whole.
+    sensitive : str, optional
+        The column; every sensitive column by default.
+
+    References
+    ----------
+    A. Machanavajjhala, J. Gehrke, D. Kifer, M. Venkitasubramaniam, l-diversity: privacy beyond k-anonymity, 2006.
+
+    Examples
+    --------
+    >>> EntropyLDiversity(2, "disease").describe()
+    "in every class 'disease' has at least the entropy of 2 equally frequent values"
+    """
+
+    l: float  # noqa: E741 - the field's own name
+    sensitive: str | None = None
+    summary: ClassVar[str] = "in every class sensitive values have at least the entropy of l equally frequent ones"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "l", require_number("EntropyLDiversity", "l", self.l, 1))
+        require_column("EntropyLDiversity", self.sensitive)
+
+    @property
+    def traits(self) -> Traits:
+        # Entropy is concave: a merged class has at least the mean of its parts. More of one value lowers it.
+        return Traits(monotone=True, min_class_size=math.ceil(self.l * (1 - 10 * ROUNDING)))
+
+    def describe(self, unit: str = "rows") -> str:
+        column = column_words(self.sensitive)
+        return f"in every class {column} has at least the entropy of {self.l:g} equally frequent values"
+
+    def satisfied(self, groups: Groups) -> Booleans:
+        import numpy as np
+
+        h = histograms_of(groups)
+        rows = totals(h)
+        filled = np.maximum(rows, 1)
+        logs = sums(owners(h.starts), h.counts * np.log(h.counts), len(rows))
+        return (rows > 0) & (np.log(filled) - logs / filled >= math.log(self.l) - ROUNDING)

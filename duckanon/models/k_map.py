@@ -1,0 +1,53 @@
+"""k-map (Sweeney 2001)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from duckanon.models.arrays import population_of
+from duckanon.models.base import Groups, Model, Traits, models, require_int
+
+if TYPE_CHECKING:
+    from duckanon.models.base import Booleans
+
+
+@models.register("k_map")
+@dataclass(frozen=True)
+class KMap(Model):
+    """Every combination of quasi-identifier values in the release belongs to at least k members of the population.
+
+    Protects against being singled out by somebody who does not know who of the population is in the data. Weaker than
+    k-anonymity: whoever knows that a person is in the data may find their row. Is only as good as the population table.
+
+    Parameters
+    ----------
+    k : int
+        The least size of a class in the population, at least 1.
+
+    References
+    ----------
+    L. Sweeney, Computational disclosure control: a primer on data privacy protection, 2001.
+
+    Examples
+    --------
+    >>> KMap(5).describe()
+    'every combination of quasi-identifiers belongs to at least 5 members of the population'
+    """
+
+    k: int
+    summary: ClassVar[str] = "every class has at least k members of the population"
+    needs_population: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", require_int("KMap", "k", self.k, 1))
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(monotone=True, min_class_size=1, absorbing=True)
+
+    def describe(self, unit: str = "rows") -> str:
+        return f"every combination of quasi-identifiers belongs to at least {self.k} members of the population"
+
+    def satisfied(self, groups: Groups) -> Booleans:
+        return population_of(groups) >= self.k

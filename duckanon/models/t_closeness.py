@@ -1,0 +1,68 @@
+"""t-closeness with the equal distance (Li, Li and Venkatasubramanian 2007)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from duckanon.models.arrays import ROUNDING, column_words, histograms_of, shares, sums
+from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+
+if TYPE_CHECKING:
+    from duckanon.models.base import Booleans
+
+
+@models.register("t_closeness")
+@dataclass(frozen=True)
+class TCloseness(Model):
+    """In every class sensitive values are distributed nearly as in the whole table: at most t of the mass must move.
+
+    The equal distance: all values are equally far from each other, and the distance of two distributions is half the
+    sum of the differences of frequencies. For columns without order; see ``ordered_t_closeness`` and
+    ``hierarchical_t_closeness`` for others. Bounds what a class tells beyond what the whole table tells, which
+    everybody is taken to know. Does not protect against being singled out, and a rare value may still be many times as
+    frequent in a class as in the table: beta-likeness bounds that.
+
+    Parameters
+    ----------
+    t : float
+        The largest distance, from 0 to 1.
+    sensitive : str, optional
+        The column; every sensitive column by default.
+
+    References
+    ----------
+    N. Li, T. Li, S. Venkatasubramanian, t-closeness: privacy beyond k-anonymity and l-diversity, 2007.
+
+    Examples
+    --------
+    >>> TCloseness(0.2, "disease").describe()
+    "in every class the distribution of 'disease' is within 0.2 of that in the whole table (equal distance)"
+    """
+
+    t: float
+    sensitive: str | None = None
+    summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (equal distance)"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "t", require_number("TCloseness", "t", self.t, 0, 1))
+        require_column("TCloseness", self.sensitive)
+
+    @property
+    def traits(self) -> Traits:
+        # The distance is convex: a merged class is no farther than the mean of its parts.
+        return Traits(monotone=True, min_class_size=1)
+
+    def describe(self, unit: str = "rows") -> str:
+        column = column_words(self.sensitive)
+        close = f"within {self.t:g} of that in the whole table (equal distance)"
+        return f"in every class the distribution of {column} is {close}"
+
+    def satisfied(self, groups: Groups) -> Booleans:
+        import numpy as np
+
+        h = histograms_of(groups)
+        owner, q, p = shares(h)
+        # Values that a class lacks differ by their whole p: what is left of 1.
+        distance = (sums(owner, np.abs(q - p) - p, len(h.starts) - 1) + 1) / 2
+        return (np.diff(h.starts) > 0) & (distance <= self.t + ROUNDING)

@@ -1,0 +1,20 @@
+-- t_closeness: classes whose distribution is farther than t from the table's, equal distance.  Li et al. 2007.
+-- reads:   classes(class_id, n, suppressed), class_values(class_id, attribute, value, n), domain_values(attribute, value, n)
+-- params:  $t, $sensitive
+-- returns: class_id, n
+WITH whole AS (
+    SELECT value, n / CAST(sum(n) OVER () AS DOUBLE) AS p FROM domain_values WHERE attribute = $sensitive
+), sizes AS (
+    SELECT class_id, CAST(sum(n) AS DOUBLE) AS n FROM class_values WHERE attribute = $sensitive GROUP BY class_id
+), measured AS (
+    -- Values that a class lacks differ by their whole p: what is left of 1.
+    SELECT v.class_id, (1 + sum(abs(v.n / s.n - coalesce(w.p, 0)) - coalesce(w.p, 0))) / 2 AS distance
+    FROM class_values AS v
+    JOIN sizes AS s ON s.class_id = v.class_id
+    LEFT JOIN whole AS w ON w.value IS NOT DISTINCT FROM v.value
+    WHERE v.attribute = $sensitive
+    GROUP BY v.class_id
+)
+SELECT c.class_id, c.n
+FROM classes AS c LEFT JOIN measured AS m ON m.class_id = c.class_id
+WHERE NOT c.suppressed AND coalesce(m.distance > $t + 1e-12, TRUE)
