@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from duckanon.disclosure.attack import attack
     from duckanon.disclosure.levels import privacy
     from duckanon.disclosure.risk import risk
+    from duckanon.disclosure.rowwise import with_risk
     from duckanon.disclosure.suggest import suggest
     from duckanon.hierarchy import Hierarchy
     from duckanon.plan import Plan
@@ -36,6 +37,7 @@ _NAMES = {
     "privacy": "duckanon.disclosure.levels",
     "risk": "duckanon.disclosure.risk",
     "suggest": "duckanon.disclosure.suggest",
+    "with_risk": "duckanon.disclosure.rowwise",
     "Hierarchy": "duckanon.hierarchy",
     "Plan": "duckanon.plan",
     "Release": "duckanon.release",
@@ -59,6 +61,7 @@ __all__ = [
     "privacy",
     "risk",
     "suggest",
+    "with_risk",
 ]
 
 

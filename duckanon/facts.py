@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.encode import dictionary_query
+from duckanon.gate import count_domain
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.roles import Role
 from duckanon.sqlgen.classes import class_labels, class_members, class_values, level_cells, level_covers
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
 
-Recipe = Callable[[], exp.Query]
+Recipe = Callable[[], exp.Query | str]
+"""Gives the query of a relation, or the name of a table that it has created."""
 
 
 class Relations(dict[str, str]):
@@ -51,15 +52,17 @@ class Relations(dict[str, str]):
         self.recipes: dict[str, Recipe] = {}
 
     def __missing__(self, name: str) -> str:
-        query = self.recipes[name]()
-        self[name] = self.engine.fresh(name)
-        self.engine.create(self[name], query)
-        return self[name]
+        made = self.recipes[name]()
+        if not isinstance(made, str):
+            query, made = made, self.engine.fresh(name)
+            self.engine.create(made, query)
+        self[name] = made
+        return made
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.recipes
 
-    def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
+    def get(self, name: str, default: Any = None) -> Any:
         """Return the table of a relation, or the default where there is neither table nor recipe."""
         return self[name] if name in self else default  # noqa: SIM401 - this is that function
 
@@ -104,7 +107,10 @@ def size(value: exp.Expr, type_name: str) -> exp.Expr | None:
 
 
 def describe(
-    relations: Relations, attributes: Sequence[Described], labelled: Recipe, members: Recipe | None = None
+    relations: Relations,
+    attributes: Sequence[Described],
+    labelled: Callable[[], exp.Query],
+    members: Callable[[], exp.Query] | None = None,
 ) -> None:
     """Give the relations of cells, tuples and pairs their recipes.
 
@@ -115,7 +121,7 @@ def describe(
     recipes = relations.recipes
     places = list(enumerate(attributes))
     recipes["labelled"] = labelled
-    recipes["values"] = lambda: union_all([_values(j, a) for j, a in places])
+    recipes["column_values"] = lambda: union_all([_values(j, a) for j, a in places])
     recipes["covers"] = lambda: union_all([_tagged(j, a.covers, "cell", "code") for j, a in places])
     recipes["cells"] = lambda: _cells(relations, attributes)
     recipes["class_cells"] = lambda: union_all([_class_cells(relations, j, a) for j, a in places])
@@ -169,7 +175,7 @@ def _cells(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
             named(exp.Max(this=col("span", "v")), "hi"),
         )
         .from_(table(relations["covers"], "o"))
-        .join(table(relations["values"], "v"), on=on)
+        .join(table(relations["column_values"], "v"), on=on)
         .group_by(col("j", "o"), col("cell", "o"))
     )
     own = exp.and_(exp.EQ(this=col("j", "s"), expression=col("j", "k")), same(col("cell", "s"), col("cell", "k")))
@@ -210,7 +216,7 @@ def _domain(relations: Relations, j: int, attribute: Described) -> exp.Query:
             named(exp.Max(this=col("span")), "hi"),
             named(cast(number(1), "DOUBLE"), "weight"),
         )
-        .from_(table(relations["values"]))
+        .from_(table(relations["column_values"]))
         .where(exp.EQ(this=col("j"), expression=number(j)))
     )
 
@@ -220,15 +226,14 @@ def _cell_values(relations: Relations) -> exp.Query:
     return (
         exp.select(col("attribute", "v"), col("cell", "o"), *(col(c, "v") for c in ("value", "number", "n")))
         .from_(table(relations["covers"], "o"))
-        .join(table(relations["values"], "v"), on=on)
+        .join(table(relations["column_values"], "v"), on=on)
     )
 
 
 def _tuples(members: exp.Query, width: int) -> exp.Query:
     codes = [col(f"c_{j}") for j in range(width)]
-    keys = [*codes, col("class_id")]
-    order = exp.Order(expressions=[exp.Ordered(this=k.copy(), desc=False, nulls_first=False) for k in keys])
-    rank = exp.Window(this=exp.RowNumber(), order=order)
+    order = exp.Order(expressions=[exp.Ordered(this=c.copy(), desc=False, nulls_first=False) for c in codes])
+    rank = exp.Window(this=call("dense_rank"), order=order)
     columns = [named(cast(rank, "BIGINT"), "tuple_id"), col("class_id"), col("n"), *(c.copy() for c in codes)]
     return exp.select(*columns).from_(subquery(members, "m"))
 
@@ -237,12 +242,14 @@ def _tuple_values(relations: Relations, j: int, attribute: Described) -> exp.Que
     on = exp.and_(
         exp.EQ(this=col("j", "v"), expression=number(j)), exp.EQ(this=col("code", "v"), expression=col(f"c_{j}", "t"))
     )
+    # A tuple whose rows lie in several classes is there once for each.
+    distinct = exp.select(col("tuple_id"), col(f"c_{j}")).distinct().from_(table(relations["tuples"]))
     return (
         exp.select(
             col("tuple_id", "t"), named(text(attribute.name), "attribute"), col("value", "v"), col("number", "v")
         )
-        .from_(table(relations["tuples"], "t"))
-        .join(table(relations["values"], "v"), on=on)
+        .from_(subquery(distinct, "t"))
+        .join(table(relations["column_values"], "v"), on=on)
     )
 
 
@@ -282,7 +289,7 @@ def _pairs(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
             exp.EQ(this=col("j", alias), expression=col(position, "p")),
             exp.EQ(this=col("code", alias), expression=col(code, "p")),
         )
-        query = query.join(table(relations["values"], alias), on=on)
+        query = query.join(table(relations["column_values"], alias), on=on)
     return union_all([query, *after])
 
 
@@ -321,19 +328,6 @@ def class_relations(
         relations.recipes["class_values"] = lambda: class_values(
             relations["labelled"], engine.parquet([path]), cells, found
         )
-        relations.recipes["domain_values"] = lambda: domain_values(
-            plan.relation.query, {a.name: plan.expression(a) for a in sensitive}
-        )
+        original = {a.name: plan.expression(a) for a in sensitive}
+        relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
     return relations
-
-
-def domain_values(source: exp.Query, sensitive: Mapping[str, exp.Expr]) -> exp.Query:
-    """Return ``domain_values(attribute, value, ord, n)``: sensitive values of a whole table, in their order."""
-    return union_all(
-        [
-            exp.select(
-                named(text(name), "attribute"), named(col("text"), "value"), named(col("code"), "ord"), col("n")
-            ).from_(subquery(dictionary_query(source.copy(), expression.copy()), "v"))
-            for name, expression in sensitive.items()
-        ]
-    )

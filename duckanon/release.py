@@ -13,7 +13,7 @@ from duckanon._version import __version__
 from duckanon.errors import ConfigError, ParameterError
 from duckanon.gate import Reference, check_release, sensitive_of
 from duckanon.hierarchy import Levels
-from duckanon.metrics.base import measure
+from duckanon.metrics.base import headlines, measure
 from duckanon.models.base import CheckResult
 from duckanon.paths import covers
 from duckanon.recoding import Recoding
@@ -84,8 +84,10 @@ class Release:
         return self.engine.arrow(query.order_by(exp.Ordered(this=col("n"), desc=True), *(k.copy() for k in keys)))
 
     def measure(self, metrics: Sequence[str] | None = None) -> list[Measure]:
-        """Return what the release lost, by the metrics named or by all."""
-        return measure(self.engine, self.relations, metrics)
+        """Return what the release lost, by the metrics named or by all that can be computed."""
+        promised = [m.parameters().get("k") for m in self.plan.models if not m.needs_population]
+        params = {"k": max((k for k in promised if k is not None), default=None)}
+        return measure(self.engine, self.relations, metrics, params)
 
     def summary(self) -> dict[str, Any]:
         """Return promise, proof and loss as plain values: what reports and terminals show. No cell value is in it."""
@@ -114,7 +116,7 @@ class Release:
                 **self._class_sizes(),
             },
             "checks": [c.to_dict() for c in self.checks],
-            "loss": [m.to_dict() for m in self.measure()],
+            "loss": [m.to_dict() for m in self.measure(headlines())],
             "bounds": "grid",
             "seeded": self.plan.seed is not None,
             "notes": self._notes(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,13 @@ from duckanon.hierarchy import Hierarchy, resolve, save, saved, shipped
 from duckanon.plan import Plan
 from duckanon.roles import Role
 from duckanon.sqlgen.relations import call, cast, col, conjunction, named, number, same, subquery, text
+from duckanon.sqlverbs import verbs
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.release import Release
     from duckanon.resources import PrivateFolder
+    from duckanon.source import Relation
 
 _CHANGED = (
     "The rows that this statement sees differ from the committed rows that were anonymized: COMMIT first, or run or "
@@ -104,24 +107,17 @@ class _Watch:
         roles = self.plan.roles
         return [a.name for a in roles.attributes if a.role not in unused or a.name == roles.entity_key]
 
-    def _sums(self) -> tuple[exp.Expression, exp.Expression]:
-        """Two aggregates that no order of the rows changes."""
-        hashed = call("hash", *(col(name) for name in self._used))
-        return exp.Count(this=exp.Star()), exp.Sum(this=hashed)
-
     def look(self, engine: Engine) -> tuple[Any, ...]:
         """Return what tells one state of the source from another: of files their sizes and times, else of all rows."""
-        relation = self.plan.relation
-        patterns = [one.name for array in relation.query.find_all(exp.Array) for one in array.expressions]
-        if relation.kind == "file":
-            files = [
-                Path(file)
-                for pattern in patterns
-                for (file,) in engine.rows(exp.select("file").from_(exp.Table(this=call("glob", text(pattern)))))
-            ]
-            if files and all(file.is_file() for file in files):
-                return tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in sorted(files))
-        return engine.row(exp.select(*self._sums()).from_(subquery(relation.query, "s")))
+        return _look(engine, self.plan.relation, self._used)
+
+    def look_at_population(self, engine: Engine) -> tuple[Any, ...]:
+        """Return the same of the population, where there is one."""
+        people = self.plan.population
+        if people is None:
+            return ()
+        wanted = {a.name.lower() for a in self.plan.roles.quasi_identifiers}
+        return _look(engine, people, [c.name for c in people.columns if c.name.lower() in wanted])
 
     def guard(self, rows: exp.Select, seen: tuple[Any, ...]) -> exp.Select:
         """Return ``rows``, refusing to run in a transaction that sees other rows of the source than were anonymized."""
@@ -130,11 +126,29 @@ class _Watch:
         source = self.plan.relation.query
         if self.plan.relation.kind == "query":
             source = exp.select("*").from_(exp.Table(this=call("query", text(self.given))))
-        count, total = self._sums()
+        count, total = _sums(self._used)
         found = exp.null() if seen[1] is None else cast(text(str(seen[1])), "HUGEINT")
         as_seen = conjunction([same(count, number(seen[0])), same(total, found)])
         verdict = exp.Case().when(as_seen, exp.true()).else_(call("error", text(_CHANGED)))
         return rows.where(exp.select(verdict).from_(subquery(source, "s")).subquery())
+
+
+def _sums(columns: Sequence[str]) -> tuple[exp.Expression, exp.Expression]:
+    """Two aggregates that no order of the rows changes."""
+    return exp.Count(this=exp.Star()), exp.Sum(this=call("hash", *(col(name) for name in columns)))
+
+
+def _look(engine: Engine, relation: Relation, columns: Sequence[str]) -> tuple[Any, ...]:
+    patterns = [one.name for array in relation.query.find_all(exp.Array) for one in array.expressions]
+    if relation.kind == "file":
+        files = [
+            Path(file)
+            for pattern in patterns
+            for (file,) in engine.rows(exp.select("file").from_(exp.Table(this=call("glob", text(pattern)))))
+        ]
+        if files and all(file.is_file() for file in files):
+            return tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in sorted(files))
+    return engine.row(exp.select(*_sums(columns)).from_(subquery(relation.query, "s")))
 
 
 def _digest(parts: object) -> str:
@@ -155,10 +169,11 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
     plan = Plan.make(given, engine, read=False, **arguments)
     watch = _Watch(plan, given)
     seen = watch.look(engine)
-    hierarchies = {name: h for name, h in plan.hierarchies.items() if h is not None}
+    given_for = {**plan.hierarchies, **plan.sensitive_hierarchies}
+    hierarchies = {name: h for name, h in given_for.items() if h is not None}
     columns = [(a.name, a.type) for a in plan.roles.attributes]
     content = {name: _hierarchy_digest(h) for name, h in hierarchies.items()}
-    key = _digest([request.search_path, request.arguments, columns, content, seen])
+    key = _digest([request.search_path, request.arguments, columns, content, seen, watch.look_at_population(engine)])
 
     def make() -> _Snapshot:
         try:
@@ -257,5 +272,6 @@ FUNCTIONS = {
             ),
             _save_hierarchy,
         ),
+        *verbs(_ANONYMIZE),
     )
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -49,10 +49,26 @@ class Problem:
     allowed: int
     unit: str
     tallies: Mapping[str, Tally] = field(default_factory=dict)
+    spans: tuple[tuple[int, int], ...] | None = None
+    """The lowest and highest level of each quasi-identifier that may be chosen; all levels by default."""
+    weights: tuple[float, ...] = ()
+    """How much each quasi-identifier counts in metrics; all the same by default."""
+    measure: Callable[[str, Node], float] | None = None
+    """Measures any metric on a node, so that lower is better."""
 
     def key_of(self, model: Model) -> str:
         """Return the key of the tally that a model reads."""
         return POPULATION if model.needs_population else str(getattr(model, "sensitive", None))
+
+    @property
+    def low(self) -> tuple[int, ...]:
+        """The lowest levels that may be chosen."""
+        return tuple(a for a, _ in self.spans) if self.spans is not None else (0,) * len(self.heights)
+
+    @property
+    def high(self) -> tuple[int, ...]:
+        """The highest levels that may be chosen."""
+        return tuple(b for _, b in self.spans) if self.spans is not None else self.heights
 
     @property
     def size_only(self) -> bool:
@@ -61,7 +77,12 @@ class Problem:
 
     @property
     def min_size(self) -> int:
-        """The least size that every model asks of a class."""
+        """The least members, rows or persons, that models of the size ask of a class."""
+        return max((m.traits.min_class_size for m in self.models if m.traits.size_only), default=1)
+
+    @property
+    def min_rows(self) -> int:
+        """The least rows that every model asks of a class: three values take three rows, be it of one person."""
         return max(m.traits.min_class_size for m in self.models)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -40,6 +40,8 @@ class Node:
     grouped: exp.Select = field(repr=False)
     rolled: dict[str, str] = field(default_factory=dict)
     judged: tuple[str, ...] = ()
+    searched: dict[str, Any] = field(default_factory=dict)
+    """How the search went: nodes, visits, value, bound and gap, where the algorithm says."""
 
     def drop(self, engine: Engine) -> None:
         """Drop the tables of the node."""
@@ -49,12 +51,15 @@ class Node:
 def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None) -> Node:
     """Return the node with these levels, rolled up from ``start`` (a node below it) or from the frequency table.
 
-    Classes are judged by their size alone: fewer units than the models ask for make outliers of their rows.
+    Classes are judged by their size alone: fewer members than the models ask for make outliers of their rows.
     """
     engine, frequency = problem.engine, problem.frequency
     name = engine.fresh("node")
     engine.create(name, _roll_up(frequency, tuple(levels), start.table if start else None, start))
-    enough = exp.GTE(this=col("units"), expression=number(problem.min_size))
+    enough = exp.and_(
+        exp.GTE(this=col("units"), expression=number(problem.min_size)),
+        exp.GTE(this=col("n"), expression=number(problem.min_rows)),
+    )
     grouped = by_class(name, len(levels), frequency.entity)
     kept = [*(col(f"g_{j}") for j in range(len(levels))), col("n"), col("units"), named(enough, "kept")]
     grouped = exp.select(*kept).from_(subquery(grouped, "b"))
@@ -105,7 +110,7 @@ def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
             found_values = Histograms(starts, _array(counted, "value"), n, tally.totals, tally.ancestors)
             counts[key] = Groups(sizes, rows, histograms=found_values)
     plain = Groups(sizes, rows)
-    kept = sizes >= problem.min_size
+    kept = rows >= problem.min_rows
     for model in problem.models:
         if not model.traits.whole_table:
             kept &= model.satisfied(counts.get(problem.key_of(model), plain))

@@ -6,11 +6,15 @@ import csv
 import logging
 import sys
 from collections.abc import Iterable
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from duckanon.cli.screen import JSON
+
+if TYPE_CHECKING:
+    from duckanon.source import Source
 
 _LOGGER = "duckanon"
 
@@ -62,3 +66,66 @@ def names(given: Iterable[str] | None) -> list[str]:
     """
     rows = csv.reader(given or (), skipinitialspace=True)
     return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def given(**arguments: Any) -> dict[str, Any]:
+    """Return the arguments that are not None."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def source_of(file: str | None, database: Path | None, table: str | None) -> Source:
+    """Return the table that a command is about: a file, or a table of a database."""
+    if (file is None) == (database is None):
+        raise typer.BadParameter("Give either FILE or --database with --table.")
+    if (database is None) != (table is None):
+        raise typer.BadParameter("--database and --table go together.")
+    from duckanon.source import Source
+
+    return Source.file(file) if file is not None else Source.database(str(database), table=table)
+
+
+def hierarchies(given: Iterable[str] | None) -> dict[str, str] | None:
+    """Return the hierarchies in COLUMN=NAME_OR_FILE."""
+    found = {}
+    for one in given or ():
+        column, equals, name = one.partition("=")
+        if not equals or not column.strip() or not name.strip():
+            raise typer.BadParameter("--hierarchy needs COLUMN=NAME_OR_FILE.")
+        found[column.strip()] = name.strip()
+    return found or None
+
+
+QuasiIdentifiers = Annotated[
+    list[str],
+    typer.Option(
+        "--quasi-identifiers",
+        "-q",
+        metavar="A,B,...",
+        help="Columns, separated by commas, or one each time.",
+        show_default=False,
+    ),
+]
+Sensitive = Annotated[
+    list[str] | None,
+    typer.Option("--sensitive", "-s", metavar="A,B,...", help="Sensitive columns.", show_default=False),
+]
+K = Annotated[int | None, typer.Option("-k", "--k", help="The least size of a class.", show_default=False)]
+L = Annotated[
+    int | None, typer.Option("-l", "--l", help="Different sensitive values in a class, at least.", show_default=False)
+]
+T = Annotated[
+    float | None,
+    typer.Option("-t", "--t", help="Distance of a class from the whole table, at most.", show_default=False),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="MODEL", help="Any model: --model 'entropy_l_diversity(l=2)'.", show_default=False),
+]
+TableFile = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="Parquet, CSV or JSON; a glob or a folder.", show_default=False)
+]
+EntityKey = Annotated[
+    str | None, typer.Option("--entity-key", help="Count persons by this column, not rows.", show_default=False)
+]
+Database = Annotated[Path | None, typer.Option("--database", help="A DuckDB file instead of FILE.", show_default=False)]
+Table = Annotated[str | None, typer.Option("--table", help="The table or view of --database.", show_default=False)]

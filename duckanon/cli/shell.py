@@ -29,6 +29,10 @@ _HELP = """\
 Statements end with a semicolon and may have several lines.
   FROM anonymize('t', quasi_identifiers := ['age', 'zip'], k := 5);
   FROM anonymize_report('t', ...);  FROM anonymize_classes('t', ...);
+  FROM privacy('t', quasi_identifiers := ['age', 'zip'], sensitive := ['ill']);
+  FROM risk('t', ...);  FROM with_risk('t', ...);  FROM suggest('t');
+  FROM information_loss('original', 'released', ...);
+  FROM compare_releases('t', ..., releases := {'a': {'k': 5}, 'b': {'k': 9}});
   FROM hierarchies();
 .tables             list tables and views
 .mode box|csv|json  how results look

@@ -209,7 +209,8 @@ def show_checks(screen: Screen, name: str, checks: Sequence[Mapping[str, Any]], 
         members = count(check["violating_rows"], unit)
         text = f"holds in all {count(check['classes'], 'classes')}"
         if not check["holds"]:
-            text = f"does not hold: {broken} are too small, with {members} in them"
+            how = "are too small" if check["model"] == "k_anonymity" else "break it"
+            text = f"does not hold: {broken} {how}, with {members} in them"
         if screen.rich:
             from rich.text import Text
 

@@ -10,7 +10,23 @@ from typing import Annotated, Any
 
 import typer
 
-from duckanon.cli.options import Json, Verbose, names
+from duckanon.cli.options import (
+    Database,
+    EntityKey,
+    Json,
+    K,
+    L,
+    Models,
+    QuasiIdentifiers,
+    Sensitive,
+    T,
+    Table,
+    TableFile,
+    Verbose,
+    given,
+    names,
+    source_of,
+)
 from duckanon.cli.screen import Screen, count, shown_path
 
 
@@ -71,43 +87,33 @@ def plan(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: Verbo
 
 def check(
     ctx: typer.Context,
-    quasi_identifiers: Annotated[
-        list[str],
-        typer.Option(
-            "--quasi-identifiers",
-            "-q",
-            metavar="A,B,...",
-            help="Columns, separated by commas, or one each time.",
-            show_default=False,
-        ),
-    ],
-    k: Annotated[int, typer.Option("-k", "--k", help="The least size of a class.", show_default=False)],
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Parquet, CSV or JSON; a glob or a folder.", show_default=False)
-    ] = None,
-    entity_key: Annotated[
-        str | None, typer.Option("--entity-key", help="Count persons by this column, not rows.", show_default=False)
-    ] = None,
-    database: Annotated[
-        Path | None, typer.Option("--database", help="A DuckDB file instead of FILE.", show_default=False)
-    ] = None,
-    table: Annotated[
-        str | None, typer.Option("--table", help="The table or view of --database.", show_default=False)
-    ] = None,
+    quasi_identifiers: QuasiIdentifiers,
+    k: K = None,
+    file: TableFile = None,
+    sensitive: Sensitive = None,
+    l: L = None,  # noqa: E741 - the field's own name
+    t: T = None,
+    models: Models = None,
+    entity_key: EntityKey = None,
+    database: Database = None,
+    table: Table = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Is this table k-anonymous? Exit code 0 or 1."""
-    if (file is None) == (database is None):
-        raise typer.BadParameter("Give either FILE or --database with --table.")
-    if (database is None) != (table is None):
-        raise typer.BadParameter("--database and --table go together.")
+    """Does this table keep the promise? Exit code 0 or 1."""
+    source = source_of(file, database, table)
+    if k is None and l is None and t is None and not models:
+        raise typer.BadParameter("Name what is to hold: -k, -l, -t or --model.")
     from duckanon.api import check as check_table
     from duckanon.cli.show import show_checks
-    from duckanon.source import Source
 
-    source = Source.file(file) if file is not None else Source.database(str(database), table=table)
-    results = check_table(source, quasi_identifiers=names(quasi_identifiers), k=k, entity_key=entity_key)
+    results = check_table(
+        source,
+        quasi_identifiers=names(quasi_identifiers),
+        sensitive=names(sensitive),
+        entity_key=entity_key,
+        **given(k=k, l=l, t=t, models=models),
+    )
     screen, holds = Screen.of(ctx), all(r.holds for r in results)
     unit = "rows" if entity_key is None else "persons"
     checks = [{**r.to_dict(), "unit": unit} for r in results]
@@ -179,6 +185,7 @@ def _tell_next(screen: Screen, data: Path, job: Path) -> None:
         f"duckanon plan {shown_path(job)}",
         f"duckanon verify {shown_path(release / 'hospital.manifest.json')}",
         f"duckanon check {shown_path(data)} -q sex,zip,birth_date -k 5",
+        f"duckanon risk {shown_path(data)} -q sex,zip,birth_date",
         f"duckanon sql -c \"FROM '{shown_path(release / 'hospital.parquet')}' LIMIT 10\"",
     ):
         table.add_row(Text(command))

@@ -9,29 +9,31 @@ Examples
 
 from __future__ import annotations
 
+from duckanon.comparison.bias import gini
+from duckanon.comparison.columns import vectors, write_properties
 from duckanon.comparison.indices import (
     average,
     count_better,
     coverage,
     dominates,
-    goal,
     hypervolume,
     incomparable,
-    lexicographic,
     minimum,
     rank,
     spread,
     vector,
-    weighted,
 )
 from duckanon.comparison.properties.base import Property, properties
+from duckanon.comparison.sets import better, goal, lexicographic, weighted
 
 __all__ = [
     "Property",
     "average",
+    "better",
     "count_better",
     "coverage",
     "dominates",
+    "gini",
     "goal",
     "hypervolume",
     "incomparable",
@@ -41,5 +43,7 @@ __all__ = [
     "rank",
     "spread",
     "vector",
+    "vectors",
     "weighted",
+    "write_properties",
 ]

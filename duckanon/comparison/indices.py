@@ -1,12 +1,14 @@
 """Quality indices on property vectors (Dewri, Ray, Ray and Whitley 2009).
 
 A property vector has one number for each row of the original: the size of its class, its utility, ... Higher is better,
-and two vectors are compared row by row, so both must list the same rows in the same order.
+and two vectors are compared row by row, so both must list the same rows in the same order. A release in place of a
+vector stands for the sizes of its rows' classes, in the order of the source. A vector of which lower is better (a loss,
+a risk) is negated before it is compared, as ``compare`` does with the properties that say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +19,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector = NDArray[np.float64]
-    Index = Callable[[Any, Any], float]
-    Choice = str | Index | Sequence[str | Index]
-    Pairs = list[tuple[float, float]]
+    Index = Callable[..., float]
 
+unary: dict[str, Index] = {}
+"""The indices that measure one vector, by name; higher is better."""
 binary: dict[str, Index] = {}
 """The indices that compare two vectors, by name; higher is better for the first."""
+
+
+def register_unary(index: Index) -> Index:
+    """Make a unary index known under the name of its function."""
+    unary[index.__name__] = index
+    return index
 
 
 def register_binary(index: Index) -> Index:
@@ -31,23 +39,30 @@ def register_binary(index: Index) -> Index:
     return index
 
 
-def get_binary(index: str | Index) -> Index:
-    """Return the binary index of that name, or the function itself."""
+def get_index(index: str | Index) -> tuple[Index, bool]:
+    """Return the index of that name, or the function itself, and whether it takes one vector only."""
     if callable(index):
-        return index
-    try:
-        return binary[index]
-    except KeyError:
-        known = ", ".join(sorted(binary))
-        raise ParameterError(f"Unknown index {index!r}.{did_you_mean(index, binary)} Known: {known}.") from None
+        return index, index in unary.values()
+    if index in unary:
+        return unary[index], True
+    if index in binary:
+        return binary[index], False
+    known = sorted([*unary, *binary])
+    raise ParameterError(f"Unknown index {index!r}.{did_you_mean(str(index), known)} Known: {', '.join(known)}.")
+
+
+def is_release(values: Any) -> bool:
+    """Say whether this is a release rather than a vector."""
+    return hasattr(values, "recoding") and hasattr(values, "relations")
 
 
 def vector(values: Any) -> Vector:
-    """Return a property vector; a release stands for the sorted sizes of its rows' classes."""
-    if hasattr(values, "recoding") and hasattr(values, "relations"):
+    """Return a property vector; a release stands for the sizes of its rows' classes, in the order of the source."""
+    if is_release(values):
         from duckanon.comparison.properties.class_size import ClassSize
+        from duckanon.comparison.rows import Rows
 
-        return ClassSize().vector(values)
+        return ClassSize().vector(Rows.of(values))
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -59,7 +74,12 @@ def vector(values: Any) -> Vector:
     return found
 
 
-def _pair(a: Any, b: Any) -> tuple[Vector, Vector]:
+def pair(a: Any, b: Any) -> tuple[Vector, Vector]:
+    """Return two vectors of the same rows."""
+    if is_release(a) and is_release(b):
+        from duckanon.comparison.rows import Rows, require_same_rows
+
+        require_same_rows([Rows.of(a), Rows.of(b)])
     first, second = vector(a), vector(b)
     if len(first) != len(second):
         raise ParameterError(
@@ -68,6 +88,34 @@ def _pair(a: Any, b: Any) -> tuple[Vector, Vector]:
     return first, second
 
 
+def is_set(values: Any) -> bool:
+    """Say whether this is a set of property vectors rather than one: a mapping, a matrix, or a list of vectors."""
+    if isinstance(values, Mapping):
+        return True
+    if isinstance(values, list | tuple):
+        return bool(values) and (is_release(values[0]) or np.ndim(values[0]) > 0)
+    return not is_release(values) and np.ndim(values) == 2
+
+
+def pairs(a: Any, b: Any) -> list[tuple[Vector, Vector]]:
+    """Return the vectors of two sets, property by property; a single vector is a set of one."""
+    if is_set(a) != is_set(b):
+        raise ParameterError("A set of property vectors is compared with another set, a vector with another vector.")
+    if not is_set(a):
+        return [pair(a, b)]
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        if a.keys() != b.keys():
+            raise ParameterError("Two sets of property vectors need the same properties: their names differ.")
+        return [pair(a[name], b[name]) for name in a]
+    first, second = (list(s.values()) if isinstance(s, Mapping) else list(s) for s in (a, b))
+    if len(first) != len(second) or not first:
+        raise ParameterError(
+            f"Two sets of property vectors need the same properties. Got {len(first)} and {len(second)}."
+        )
+    return [pair(x, y) for x, y in zip(first, second, strict=True)]
+
+
+@register_unary
 def minimum(a: Any) -> float:
     """Return the smallest value: k of k-anonymity where the property is the size of a row's class (section 3).
 
@@ -79,6 +127,7 @@ def minimum(a: Any) -> float:
     return float(vector(a).min())
 
 
+@register_unary
 def average(a: Any) -> float:
     """Return the mean over rows (section 3).
 
@@ -93,7 +142,8 @@ def average(a: Any) -> float:
 def rank(a: Any, ideal: Any) -> float:
     """Return the Euclidean distance to the most desired vector, 0 at best (section 5.1).
 
-    ``ideal`` may be one number that stands for every row.
+    ``ideal`` may be one number that stands for every row. ``better(a, b, by="rank", ideal=..., epsilon=...)`` calls two
+    vectors equally good whose distances differ by epsilon or less.
 
     Examples
     --------
@@ -102,7 +152,7 @@ def rank(a: Any, ideal: Any) -> float:
     """
     first = vector(a)
     goal = np.full_like(first, ideal) if np.isscalar(ideal) else ideal
-    first, second = _pair(first, goal)
+    first, second = pair(first, goal)
     return float(np.linalg.norm(first - second))
 
 
@@ -115,7 +165,7 @@ def count_better(a: Any, b: Any) -> float:
     >>> count_better([3, 7, 7, 3, 7, 7, 7, 3, 7, 7], [3, 3, 3, 3, 4, 4, 4, 3, 3, 4])
     7.0
     """
-    first, second = _pair(a, b)
+    first, second = pair(a, b)
     return float(np.count_nonzero(first > second))
 
 
@@ -129,7 +179,7 @@ def coverage(a: Any, b: Any) -> float:
     >>> coverage(a, b), coverage(b, a)
     (0.6, 0.6)
     """
-    first, second = _pair(a, b)
+    first, second = pair(a, b)
     return float(np.count_nonzero(first >= second)) / len(first)
 
 
@@ -143,7 +193,7 @@ def spread(a: Any, b: Any) -> float:
     >>> spread(a, b), spread(b, a)
     (4.0, 2.0)
     """
-    first, second = _pair(a, b)
+    first, second = pair(a, b)
     return float(np.maximum(first - second, 0).sum())
 
 
@@ -162,7 +212,7 @@ def hypervolume(a: Any, b: Any) -> float:
     >>> round(math.exp(hypervolume(s, t))), round(math.exp(hypervolume(t, s)))
     (56727, 37888)
     """
-    first, second = _pair(a, b)
+    first, second = pair(a, b)
     if (first < 0).any() or (second < 0).any():
         raise ParameterError("The hypervolume is defined for vectors without negative values.")
     if (first == 0).any():
@@ -179,92 +229,27 @@ def hypervolume(a: Any, b: Any) -> float:
 def dominates(a: Any, b: Any, *, strict: bool = False) -> bool:
     """Say whether ``a`` is nowhere lower than ``b`` (weak dominance), and with ``strict`` somewhere higher (table 4).
 
+    Of two sets of property vectors, every vector of ``a`` must be nowhere lower than its counterpart.
+
     Examples
     --------
     >>> dominates([3, 4], [3, 3], strict=True), dominates([3, 4], [4, 3])
     (True, False)
+    >>> dominates([[3, 4], [1, 1]], [[3, 3], [1, 1]], strict=True)
+    True
     """
-    first, second = _pair(a, b)
-    return bool((first >= second).all() and (not strict or (first > second).any()))
+    found = pairs(a, b)
+    weakly = all(bool((x >= y).all()) for x, y in found)
+    return weakly and (not strict or any(bool((x > y).any()) for x, y in found))
 
 
 def incomparable(a: Any, b: Any) -> bool:
-    """Say whether each vector is somewhere higher than the other (non-dominance of table 4).
+    """Say whether each is somewhere higher than the other (non-dominance of table 4), for vectors and sets of them.
 
     Examples
     --------
-    >>> incomparable([3, 4], [4, 3])
-    True
+    >>> incomparable([3, 4], [4, 3]), incomparable([[3, 4], [1, 1]], [[3, 3], [2, 2]])
+    (True, True)
     """
-    first, second = _pair(a, b)
-    return bool((first < second).any() and (first > second).any())
-
-
-def _indices(
-    a: Sequence[Any], b: Sequence[Any], index: Any, **parameters: Sequence[float]
-) -> list[tuple[float, float]]:
-    """Return (P(a_i, b_i), P(b_i, a_i)) for each property; ``index`` is one index or one for each property."""
-    if len(a) != len(b) or not len(a):
-        raise ParameterError(f"Two sets of property vectors need the same properties. Got {len(a)} and {len(b)}.")
-    for name, values in parameters.items():
-        if len(values) != len(a):
-            raise ParameterError(f"{name} needs one number for each of the {len(a)} properties. Got {len(values)}.")
-    many = isinstance(index, list | tuple)
-    if many and len(index) != len(a):
-        raise ParameterError(f"index needs one name for each of the {len(a)} properties. Got {len(index)}.")
-    chosen = [get_binary(i) for i in (index if many else [index] * len(a))]
-    return [(p(x, y), p(y, x)) for p, x, y in zip(chosen, a, b, strict=True)]
-
-
-def weighted(
-    a: Sequence[Any],
-    b: Sequence[Any],
-    weights: Sequence[float],
-    index: Choice = "coverage",
-) -> float:
-    """Return the weighted sum of an index over several properties (section 5.5); higher is better for ``a``.
-
-    Examples
-    --------
-    >>> size_a, size_b = [3, 3, 4, 4], [3, 7, 7, 7]
-    >>> utility_a, utility_b = [2.0, 1.7, 1.6, 1.6], [2.0, 1.0, 1.0, 1.0]
-    >>> weighted([size_a, utility_a], [size_b, utility_b], [0.5, 0.5])
-    0.625
-    """
-    pairs = _indices(a, b, index, weights=weights)
-    return float(sum(w * forth for w, (forth, _) in zip(weights, pairs, strict=True)))
-
-
-def lexicographic(
-    a: Sequence[Any],
-    b: Sequence[Any],
-    epsilon: Sequence[float] | float = 0.0,
-    index: Choice = "coverage",
-) -> float:
-    """Return the position, from 1, of the first property on which ``a`` is better by more than epsilon (section 5.6).
-
-    The properties are given most wanted first; lower is better, and infinity says that there is no such property.
-
-    Examples
-    --------
-    >>> lexicographic([[3, 3], [2, 2]], [[3, 3], [1, 1]])
-    2.0
-    """
-    tolerance = [float(epsilon)] * len(a) if isinstance(epsilon, int | float) else list(epsilon)
-    pairs = _indices(a, b, index, epsilon=tolerance)
-    for position, (e, (forth, back)) in enumerate(zip(tolerance, pairs, strict=True), 1):
-        if forth - back > e:
-            return float(position)
-    return float("inf")
-
-
-def goal(a: Sequence[Any], b: Sequence[Any], goals: Sequence[float], index: Choice = "coverage") -> float:
-    """Return the squared distance of an index from its goals, over several properties (section 5.7); lower is better.
-
-    Examples
-    --------
-    >>> goal([[3, 3, 4, 4]], [[3, 7, 7, 7]], [1.0])
-    0.5625
-    """
-    pairs = _indices(a, b, index, goals=goals)
-    return float(sum((forth - g) ** 2 for g, (forth, _) in zip(goals, pairs, strict=True)))
+    found = pairs(a, b)
+    return any(bool((x < y).any()) for x, y in found) and any(bool((x > y).any()) for x, y in found)

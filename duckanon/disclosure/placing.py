@@ -15,6 +15,7 @@ from duckanon.hierarchy import auto, resolve
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
 
 
@@ -39,36 +40,18 @@ def place(original: Subject, released: Subject, hierarchies: Mapping[str, Any]) 
     Columns without a hierarchy get the one that ``anonymize`` would make. Where several levels fit a whole column, the
     lowest is taken; where none does, each label stands on the lowest level that has it.
     """
-    lowered = {name.lower(): name for name in released.quasi}
-    given = {}
-    for name, spec in hierarchies.items():
-        if name.lower() not in lowered:
-            hint = did_you_mean(name, list(released.quasi))
-            raise RoleError(f"A hierarchy is given for {name!r}, which is no quasi-identifier.{hint}")
-        given[lowered[name.lower()]] = spec
     pairs = zip(released.quasi, original.quasi, strict=True)
-    return [_placed(original, released, ours, theirs, given) for ours, theirs in pairs]
+    return [_placed(original, released, ours, theirs, hierarchies) for ours, theirs in pairs]
 
 
-def _placed(original: Subject, released: Subject, name: str, source: str, given: Mapping[str, Any]) -> Placed:
+def _placed(original: Subject, released: Subject, name: str, source: str, hierarchies: Mapping[str, Any]) -> Placed:
     engine = original.engine
     values = dictionary(engine, original.query, source, original.quasi[source]).table
-    kind = original.types[source]
-    hierarchy = resolve(given[name], engine, None) if name in given else auto(engine, values, source, kind)
-    levels = hierarchy.bind(engine, values, source, kind, "top")
-    labels, candidates, places = (engine.fresh(stem) for stem in ("labels", "candidates", "places"))
-    label = cast(released.quasi[name].copy(), "VARCHAR")
-    count = named(exp.Count(this=exp.Star()), "n")
-    engine.create(
-        labels, exp.select(named(label, "label"), count).from_(subquery(released.query, "s")).group_by(label.copy())
-    )
-    on = same(col("label", "c"), col("label", "l"))
-    found = exp.select(col("label", "l"), col("level", "c"), col("leaves", "c"), col("n", "l")).from_(
-        table(labels, "l")
-    )
-    engine.create(candidates, found.join(subquery(_domain_labels(levels, values), "c"), on=on, join_type="left"))
+    levels = column_levels(original, released, name, source, values, hierarchies)
+    labels = released_labels(released, name)
+    candidates = candidates_of(engine, labels, values, levels)
     _require_found(released, name, candidates)
-    level = _common_level(released, labels, candidates)
+    level = common_level(engine, labels, candidates)
     chosen = exp.select(
         col("label"),
         named(exp.Min(this=col("level")), "level"),
@@ -76,18 +59,64 @@ def _placed(original: Subject, released: Subject, name: str, source: str, given:
     ).from_(table(candidates))
     if level is not None:
         chosen = chosen.where(exp.EQ(this=col("level"), expression=number(level)))
+    places = engine.fresh("places")
     engine.create(places, chosen.group_by(col("label")))
     engine.drop(labels, candidates)
     return Placed(name, levels, values, places, level)
 
 
-def _domain_labels(levels: Levels, values: str) -> exp.Query:
+def column_levels(
+    original: Subject, released: Subject, name: str, source: str, values: str, hierarchies: Mapping[str, Any]
+) -> Levels:
+    """Return the hierarchy of a column, the given one or the one that ``anonymize`` would make, bound to its values."""
+    lowered = {quasi.lower(): quasi for quasi in released.quasi}
+    given = {}
+    for key, spec in hierarchies.items():
+        if key.lower() not in lowered:
+            hint = did_you_mean(key, list(released.quasi))
+            raise RoleError(f"A hierarchy is given for {key!r}, which is no quasi-identifier.{hint}")
+        given[lowered[key.lower()]] = spec
+    engine, kind = original.engine, original.types[source]
+    hierarchy = resolve(given[name], engine, None) if name in given else auto(engine, values, source, kind)
+    return hierarchy.bind(engine, values, source, kind, "top")
+
+
+def released_labels(released: Subject, name: str) -> str:
+    """Create ``(label, n)``: the labels of a released column as texts."""
+    labels = released.engine.fresh("labels")
+    label = cast(released.quasi[name].copy(), "VARCHAR")
+    count = named(exp.Count(this=exp.Star()), "n")
+    released.engine.create(
+        labels, exp.select(named(label, "label"), count).from_(subquery(released.query, "s")).group_by(label.copy())
+    )
+    return labels
+
+
+def candidates_of(engine: Engine, labels: str, values: str, levels: Levels | None) -> str:
+    """Create ``(label, level, leaves, n)``: the labels on every level that has them, once without one where none has.
+
+    Without a hierarchy, level 0 is the values themselves.
+    """
+    candidates = engine.fresh("candidates")
+    on = same(col("label", "c"), col("label", "l"))
+    found = exp.select(col("label", "l"), col("level", "c"), col("leaves", "c"), col("n", "l")).from_(
+        table(labels, "l")
+    )
+    own = _own_labels(values) if levels is None else domain_labels(levels, values)
+    engine.create(candidates, found.join(subquery(own, "c"), on=on, join_type="left"))
+    return candidates
+
+
+def _own_labels(values: str) -> exp.Select:
+    return exp.select(
+        named(col("text", "v"), "label"), named(number(0), "level"), named(cast(number(1), "BIGINT"), "leaves")
+    ).from_(table(values, "v"))
+
+
+def domain_labels(levels: Levels, values: str) -> exp.Query:
     """Return (label, level, leaves) of level 0, the values themselves, and of all levels above."""
     on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
-    own = exp.select(
-        named(col("text", "v"), "label"), named(number(0), "level"), named(cast(number(1), "BIGINT"), "leaves")
-    )
-    own = own.from_(table(values, "v")).join(table(levels.tree, "t"), on=on).where(col("known", "t"))
+    own = _own_labels(values).join(table(levels.tree, "t"), on=on).where(col("known", "t"))
     parts: list[exp.Query] = [own, exp.select(col("label"), col("level"), col("leaves")).from_(table(levels.leaves))]
     if levels.unknown:
         whole = cast(number(levels.size), "BIGINT")
@@ -116,8 +145,9 @@ def _require_found(released: Subject, name: str, candidates: str) -> None:
         )
 
 
-def _common_level(released: Subject, labels: str, candidates: str) -> int | None:
-    (total,) = released.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(labels)))
+def common_level(engine: Engine, labels: str, candidates: str) -> int | None:
+    """Return the lowest level that has all labels, or None."""
+    (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(labels)))
     counts = exp.select(col("level"), exp.Count(this=exp.Star())).from_(table(candidates)).group_by(col("level"))
-    fitting = [int(level) for level, n in released.engine.rows(counts) if n == total]
+    fitting = [int(level) for level, n in engine.rows(counts) if n == total and level is not None]
     return min(fitting, default=None)

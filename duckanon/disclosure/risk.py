@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.disclosure.subject import Subject, looked_at, of_table
+from duckanon.disclosure.uniqueness import Uniqueness, estimate
+from duckanon.disclosure.uniqueness import population_size as whole_population
 from duckanon.errors import DataError, ParameterError
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.files import load
@@ -18,13 +20,40 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 
+_MEANINGS = {
+    "at_risk": "share of {unit} with a risk above {threshold:g}",
+    "maximum": "highest risk",
+    "average": "average risk: share of {unit} that such an attacker links rightly",
+    "minimum": "lowest risk",
+    "affected": "share of {unit} with the highest risk",
+}
+_ESTIMATORS = {
+    "dankar": "the rule of Dankar et al.",
+    "zayatz": "Zayatz",
+    "snb": "the slide negative binomial model",
+    "pitman": "Pitman's formula",
+}
+
+
 @dataclass(frozen=True)
 class Attacker:
-    """The risk from one kind of attacker: share of members above the threshold, highest and average risk."""
+    """The risk from one kind of attacker.
+
+    Parameters
+    ----------
+    at_risk : float
+        Share of members whose risk is above the threshold.
+    maximum, average, minimum : float
+        The risks themselves; the average is the share of members that an attacker links rightly.
+    affected : float
+        Share of members that have the highest risk.
+    """
 
     at_risk: float
     maximum: float
     average: float
+    minimum: float
+    affected: float
 
 
 @dataclass(frozen=True)
@@ -50,7 +79,9 @@ class Risk:
         Share of all members that are linked rightly when everybody is linked: the mean of 1 / size, the size in the
         population where there is one.
     population_unique : float or None
-        Share of members that are alone in the population.
+        Share of members that are alone in the population, counted in its table.
+    uniqueness : Uniqueness or None
+        Share of the population that is alone there, estimated where only the size of the population is known.
     """
 
     threshold: float
@@ -63,10 +94,35 @@ class Risk:
     marketer: float
     journalist: Attacker | None = None
     population_unique: float | None = None
+    uniqueness: Uniqueness | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the risk as plain values."""
         return asdict(self)
+
+    def figures(self) -> list[tuple[str, float, str]]:
+        """Return name, value and meaning of every figure that there is, as ``FROM risk(...)`` lists them."""
+        unit = self.unit
+        found: list[tuple[str, float | None, str]] = [
+            ("members", self.members, f"{unit} looked at"),
+            ("classes", self.classes, "combinations of quasi-identifiers"),
+            ("smallest_class", self.smallest, f"{unit} in the smallest of them"),
+            ("sample_uniqueness", self.sample_unique, f"share of {unit} that are alone in their class"),
+        ]
+        for who, attacker in (("prosecutor", self.prosecutor), ("journalist", self.journalist)):
+            for name, meaning in _MEANINGS.items():
+                value = getattr(attacker, name) if attacker is not None else None
+                found.append((f"{who}_{name}", value, meaning.format(unit=unit, threshold=self.threshold)))
+        found.append(("marketer_average", self.marketer, f"share of {unit} linked rightly when all are linked"))
+        found.append(
+            ("population_uniqueness", self.population_unique, f"share of {unit} alone in the population table")
+        )
+        for name in ("dankar", "zayatz", "snb", "pitman"):
+            chosen = f", which chose {self.uniqueness.chosen}" if self.uniqueness and name == "dankar" else ""
+            meaning = f"share of the population that is unique, estimated by {_ESTIMATORS[name]}{chosen}"
+            value = getattr(self.uniqueness, name) if self.uniqueness is not None else None
+            found.append((f"population_uniqueness_{name}", value, meaning))
+        return [(name, float(value), meaning) for name, value, meaning in found if value is not None]
 
 
 def risk(
@@ -74,6 +130,8 @@ def risk(
     *,
     quasi_identifiers: Sequence[str] | None = None,
     population: object = None,
+    population_size: int | None = None,
+    sampling_fraction: float | None = None,
     threshold: float = 0.2,
     entity_key: str | None = None,
     connection: Any = None,
@@ -88,6 +146,9 @@ def risk(
     population : table, optional
         The people from whom the data were drawn, all of ``data`` included, with the quasi-identifiers written as in
         ``data`` (generalized in the same way). One row is one member.
+    population_size, sampling_fraction : int or float, optional
+        Of how many members the data are a random sample, or what share of them: one of the two gives the estimates of
+        population uniqueness (``uniqueness``) without a table of the population.
     threshold : float
         A probability above this is called at risk.
     entity_key : str, optional
@@ -96,12 +157,14 @@ def risk(
 
     Notes
     -----
-    A risk of 1 / size assumes an attacker who knows the quasi-identifiers exactly and nothing else.
+    A risk of 1 / size assumes an attacker who knows the quasi-identifiers exactly and nothing else. The estimates of
+    uniqueness assume a random sample; they look at nothing but how many classes have each size.
 
     References
     ----------
     K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008; K. El Emam, Guide to the de-identification of
-    personal health information, 2013, chapter 16.
+    personal health information, 2013, chapter 16; F. Dankar et al., Estimating the re-identification risk of clinical
+    data sets, 2012.
 
     Examples
     --------
@@ -110,6 +173,9 @@ def risk(
     >>> found = duckanon.risk(people, quasi_identifiers=["age"], threshold=0.5)
     >>> found.prosecutor.at_risk, found.prosecutor.maximum, found.prosecutor.average, found.sample_unique
     (0.25, 1.0, 0.5, 0.25)
+    >>> found = duckanon.risk(people, quasi_identifiers=["age"], sampling_fraction=0.5)
+    >>> found.uniqueness.chosen, round(found.uniqueness.dankar, 2)
+    ('zayatz', 0.13)
     """
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
         raise ParameterError("The 'threshold' parameter of risk must be a probability between 0 and 1.")
@@ -119,11 +185,15 @@ def risk(
         relations = {"classes": subject.classes()}
         classes, members, smallest, _, singletons = engine.row(load("risk/sizes").bind(relations))
         prosecutor = Attacker(*engine.row(load("risk/prosecutor").bind(relations), limit))
-        journalist, marketer, unique = None, prosecutor.average, None
+        journalist, marketer, unique, estimates = None, prosecutor.average, None, None
+        total = whole_population(int(members), population_size, sampling_fraction)
+        if total is not None:
+            counted = engine.rows(load("risk/size_counts").bind(relations))
+            estimates = estimate({size: classes for size, classes, suppressed in counted if not suppressed}, total)
         if population is not None:
             relations["population_classes"] = _population(engine, subject, relations["classes"], population)
             row = engine.row(load("risk/journalist").bind(relations), limit)
-            journalist, marketer, unique = Attacker(*row[:3]), row[3], row[4]
+            journalist, marketer, unique = Attacker(*row[:5]), row[5], row[6]
         engine.drop(*relations.values())
     return Risk(
         threshold=float(threshold),
@@ -136,6 +206,7 @@ def risk(
         marketer=float(marketer),
         journalist=journalist,
         population_unique=unique,
+        uniqueness=estimates,
     )
 
 

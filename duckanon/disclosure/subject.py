@@ -31,7 +31,8 @@ class Subject:
 
     ``counted`` is what members are counted on. It is the table itself, or for a release that promises persons the
     owner's private copy that still tells them apart. ``hierarchies`` are those of sensitive columns, ``population`` the
-    people from whom the table was drawn, its quasi-identifiers written as in the table.
+    people from whom the table was drawn, its quasi-identifiers written as in the table. ``whole`` is what frequencies
+    in the whole table are counted on, with its sensitive columns: the table itself, or what a release was made from.
     """
 
     engine: Engine
@@ -46,6 +47,9 @@ class Subject:
     collated: bool = False
     hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
     population: Relation | None = None
+    whole: tuple[exp.Query, dict[str, exp.Expr]] | None = None
+    known: Mapping[str, str] = field(default_factory=dict)
+    """Relations that a release has of itself already; they are its own and stay."""
 
     def type_of(self, name: str) -> str:
         """Return the type of a column; case is ignored."""
@@ -72,25 +76,40 @@ class Subject:
             raise DataError(f"The source {self.name!r} has no rows: there is nothing to measure.")
         return name
 
-    def relations(self, wanted: Collection[str]) -> dict[str, str]:
-        """Create ``classes`` and those of the relations named that the table has: sensitive columns, a population."""
+    def relations(self, wanted: Collection[str], shared: bool = False) -> dict[str, str]:
+        """Create ``classes`` and those of the relations named that the table has: sensitive columns, a population.
+
+        With ``shared`` those that a release has of itself are taken; its ``classes`` have no keys.
+        """
+        if shared and self.known and self.population is None:
+            values = [name for name in ("class_values", "domain_values") if name in wanted and name in self.known]
+            found = {name: self.known[name] for name in ("classes", *values)}
+            if self.hierarchies and "domain_nodes" in wanted:
+                found["domain_nodes"] = self._domain_nodes()
+            return found
         found = {"classes": self.classes()}
         if self.sensitive and "class_values" in wanted:
             columns = list(self.quasi.values())
             found["class_values"] = count_values(self.engine, self.query, columns, self.sensitive, found["classes"])
         if self.sensitive and "domain_values" in wanted:
-            found["domain_values"] = count_domain(self.engine, self.query, self.sensitive)
+            found["domain_values"] = count_domain(self.engine, *(self.whole or (self.query, self.sensitive)))
         if self.hierarchies and "domain_nodes" in wanted:
             found["domain_nodes"] = self._domain_nodes()
         if self.population is not None and "population_classes" in wanted:
             found["population_classes"] = self._population_classes(found["classes"], self.population)
         return found
 
+    def drop(self, relations: Mapping[str, str]) -> None:
+        """Drop relations that were created for this look."""
+        kept = {self.known[name] for name in relations if name in self.known}
+        self.engine.drop(*(name for name in relations.values() if name not in kept))
+
     def _domain_nodes(self) -> str:
         """Create ``domain_nodes(attribute, value, level, node)`` of the sensitive columns with a hierarchy."""
         parts: list[exp.Query] = []
+        whole, expressions = self.whole or (self.query, self.sensitive)
         for name, hierarchy in self.hierarchies.items():
-            values = dictionary(self.engine, self.query, name, self.sensitive[name])
+            values = dictionary(self.engine, whole, name, expressions[name])
             levels = hierarchy.bind(self.engine, values.table, name, self.type_of(name), "error")
             parts += node_queries(code_hierarchy(self.engine, values, levels))
         created = self.engine.fresh("domain_nodes")
@@ -114,7 +133,10 @@ class Subject:
 
 @contextmanager
 def opened(connection: Any) -> Iterator[Engine]:
-    """Open an engine and close it again."""
+    """Open an engine and close it again; one that is given in place of a connection is its owner's to close."""
+    if hasattr(connection, "fresh"):
+        yield connection
+        return
     engine = open_engine(connection)
     try:
         yield engine
@@ -200,18 +222,23 @@ def of_release(
     proof = release.relations.get("proof")
     if proof is not None and set(names) <= set(own):
         counted, entity = release.engine.parquet([Path(proof)]), col(ENTITY)
+    hidden = resolved.named(Role.SENSITIVE)
+    original = {a.name: release.plan.expression(a) for a in roles.attributes if a.name in hidden}
+    as_made = entity is None and set(names) == set(own) and set(hidden) == set(roles.named(Role.SENSITIVE))
     return Subject(
         engine=release.engine,
         name=release.path.name,
         query=release.query(),
         quasi={name: col(name) for name in names},
         types={c.name: c.type for c in release.columns},
-        sensitive={name: col(name) for name in resolved.named(Role.SENSITIVE)},
+        sensitive={name: col(name) for name in hidden},
         counted=counted,
         roles=resolved,
         entity=entity,
         hierarchies=_sensitive_hierarchies(release.engine, resolved, hierarchies or {}),
         population=open_population(population, resolved, release.engine) if population is not None else None,
+        whole=(release.plan.relation.query, original),
+        known=release.relations if as_made else {},
     )
 
 

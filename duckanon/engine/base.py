@@ -37,8 +37,10 @@ class Engine(Protocol):
     def arrow(self, statement: Statement, params: Params | None = None) -> pa.Table:
         """Return the result as an Arrow table."""
 
-    def reader(self, statement: Statement, params: Params | None = None, batch: int = 100_000) -> pa.RecordBatchReader:
-        """Return the result as a stream of Arrow batches."""
+    def reader(
+        self, statement: Statement, params: Params | None = None, batch: int = 100_000, private: bool = False
+    ) -> pa.RecordBatchReader:
+        """Return the result as a stream of Arrow batches; one that reads private tables blocks the engine meanwhile."""
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Return a context in which all statements read the same state of the tables."""

@@ -146,10 +146,14 @@ class DuckDBEngine:
             return guarded(lambda: self._connection.sql(sql, params=dict(params or {})).to_arrow_table())
 
     def reader(
-        self, statement: exp.Expr, params: Mapping[str, Any] | None = None, batch: int = 100_000
+        self,
+        statement: exp.Expr,
+        params: Mapping[str, Any] | None = None,
+        batch: int = 100_000,
+        private: bool = False,
     ) -> pa.RecordBatchReader:
-        # A cursor of its own: a stream that is read half would block this connection.
-        cursor = self._connection.cursor()
+        # A cursor of its own: a stream that is read half would block this connection. But it sees no private tables.
+        cursor = self._connection if private else self._connection.cursor()
         sql = self._logged(statement)
         return guarded(lambda: cursor.sql(sql, params=dict(params or {})).to_arrow_reader(batch))
 

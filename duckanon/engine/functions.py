@@ -32,7 +32,7 @@ _SCALAR = "__duckanon"
 _INSTANCE = "instance"
 _KEPT = 32
 
-Kind = Literal["text", "texts", "models", "integer", "number", "boolean", "mapping", "text or mapping"]
+Kind = Literal["text", "texts", "models", "integer", "number", "boolean", "mapping", "text or mapping", "text or texts"]
 _TYPES: dict[Kind, tuple[tuple[type, ...], str]] = {
     "text": ((str,), "a text"),
     "texts": ((list,), "a list of texts, such as ['a', 'b']"),
@@ -42,6 +42,7 @@ _TYPES: dict[Kind, tuple[tuple[type, ...], str]] = {
     "boolean": ((bool,), "a boolean"),
     "mapping": ((dict,), "a struct or map, such as {'a': 'b'}"),
     "text or mapping": ((str, dict), "a text or a struct"),
+    "text or texts": ((str, list), "a text or a list of texts"),
 }
 _WORDS = {str: "a text", int: "an integer", float: "a number", bool: "a boolean", list: "a list", dict: "a struct"}
 
@@ -302,7 +303,7 @@ def _answer(payload: dict[str, Any]) -> exp.Query:
     for cursor in place.cursors(payload["session"]) if place is not None else ():
         assert place is not None
         function = place.functions[payload["function"]]
-        arguments = _checked(function, payload.get("arguments") or {})
+        arguments = checked(function, payload.get("arguments") or {})
         try:
             with closing(_workspace(cursor)) as engine:
                 path = payload["search_path"]
@@ -337,7 +338,7 @@ def _workspace(cursor: Connection) -> DuckDBEngine:
     )
 
 
-def _checked(function: Function, given: dict[str, Any]) -> dict[str, Any]:
+def checked(function: Function, given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments that are not NULL; one of another type is an error."""
     found = {}
     for parameter in function.parameters:
@@ -348,7 +349,7 @@ def _checked(function: Function, given: dict[str, Any]) -> dict[str, Any]:
             continue
         types, wanted = _TYPES[parameter.kind]
         wrong = type(value) not in types
-        if wrong or (parameter.kind == "texts" and not all(isinstance(v, str) for v in value)):
+        if wrong or (parameter.kind.endswith("texts") and not all(isinstance(v, str) for v in value)):
             got = f"Got {_WORDS[type(value)]}." if wrong else "It holds something else."
             raise ParameterError(f"{function.name}: {parameter.name} must be {wanted}. {got}")
         found[parameter.name] = value

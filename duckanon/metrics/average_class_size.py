@@ -11,6 +11,9 @@ from duckanon.metrics.base import Metric, metrics
 class AverageClassSize(Metric):
     """Rows divided by classes, the suppressed rows being one class where there are any.
 
+    In rows; lower is better, 1 where every row is its own class. A fully suppressed table has the number of its
+    rows.
+
     References
     ----------
     K. LeFevre et al., Mondrian multidimensional k-anonymity, 2006, without its division by k; ARX 3.9.2.
@@ -19,3 +22,4 @@ class AverageClassSize(Metric):
     summary: ClassVar[str] = "rows per class, suppressed rows being one class"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (1.0, None)
+    headline: ClassVar[bool] = True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from duckanon.errors import ParameterError
 from duckanon.registry import Registry
 from duckanon.sqlgen.files import load
 
@@ -13,47 +14,138 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 
+_NEEDS = {
+    "class_cells": "what the cells stand for (hierarchies, or labels that can be understood)",
+    "class_values": "a sensitive column",
+    "pairs": "two quasi-identifiers or more",
+    "tuples": "to know which original row became which published one",
+}
+
+
 @dataclass(frozen=True)
 class Measure:
-    """One value of one metric: of an attribute, or of the whole release where ``attribute`` is None."""
+    """One value of one metric: of an attribute, or of the whole release where ``attribute`` is None.
+
+    ``normalised`` is 0 where nothing is lost and 1 on the fully suppressed table, whatever the metric's unit and
+    direction; None where there is no value.
+    """
 
     metric: str
     value: float | None
     direction: str
     attribute: str | None = None
+    normalised: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the measure as plain values."""
         return asdict(self)
 
 
+class Found(NamedTuple):
+    """A value as a statement found it, with the best and worst that there could have been, where it knows them."""
+
+    attribute: str | None
+    value: float | None
+    worst: float | None = None
+    best: float | None = None
+
+
 class Metric:
     """A number that says how much a release lost, or kept.
 
-    A subclass is registered under a name; ``sql/metrics/<name>.sql`` returns (attribute, value) rows, with a NULL
-    attribute for the whole release. ``direction`` is "lower" for losses (0 at best), "higher" for qualities.
+    A subclass is registered under a name; ``sql/metrics/<name>.sql`` returns (attribute, value) or (attribute, value,
+    worst) rows, with a NULL attribute for the whole release. ``worst`` is the value on the fully suppressed table;
+    where the statement has none, it is the worse of the bounds.
+
+    Attributes
+    ----------
+    direction : {"lower", "higher"}
+        Which is better.
+    bounds : tuple of float and float or None
+        Between which all values lie; None where the data decide.
+    best : float, optional
+        The value of an untouched table, where it is not the better of the bounds.
+    params : tuple of str
+        What the statement must be told besides the relations, such as "k".
+    headline : bool
+        Whether reports show it. Such a metric must be quick, and read no more than classes, class_cells and domain.
+    ignores_suppression : bool
+        Whether the metric looks at published rows only, so that suppressing rows can improve it.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    best: ClassVar[float | None] = None
     params: ClassVar[tuple[str, ...]] = ()
+    headline: ClassVar[bool] = False
+    ignores_suppression: ClassVar[bool] = False
+
+    @classmethod
+    def rows(cls, engine: Engine, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[Found]:
+        """Return the values of the whole and of attributes."""
+        file = load(f"metrics/{cls.name}")
+        bound = file.bind({r: relations[r] for r in file.reads})
+        given = {name: params[name] for name in file.params}
+        return [Found(row[0], *(_float(v) for v in row[1:])) for row in engine.rows(bound, given)]
+
+    @classmethod
+    def missing(cls, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[str]:
+        """Return what the metric needs and is not there."""
+        reads = load(f"metrics/{cls.name}").reads
+        return [r for r in reads if r not in relations] + [p for p in cls.params if params.get(p) is None]
+
+    @classmethod
+    def normalised(cls, found: Found) -> float | None:
+        """Return where a value lies between the best there is (0) and the fully suppressed table (1)."""
+        better, worse = cls.bounds if cls.direction == "lower" else cls.bounds[::-1]
+        best = next((b for b in (found.best, cls.best, better) if b is not None), None)
+        worst = found.worst if found.worst is not None else worse
+        value = found.value
+        if value is None or best is None or worst is None:
+            return None
+        if worst == best:
+            # Nothing can be lost here: a column of one value, a table of one row.
+            return 0.0 if value == best else None
+        return (value - best) / (worst - best) + 0.0
 
 
 metrics: Registry[Metric] = Registry("metric", "duckanon.metrics")
 
 
-def measure(engine: Engine, relations: Mapping[str, str], names: Sequence[str] | None = None) -> list[Measure]:
-    """Return the values of the metrics named, or of all; totals first, then attributes in their order."""
+def headlines() -> list[str]:
+    """Return the names of the metrics that reports show."""
+    return [name for name in metrics if metrics.get(name).headline]
+
+
+def measure(
+    engine: Engine,
+    relations: Mapping[str, str],
+    names: Sequence[str] | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> list[Measure]:
+    """Return the values of the metrics named, or of all that can be computed; totals first, then attributes.
+
+    A metric that is named and cannot be computed is a ParameterError that says what is missing.
+    """
     found: list[Measure] = []
+    given = params or {}
     for name in names if names is not None else list(metrics):
         metric = metrics.get(name)
-        file = load(f"metrics/{name}")
-        rows = engine.rows(file.bind({r: relations[r] for r in file.reads}))
+        missing = metric.missing(relations, given)
+        if missing and names is not None:
+            needs = ", ".join(dict.fromkeys(_NEEDS.get(m, m) for m in missing))
+            raise ParameterError(f"The metric {name!r} cannot be computed here: it needs {needs}.")
+        if missing:
+            continue
         values = [
-            Measure(name, float(value) if value is not None else None, metric.direction, attribute)
-            for attribute, value in rows
+            Measure(name, row.value, metric.direction, row.attribute, metric.normalised(row))
+            for row in metric.rows(engine, relations, given)
         ]
         found += sorted(values, key=lambda m: (m.attribute is not None, m.attribute or ""))
     return found
+
+
+def _float(value: Any) -> float | None:
+    return float(value) if value is not None else None

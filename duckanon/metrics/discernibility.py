@@ -11,6 +11,8 @@ from duckanon.metrics.base import Metric, metrics
 class Discernibility(Metric):
     """Sum over kept classes of size squared, plus n for each suppressed row.
 
+    In pairs of rows; lower is better. A fully suppressed table has n squared.
+
     References
     ----------
     R. Bayardo and R. Agrawal, Data privacy through optimal k-anonymization, 2005.
@@ -18,3 +20,5 @@ class Discernibility(Metric):
 
     summary: ClassVar[str] = "sum of squared class sizes, n for each suppressed row"
     direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    headline: ClassVar[bool] = True

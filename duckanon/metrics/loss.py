@@ -12,7 +12,8 @@ class Loss(Metric):
     """Share of the domain that each cell stands for, 0 for an untouched table and 1 for a suppressed one.
 
     Per attribute (sum of share - n/M) / (n - n/M), share being the leaves under the cell's value divided by all M
-    leaves, and 1 for a suppressed row; over attributes their weighted mean.
+    leaves, and 1 for a suppressed row; over attributes their weighted mean. Lower is better. An attribute of one
+    leaf has 0.
 
     References
     ----------
@@ -22,3 +23,4 @@ class Loss(Metric):
     summary: ClassVar[str] = "mean share of the domain that a cell stands for (0 untouched, 1 suppressed)"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    headline: ClassVar[bool] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -150,7 +151,7 @@ def require_number(
 
     With ``above`` it must be larger than ``low``.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool)
+    number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
     fits = number and (value > low if above else value >= low) and (high is None or value <= high)  # type: ignore[operator]
     if not fits:
         shown = value if isinstance(value, int | float) else type(value).__name__

@@ -29,7 +29,7 @@ class SqlFile:
 
     def tree(self) -> exp.Query:
         """Return the statement as a fresh expression."""
-        return sqlglot.parse_one(self.text, dialect=DIALECT).assert_is(exp.Query)
+        return _parsed(self.text).copy()
 
     def bind(self, relations: dict[str, str]) -> exp.Query:
         """Return the statement with the relations it reads replaced by the tables that hold them."""
@@ -67,6 +67,11 @@ def names(folder: str) -> list[str]:
     """Return the names of all statements in ``sql/<folder>``, without the suffix."""
     root = data_folder("sql")
     return sorted(p.relative_to(root).with_suffix("").as_posix() for p in (root / folder).rglob("*.sql"))
+
+
+@cache
+def _parsed(source: str) -> exp.Query:
+    return sqlglot.parse_one(source, dialect=DIALECT).assert_is(exp.Query)
 
 
 def _words(line: str) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def union_all(parts: Sequence[exp.Query]) -> exp.Query:
     """Return the rows of all parts, repeated ones included."""
     result = parts[0]
     for part in parts[1:]:
-        result = exp.union(result, part, distinct=False)
+        result = exp.union(result, part, distinct=False, copy=False)
     return result
 
 

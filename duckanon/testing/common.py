@@ -36,7 +36,9 @@ RELATIONS: dict[str, dict[str, str]] = {
     "domain_values": {"attribute": "string", "value": "string", "ord": "int64", "n": "int64"},
     "domain_nodes": {"attribute": "string", "value": "string", "level": "int64", "node": "int64"},
     "population_classes": {"class_id": "int64", "n": "int64"},
+    "column_values": {"attribute": "string", "value": "string", "number": "float64", "n": "int64"},
     "cell_values": {"attribute": "string", "cell": "string", "value": "string", "number": "float64", "n": "int64"},
+    "row_values": {"row_id": "int64", "class_id": "int64", "value": "string"},
     "tuples": {"tuple_id": "int64", "class_id": "int64", "n": "int64"},
     "tuple_values": {"tuple_id": "int64", "attribute": "string", "value": "string", "number": "float64"},
     "pairs": {

@@ -1,17 +1,25 @@
--- precision: one minus the mean of level / height.  Sweeney 2002.
--- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, level), domain(attribute, height, weight)
+-- precision: one minus the mean of level / height, of lost leaves where there is no level.  Sweeney 2002.
+-- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, level, leaves), domain(attribute, height, leaves, weight)
 -- params:
 -- returns: attribute, value
 WITH total AS (
     SELECT CAST(sum(n) AS DOUBLE) AS n, CAST(sum(CASE WHEN suppressed THEN n ELSE 0 END) AS DOUBLE) AS suppressed
     FROM classes
 ), kept AS (
-    SELECT x.attribute, sum(CAST(c.n AS DOUBLE) * x.level) AS climbed
-    FROM classes AS c JOIN class_cells AS x ON x.class_id = c.class_id
+    SELECT
+        x.attribute,
+        sum(c.n * CASE
+            WHEN x.level IS NOT NULL AND d.height > 0 THEN CAST(x.level AS DOUBLE) / d.height
+            WHEN d.leaves > 1 THEN CAST(x.leaves - 1 AS DOUBLE) / (d.leaves - 1)
+            ELSE 0
+        END) AS climbed
+    FROM classes AS c
+    JOIN class_cells AS x ON x.class_id = c.class_id
+    JOIN domain AS d ON d.attribute = x.attribute
     WHERE NOT c.suppressed
     GROUP BY x.attribute
 ), parts AS (
-    SELECT d.attribute, d.weight, 1 - (coalesce(k.climbed, 0) / d.height + t.suppressed) / t.n AS value
+    SELECT d.attribute, d.weight, 1 - (coalesce(k.climbed, 0) + t.suppressed) / t.n AS value
     FROM domain AS d CROSS JOIN total AS t LEFT JOIN kept AS k ON k.attribute = d.attribute
 )
 SELECT attribute, value FROM parts

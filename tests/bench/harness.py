@@ -26,6 +26,7 @@ class Figure:
     detail: dict[str, Any]
 
 
+_CLASS_BASED = {"classes", "class_cells", "domain", "class_values", "domain_values"}
 WORK: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
@@ -60,6 +61,29 @@ def anonymize(
         release.write(target)
         summary = release.summary()
     return {"seconds": summary["seconds"], "levels": release.recoding.levels, "found": summary["found"]}
+
+
+@work
+def look(source: str, everything: bool, threads: int = 2, **parameters: Any) -> dict[str, Any]:
+    """Anonymize, and then time the models and the metrics; ``everything`` adds those that look at tuples and pairs."""
+    import duckanon
+    from duckanon.metrics.base import metrics
+    from duckanon.plan import open_engine
+    from duckanon.sqlgen.files import load
+
+    names = None if everything else [n for n in metrics if set(load(f"metrics/{n}").reads) <= _CLASS_BASED]
+    engine = open_engine(threads=threads)
+    seconds: dict[str, float] = {}
+    with duckanon.anonymize(source, engine=engine, **parameters) as release:
+        for turn in ("first", "again"):
+            start = time.perf_counter()
+            found = duckanon.privacy(release)
+            seconds[f"{len(set(found.column('model').to_pylist()))} models, {turn}"] = time.perf_counter() - start
+            start = time.perf_counter()
+            measured = release.measure(names)
+            seconds[f"{len({m.metric for m in measured})} metrics, {turn}"] = time.perf_counter() - start
+        classes = release.classes().num_rows
+    return {"seconds": seconds, "classes": classes}
 
 
 def measure(name: str, function: str, **arguments: Any) -> Figure:

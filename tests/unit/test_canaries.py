@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlglot import exp
 
 import duckanon
 from duckanon.errors import DuckanonError, PrivacyViolation
@@ -130,7 +131,7 @@ def test_no_error_path_quotes_a_value(
 
 
 def test_the_gate_quotes_no_value(monkeypatch: pytest.MonkeyPatch, temp_folder: Path) -> None:
-    monkeypatch.setattr("duckanon.pipeline.class_table", _keep_all)
+    monkeypatch.setattr("duckanon.facts.class_table", _keep_all)
     table = pa.table({"q": [CANARY, "b", "b"]})
     with pytest.raises(PrivacyViolation) as caught:
         duckanon.anonymize(table, quasi_identifiers=["q"], k=2, suppression_limit=0.5)
@@ -138,10 +139,12 @@ def test_the_gate_quotes_no_value(monkeypatch: pytest.MonkeyPatch, temp_folder: 
     assert list(temp_folder.iterdir()) == []
 
 
-def _keep_all(grouped, cells, min_size):
+def _keep_all(grouped, cells):
     from duckanon.sqlgen.recode import class_table
+    from duckanon.sqlgen.relations import subquery
 
-    return class_table(grouped, cells, 1)
+    everything = exp.select("* REPLACE (TRUE AS kept)", dialect="duckdb").from_(subquery(grouped, "g"))
+    return class_table(everything, cells)
 
 
 def test_statements_in_the_log_hold_no_value(caplog: pytest.LogCaptureFixture) -> None:

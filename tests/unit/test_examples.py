@@ -18,6 +18,7 @@ SAID = {
     "02_python": ["the file is 5-anonymous: True", "'stays.manifest.json'"],
     "03_hierarchies": ["'Western Europe', 'n': 4", "does not know 1 of 3 values", "['*', 'Cardiology', 'Oncology']"],
     "04_job": ["of 20000 rows in", "exit code 3: No role is given for 'insurance'"],
+    "05_compare": ["keeps: every combination", "'diagnosis'", "uneven by a Gini of"],
 }
 
 

@@ -228,6 +228,13 @@ def test_persons_and_sensitive_values() -> None:
         assert any("shares of sensitive values count rows" in note for note in found.summary()["notes"])
 
 
+def test_one_person_may_have_all_the_values() -> None:
+    """Values are counted in rows: three of them need three rows, not three persons."""
+    table = pa.table({"q": ["a"] * 3 + ["b"] * 3, "s": ["x", "y", "z"] * 2, "p": [1, 1, 2, 3, 3, 4]})
+    with duckanon.anonymize(table, quasi_identifiers=["q"], sensitive=["s"], entity_key="p", l=3) as found:
+        assert found.recoding.levels == {"q": 0}
+
+
 def test_null_is_a_value_of_a_sensitive_column() -> None:
     table = pa.table({"q": ["a"] * 4, "s": ["x", "x", None, None]})
     with duckanon.anonymize(

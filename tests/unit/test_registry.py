@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -11,6 +11,7 @@ from duckanon.algorithms import Datafly, algorithms
 from duckanon.errors import ParameterError
 from duckanon.metrics import Metric, metrics
 from duckanon.models import KAnonymity, Model, Traits, models
+from duckanon.models.base import Groups
 from duckanon.registry import Registry
 from duckanon.testing import check_algorithm, check_metric, check_model
 
@@ -74,6 +75,9 @@ class Wrong(Model):
 
     def describe(self, unit: str = "rows") -> str:
         return "rows"
+
+    def satisfied(self, groups: Groups) -> Any:
+        return groups.sizes >= self.k
 
 
 def test_the_check_of_models_finds_a_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,64 +1,31 @@
-"""Quality indices against the numbers of Dewri et al. 2009, and releases side by side."""
+"""Property vectors of releases, releases side by side, and what is refused."""
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import duckanon
 from duckanon import comparison
-from duckanon.errors import ParameterError
+from duckanon.comparison.compare import TABLES, rows
+from duckanon.comparison.properties.base import Property, properties
+from duckanon.errors import DataError, ParameterError, UnsupportedError
+from duckanon.sqlgen.files import names
 
-# Tables 2 and 3 of the paper: sizes of the rows' classes, and utility by Iyengar's metric.
 T3A = [3, 3, 3, 3, 4, 4, 4, 3, 3, 4]
 T3B = [3, 7, 7, 3, 7, 7, 7, 3, 7, 7]
-T4 = [4, 6, 4, 4, 6, 6, 6, 4, 6, 6]
 U3A = [2.03, 1.7, 1.7, 2.03, 1.6, 1.6, 1.6, 2.03, 1.7, 1.6]
 U3B = [2.03, 0.97, 0.97, 2.03, 0.97, 0.97, 0.97, 2.03, 0.97, 0.97]
-
-vectors = st.integers(1, 8).flatmap(
-    lambda n: st.tuples(*(st.lists(st.integers(1, 9), min_size=n, max_size=n) for _ in range(2)))
-)
-
-
-def test_unary_indices_of_section_3() -> None:
-    assert comparison.minimum(T3A) == 3
-    assert comparison.average(T3A) == 3.4
-    assert comparison.minimum([2, 2, 1, 2, 2, 1, 2, 1, 2, 1]) == 1
-
-
-def test_binary_count_of_section_3() -> None:
-    assert comparison.count_better(T3A, T3B) == 0
-    assert comparison.count_better(T3B, T3A) == 7
-
-
-def test_coverage_of_section_5() -> None:
-    assert (comparison.coverage(T3A, T3B), comparison.coverage(T3B, T3A)) == (0.3, 1)
-    assert (comparison.coverage(U3A, U3B), comparison.coverage(U3B, U3A)) == (1, 0.3)
-    assert comparison.coverage(T4, T3A) > comparison.coverage(T3A, T4)
-    assert comparison.coverage(T3B, T4) > comparison.coverage(T4, T3B)
-    assert comparison.coverage([2, 2, 3, 4, 5], [3, 2, 4, 2, 3]) == comparison.coverage(
-        [3, 2, 4, 2, 3], [2, 2, 3, 4, 5]
-    )
-
-
-def test_spread_of_section_5() -> None:
-    three = [3, 3, 3, 5, 5, 5, 5, 5, 3, 3, 3, 4, 4, 4, 4]
-    two = [2, 2, 6, 6, 6, 6, 6, 6, 3, 3, 3, 4, 4, 4, 4]
-    assert (comparison.spread(three, two), comparison.spread(two, three)) == (2, 8)
-    assert comparison.coverage(two, three) > comparison.coverage(three, two)
-
-
-def test_hypervolume_of_section_5() -> None:
-    s, t = [3, 3, 3, 5, 5, 5, 5, 5], [4] * 8
-    assert comparison.hypervolume(s, t) == pytest.approx(math.log(27 * 3125 - 27 * 1024))
-    assert comparison.hypervolume(s, t) > comparison.hypervolume(t, s)
 
 
 def test_hypervolume_of_a_million_rows_is_finite() -> None:
@@ -69,38 +36,53 @@ def test_hypervolume_of_a_million_rows_is_finite() -> None:
     assert comparison.hypervolume(b, a) == -math.inf
 
 
-@given(vectors)
-def test_hypervolume_is_the_logarithm_of_its_definition(pair: tuple[list[int], list[int]]) -> None:
-    a, b = pair
-    volume = math.prod(a) - math.prod(min(x, y) for x, y in zip(a, b, strict=True))
-    expected = math.log(volume) if volume else -math.inf
-    assert comparison.hypervolume(a, b) == pytest.approx(expected)
-
-
-@given(vectors)
-def test_what_the_paper_says_of_dominance(pair: tuple[list[int], list[int]]) -> None:
-    a, b = pair
-    assert comparison.dominates(b, a) == (comparison.spread(a, b) == 0)
-    assert comparison.dominates(b, a) == (comparison.hypervolume(a, b) == -math.inf)
-    assert comparison.dominates(a, b) == (comparison.coverage(a, b) == 1)
-    assert comparison.incomparable(a, b) == (not comparison.dominates(a, b) and not comparison.dominates(b, a))
-    assert comparison.dominates(a, b, strict=True) == (comparison.dominates(a, b) and a != b)
-
-
 def test_rank_is_the_distance_to_the_ideal() -> None:
     assert comparison.rank(T3B, 10) < comparison.rank(T3A, 10)
     assert comparison.rank([3, 4], [0, 0]) == 5
+    far = comparison.rank(T3A, 10) - comparison.rank(T3B, 10)
+    assert comparison.better(T3A, T3B, by="rank", ideal=10) == "second"
+    assert comparison.better(T3A, T3B, by="rank", ideal=10, epsilon=far * 0.999) == "second"
+    assert comparison.better(T3A, T3B, by="rank", ideal=[10] * 10, epsilon=far * 1.001) == "equal"
 
 
 def test_several_properties() -> None:
     privacy_and_utility = [T3A, U3A], [T3B, U3B]
-    assert comparison.weighted(*privacy_and_utility, [0.5, 0.5]) == pytest.approx(0.65)
+    assert comparison.weighted(*privacy_and_utility) == pytest.approx(0.65)
     assert comparison.weighted(*reversed(privacy_and_utility), [0.5, 0.5]) == pytest.approx(0.65)
     assert comparison.lexicographic(*privacy_and_utility) == 2
     assert comparison.lexicographic(*reversed(privacy_and_utility)) == 1
     assert comparison.lexicographic(*privacy_and_utility, epsilon=[1, 1]) == math.inf
     assert comparison.goal(*privacy_and_utility, [1, 1]) == pytest.approx(0.49)
     assert comparison.weighted(*privacy_and_utility, [1, 1], index=["count_better", "spread"]) == pytest.approx(4.71)
+
+
+def test_indices_of_different_scales_are_normalized_on_request() -> None:
+    a, b = {"size": [300, 100], "use": [1.0, 2.0]}, {"size": [200, 101], "use": [1.5, 2.5]}
+    assert comparison.better(a, b, by="weighted", index="spread") == "first"
+    assert comparison.weighted(a, b, index="spread", normalize=True) == pytest.approx(0.5 * 100 / 101)
+    assert comparison.better(a, b, by="weighted", index="spread", normalize=True) == "second"
+    volumes = comparison.weighted(a, b, {"size": 1.0}, index="hypervolume", normalize=True)
+    forth, back = 300 * 100 - 200 * 100, 200 * 101 - 200 * 100
+    assert volumes == pytest.approx(forth / (forth + back))
+    assert comparison.weighted([T3A], [T3A], index="spread", normalize=True) == 0.5
+
+
+def test_goals_of_unary_indices_are_those_of_goal_vectors() -> None:
+    wished = {"size": [5] * 10, "use": [2.0] * 10}
+    a, b = {"size": T3A, "use": U3A}, {"size": T3B, "use": U3B}
+    found = comparison.goal(a, b, index="average", goal_vectors=wished)
+    assert found == pytest.approx((3.4 - 5) ** 2 + (np.mean(U3A) - 2) ** 2)
+    assert found == pytest.approx(comparison.goal(a, b, {"size": 5, "use": 2}, index="average"))
+    assert (
+        comparison.better(a, b, by="goal", index=["minimum", "average"], goal_vectors=list(wished.values())) == "first"
+    )
+
+
+def test_an_index_of_ones_own() -> None:
+    def widest(a: Any, b: Any) -> float:
+        return float(np.max(np.asarray(a) - np.asarray(b)))
+
+    assert comparison.better(T3A, T3B, by=widest) == "second"
 
 
 @pytest.mark.parametrize(
@@ -115,6 +97,17 @@ def test_several_properties() -> None:
         lambda: comparison.weighted([[1]], [[1]], [1, 2]),
         lambda: comparison.weighted([[1]], [[1]], [1], index="covrage"),
         lambda: comparison.goal([], [], []),
+        lambda: comparison.goal([[1]], [[1]]),
+        lambda: comparison.goal([[1]], [[1]], goal_vectors=[[1]]),
+        lambda: comparison.goal([[1]], [[1]], index="minimum", goal_vectors=[[1], [1]]),
+        lambda: comparison.better([1], [2], by="covrage"),
+        lambda: comparison.better([1], [2], by="rank"),
+        lambda: comparison.better([1], [2], epsilon=[1]),
+        lambda: comparison.better([[1], [1]], [[2], [2]], by="coverage"),
+        lambda: comparison.better([[1]], [2]),
+        lambda: comparison.better({"a": [1]}, {"b": [1]}, by="dominance"),
+        lambda: comparison.weighted({"a": [1]}, {"a": [1]}, {"b": 1.0}),
+        lambda: comparison.weighted([[1]], [[1]], [-1]),
     ],
 )
 def test_what_is_no_vector_is_refused(call: object) -> None:
@@ -123,13 +116,16 @@ def test_what_is_no_vector_is_refused(call: object) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.fixture
+PEOPLE = pa.table({"age": [90, 34, 61, 35, 62, 36, 63], "ill": list("abcabca"), "id": [7, 6, 5, 4, 3, 2, 1]})
+
+
+def anonymized(data: object, k: int = 3, **parameters: Any) -> duckanon.Release:
+    return duckanon.anonymize(data, quasi_identifiers=["age"], k=k, **{"suppression_limit": 0.2, **parameters})
+
+
+@pytest.fixture(scope="module")
 def releases() -> Iterator[list[duckanon.Release]]:
-    people = pa.table({"age": [34, 35, 36, 61, 62, 63, 90], "ill": list("abcabca")})
-    made = [
-        duckanon.anonymize(people, quasi_identifiers=["age"], sensitive=["ill"], k=k, suppression_limit=0.2)
-        for k in (3, 7)
-    ]
+    made = [anonymized(PEOPLE, k, sensitive=["ill"]) for k in (3, 7)]
     yield made
     for release in made:
         release.close()
@@ -140,19 +136,94 @@ def test_releases_stand_side_by_side(releases: list[duckanon.Release]) -> None:
     for name, release in zip(("fine", "coarse"), releases, strict=True):
         column = {(r["metric"], r["attribute"]): r[name] for r in found.metrics.to_pylist()}
         assert column == {(m.metric, m.attribute): m.value for m in release.measure()}
-    by_pair = {(r["release"], r["against"]): r["value"] for r in found.indices.to_pylist()}
-    # 3, 3, 3, 3, 3, 3 and one suppressed row beside seven rows in one class.
-    assert by_pair == {("fine", "coarse"): 0.0, ("coarse", "fine"): 1.0}
-    assert not any(found.indices.column("aligned").to_pylist())
-    assert found.to_dict()["sizes"][0] == {
-        "release": "fine", "property": "class_size",
-        "min": 1, "q25": 3, "median": 3, "mean": 19 / 7, "q75": 3, "max": 3,
+    by_pair = {(r["release"], r["against"]): (r["value"], r["verdict"]) for r in found.indices.to_pylist()}
+    # 1, 3, 3, 3, 3, 3, 3: one suppressed row and two classes, beside seven rows in one class.
+    assert by_pair == {("fine", "coarse"): (0.0, "worse"), ("coarse", "fine"): (1.0, "better")}
+    assert found.ranking == ["coarse", "fine"]
+    assert found.properties.to_pylist()[0] == {
+        "release": "fine", "property": "class_size", "direction": "higher",
+        "minimum": 1, "q25": 3, "median": 3, "mean": 19 / 7, "q75": 3, "maximum": 3,
     }  # fmt: skip
+    assert found.sizes.to_pylist() == [
+        {"release": "fine", "size": 3, "rows": 6}, {"release": "coarse", "size": 7, "rows": 7},
+    ]  # fmt: skip
+    bias = found.bias.to_pylist()[0]
+    assert (bias["rows"], bias["suppressed"], bias["gini"], bias["share_in_smallest"]) == (6, 1, 0, 1)
+    assert repr(found) == "<Comparison of 2 releases, best first: coarse, fine>"
+
+
+def test_a_comparison_is_tables(releases: list[duckanon.Release]) -> None:
+    found = duckanon.compare(releases)
+    plain = found.to_dict()
+    assert list(plain) == ["ranking", *TABLES]
+    for name in TABLES:
+        assert isinstance(rows(found, name), pa.Table)
+        assert rows(found, name).num_rows == len(plain[name]) > 0
+    with pytest.raises(ParameterError, match="Did you mean 'gains'"):
+        rows(found, "gain")
+
+
+def test_lower_is_better_where_a_property_says_so(releases: list[duckanon.Release]) -> None:
+    everything = [
+        "coverage",
+        "spread",
+        "hypervolume",
+        "rank",
+        "average",
+        "dominance",
+        "weighted",
+        "goal",
+        "lexicographic",
+    ]
+    found = duckanon.compare(
+        releases,
+        properties=["reidentification_risk", "loss"],
+        by=everything,
+        goals={"reidentification_risk": 1, "loss": 1},
+        weights={"loss": 1},
+        significance=0.5,
+        metrics=[],
+    )
+    lines = {(r["index"], r["property"], r["release"]): r for r in found.indices.to_pylist()}
+    # Risk 0 for the suppressed row and 1/3 for the others, beside 1/7 for all.
+    assert lines["coverage", "reidentification_risk", "a"]["value"] == pytest.approx(1 / 7)
+    assert lines["spread", "reidentification_risk", "b"]["value"] == pytest.approx(6 * (1 / 3 - 1 / 7))
+    assert lines["rank", "reidentification_risk", "a"]["value"] == pytest.approx(math.sqrt(6) / 3)
+    assert lines["rank", "reidentification_risk", "b"]["verdict"] == "better"
+    assert lines["average", "loss", "a"]["verdict"] == "better"
+    assert math.isfinite(lines["hypervolume", "reidentification_risk", "a"]["value"])
+    assert lines["dominance", "loss", "a"]["value"] == 1
+    assert lines["weighted", None, "a"]["verdict"] == "better"
+    assert lines["lexicographic", None, "a"]["value"] == 2
+    gains = {(g["property"], g["release"]): g for g in found.gains.to_pylist()}
+    assert gains["reidentification_risk", "b"]["rows_better"] == 6
+    assert gains["reidentification_risk", "b"]["mean_gain"] == pytest.approx(1 / 3 - 1 / 7)
+    assert gains["reidentification_risk", "b"]["mean_loss"] == pytest.approx(1 / 7)
+    played = [r for r in found.tournament.to_pylist() if r["index"] is None]
+    assert sum(r["wins"] for r in played) == sum(r["losses"] for r in played) > 0
+    assert played[0]["wins"] + played[0]["draws"] + played[0]["losses"] + played[0]["incomparable"] == 2 * 6 + 3
+
+
+def test_a_tolerance_makes_releases_equal(releases: list[duckanon.Release]) -> None:
+    for epsilon, draws in ((30, [1] * 4), (29.9, [0] * 4)):
+        found = duckanon.compare(releases, by="spread", epsilon=epsilon, metrics=[])
+        assert found.tournament.column("draws").to_pylist() == draws
+    near = duckanon.compare(releases, by="rank", ideals={"class_size": 3}, metrics=[])
+    assert near.ranking == ["a", "b"]
+
+
+def test_which_groups_carry_the_risk(releases: list[duckanon.Release]) -> None:
+    found = [g for g in duckanon.compare(releases, metrics=[]).groups.to_pylist() if g["release"] == "a"]
+    assert {g["cell"] for g in found} == set(releases[0].to_arrow().column("age").to_pylist())
+    assert sum(g["share_of_risk"] for g in found) == pytest.approx(1)
+    assert [(g["rows"], g["mean_risk"], g["bias"]) for g in found] == [(3, pytest.approx(1 / 3), pytest.approx(1))] * 2
 
 
 def test_indices_take_releases(releases: list[duckanon.Release]) -> None:
     assert comparison.minimum(releases[1]) == 7
+    assert comparison.vector(releases[0]).tolist() == [1, 3, 3, 3, 3, 3, 3]
     assert comparison.spread(releases[1], releases[0]) == 6 * 4 + 6
+    assert comparison.better(*releases) == "second"
 
 
 def test_what_cannot_be_compared_is_refused(releases: list[duckanon.Release]) -> None:
@@ -164,8 +235,237 @@ def test_what_cannot_be_compared_is_refused(releases: list[duckanon.Release]) ->
         duckanon.compare(releases, properties=["size"])
     with pytest.raises(ParameterError, match="takes releases"):
         duckanon.compare([releases[0], pa.table({"a": [1]})])  # type: ignore[list-item]
-    with (
-        duckanon.anonymize(pa.table({"age": [1, 1]}), quasi_identifiers=["age"], k=2) as other,
-        pytest.raises(ParameterError, match="2, 7 rows"),
-    ):
+    for wrong in (
+        {"by": []}, {"by": "goal"}, {"by": "goal", "goals": {"loss": 1}}, {"weights": [1, 2]}, {"ideals": {"loss": 1}},
+        {"index": "covrage"}, {"index": ["coverage"] * 2}, {"properties": []}, {"properties": "loss"},
+        {"properties": ["loss", "loss"]}, {"row_id": "nobody"}, {"row_id": "ill"},
+    ):  # fmt: skip
+        with pytest.raises(ParameterError):
+            duckanon.compare(releases, **wrong)  # type: ignore[arg-type]
+    with anonymized(pa.table({"age": [1, 1]}), k=2) as other, pytest.raises(ParameterError, match="2, 7 rows"):
         duckanon.compare([releases[0], other])
+
+
+def test_releases_of_other_rows_are_refused(releases: list[duckanon.Release]) -> None:
+    """One row more or less is seen at once; another value, or another order, only by a fingerprint."""
+    turned = PEOPLE.take([1, 0, 2, 3, 4, 5, 6])
+    with anonymized(turned) as other:
+        with pytest.raises(ParameterError, match="'age' differ") as caught:
+            duckanon.compare([releases[0], other])
+        assert "row_id" in str(caught.value)
+        assert not any(str(age) in str(caught.value) for age in PEOPLE.column("age").to_pylist())
+        with pytest.raises(ParameterError, match="different rows"):
+            comparison.coverage(releases[0], other)
+        assert duckanon.compare([releases[0], other], row_id="id", metrics=[]).gains.column(
+            "rows_equal"
+        ).to_pylist() == [7, 7]
+    changed = PEOPLE.set_column(0, "age", pa.array([90, 34, 61, 35, 62, 36, 64]))
+    with anonymized(changed) as other:
+        for row_id in (None, "id"):
+            with pytest.raises(ParameterError, match="'age' differ"):
+                duckanon.compare([releases[0], other], row_id=row_id)
+    renumbered = PEOPLE.set_column(2, "id", pa.array([8, 6, 5, 4, 3, 2, 1]))
+    with anonymized(renumbered) as other, pytest.raises(ParameterError, match="'age', 'id' differ"):
+        duckanon.compare([releases[0], other], row_id="id")
+
+
+def test_releases_with_other_quasi_identifiers_are_compared(releases: list[duckanon.Release]) -> None:
+    with duckanon.anonymize(PEOPLE, quasi_identifiers=["ill"], k=2) as other:
+        found = duckanon.compare([releases[0], other], metrics=[])
+    assert found.properties.num_rows == 2
+    without = PEOPLE.select(["ill", "id"])
+    with (
+        duckanon.anonymize(without, quasi_identifiers=["ill"], k=2) as other,
+        anonymized(PEOPLE.select(["age", "id"])) as one,
+    ):
+        with pytest.raises(ParameterError, match="share no quasi-identifier"):
+            duckanon.compare([one, other])
+        assert duckanon.compare([one, other], row_id="id", metrics=[]).properties.num_rows == 2
+
+
+def test_a_source_that_changed_is_refused() -> None:
+    with duckdb.connect() as database:
+        database.register("given", PEOPLE)
+        database.execute("CREATE TABLE people AS FROM given")
+        with anonymized("people", connection=database) as release:
+            database.execute("UPDATE people SET age = 90 WHERE age = 34")
+            with pytest.raises(DataError, match="changed since"):
+                comparison.vectors(release)
+        database.execute("DELETE FROM people WHERE id = 7")
+        with anonymized("people", connection=database) as release:
+            database.execute("DELETE FROM people WHERE id = 6")
+            with pytest.raises(DataError, match="changed since"):
+                comparison.vectors(release, row_id="id")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "table", "arrow", "frame"])
+def test_rows_keep_the_order_of_their_source(kind: str, tmp_path: Path) -> None:
+    """Several files, several row groups, several threads: row i is row i."""
+    draw = np.random.default_rng(3)
+    ages = draw.integers(0, 100, 200_000)
+    whole = pa.table({"age": ages, "id": np.arange(len(ages))})
+    sizes = np.bincount(ages)[ages]
+    with duckdb.connect(config={"threads": 4}) as database:
+        source: Any = whole
+        if kind in ("parquet", "csv"):
+            for part in range(8):
+                piece = whole.slice(part * 25_000, 25_000)
+                database.register("piece", piece)
+                database.execute(
+                    f"COPY piece TO '{tmp_path / f'{part}.{kind}'}' "
+                    + ("(ROW_GROUP_SIZE 2048)" if kind == "parquet" else "")
+                )
+            source = str(tmp_path / f"*.{kind}")
+        elif kind == "table":
+            database.register("given", whole)
+            database.execute("CREATE TABLE people AS FROM given")
+            source = "people"
+        elif kind == "frame":
+            source = whole.to_pandas()
+        with anonymized(source, k=2, connection=database) as release:
+            assert release.recoding.levels == {"age": 0}
+            assert (comparison.vector(release) == sizes).all()
+            assert (comparison.vectors(release, ["class_size"], row_id="id").column(1).to_numpy() == sizes).all()
+
+
+def test_vectors_are_written_into_the_owners_database() -> None:
+    with duckdb.connect() as database:
+        database.register("given", PEOPLE)
+        database.execute("CREATE TABLE people AS FROM given")
+        with anonymized("people", sensitive=["ill"], connection=database) as release:
+            before = release.to_arrow()
+            written = comparison.write_properties(
+                release, "Vectors of 'a'", ["class_size", "sensitive_count"], connection=database, row_id="id"
+            )
+            assert written == 7
+            joined = database.execute(
+                """SELECT id, class_size, sensitive_count_ill
+                FROM people JOIN "Vectors of 'a'" ON id = row_id ORDER BY id"""
+            ).fetchall()
+            assert joined == [(1, 3, 1), (2, 3, 1), (3, 3, 1), (4, 3, 1), (5, 3, 1), (6, 3, 1), (7, 1, 1)]
+            with pytest.raises(ParameterError, match="already"):
+                comparison.write_properties(release, "vectors of 'A'", connection=database)
+            with pytest.raises(ParameterError, match="already"):
+                comparison.write_properties(release, "people", connection=database)
+            comparison.write_properties(release, "Vectors of 'a'", ["loss"], connection=database, replace=True)
+            columns = database.execute("""DESCRIBE "Vectors of 'a'" """).fetchall()
+            assert [c[0] for c in columns] == ["row_id", "loss"]
+            with pytest.raises(ParameterError, match="connection"):
+                comparison.write_properties(release, "more", connection=None)
+            assert release.to_arrow() == before
+            assert release.to_arrow().column_names == ["age", "ill"]
+
+
+def test_persons_are_counted_where_the_promise_counts_them() -> None:
+    visits = pa.table({"age": [30] * 4 + [40] * 4, "who": [1, 1, 2, 3, 4, 4, 5, 5]})
+    with duckanon.anonymize(visits, quasi_identifiers=["age"], entity_key="who", k=2) as release:
+        assert comparison.vector(release).tolist() == [3] * 4 + [2] * 4
+        found = comparison.vectors(release, ["reidentification_risk", "discernibility"])
+        assert found.column(1).to_numpy() == pytest.approx([1 / 3] * 4 + [1 / 2] * 4)
+        assert found.column(2).to_pylist() == [4] * 8
+
+
+def test_sensitive_columns_give_a_vector_each(releases: list[duckanon.Release]) -> None:
+    found = comparison.vectors(releases[1], ["sensitive_count", "sensitive_share_age"])
+    assert found.column_names == ["row_id", "sensitive_count_ill", "sensitive_share_age"]
+    assert found.column(1).to_pylist() == [3, 2, 2, 3, 2, 2, 3]
+    assert found.column(2).to_pylist() == pytest.approx([1 / 7] * 7)
+    with anonymized(PEOPLE) as plain, pytest.raises(ParameterError, match="none in all releases"):
+        comparison.vectors(plain, ["sensitive_count"])
+    with pytest.raises(ParameterError, match="no column 'wealth'"):
+        comparison.vectors(releases[0], ["sensitive_count_wealth"])
+    with pytest.raises(ParameterError, match="takes a release"):
+        comparison.vectors(PEOPLE)  # type: ignore[arg-type]
+
+
+def test_a_property_of_somebody_else(releases: list[duckanon.Release], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(properties, "_members", dict(properties._members))
+
+    @properties.register("position")
+    @dataclass(frozen=True)
+    class Position(Property):
+        """The number of the row."""
+
+        direction: ClassVar[str] = "lower"
+
+        def vector(self, rows: Any) -> Any:
+            return np.arange(len(rows), dtype=np.float64)
+
+    found = duckanon.compare(releases, properties=["position"], by=["coverage", "spread"], metrics=[])
+    assert found.dominance.column("relation").to_pylist() == ["equal"] * 4
+
+
+def test_a_source_without_an_order_is_refused() -> None:
+    with duckdb.connect() as database:
+        database.register("given", PEOPLE)
+        database.execute("CREATE TABLE people AS SELECT * EXCLUDE id, range AS id FROM given, range(500)")
+        database.execute("CREATE VIEW anyhow AS FROM people ORDER BY random()")
+        with (
+            anonymized("anyhow", sensitive=["ill"], connection=database) as release,
+            pytest.raises(DataError, match="another order"),
+        ):
+            comparison.vectors(release, ["sensitive_count"])
+        database.execute("CREATE OR REPLACE VIEW anyhow AS SELECT *, row_number() OVER () AS key FROM people")
+        with anonymized("anyhow", sensitive=["ill"], connection=database) as release:
+            assert comparison.vectors(release, ["sensitive_count"], row_id="key").num_rows == 3500
+
+
+def test_values_that_a_hierarchy_does_not_know_lie_at_the_top() -> None:
+    known = duckanon.Hierarchy.from_table({"age": ["34", "35"], "young": ["young", "young"], "all": ["*", "*"]})
+    ages = pa.table({"age": [34, 35, 90, 34, 35, 91]})
+    with anonymized(ages, k=2, hierarchies={"age": known}, on_unknown="top", suppression_limit=0) as release:
+        assert release.recoding.levels == {"age": 0}
+        assert comparison.vector(release).tolist() == [2] * 6
+
+
+def test_many_quasi_identifiers_fill_more_than_one_word() -> None:
+    draw = np.random.default_rng(5)
+    wide = {f"q{j}": draw.integers(0, 3, 400) * 10_000 for j in range(4)}
+    wide |= {f"r{j}": np.arange(400) // 2 for j in range(9)}
+    with duckanon.anonymize(pa.table(wide), quasi_identifiers=list(wide), k=1, suppression_limit=0) as release:
+        rows = list(zip(*(v.tolist() for v in wide.values()), strict=True))
+        assert comparison.vector(release).tolist() == [rows.count(r) for r in rows]
+
+
+def test_every_property_has_its_statement() -> None:
+    assert {f"properties/{name}" for name in properties} == set(names("properties"))
+
+
+@pytest.mark.parametrize("name", list(properties))
+def test_a_property_says_what_it_is(name: str) -> None:
+    kind = properties.get(name)
+    assert kind.summary
+    assert "References\n" in (kind.__doc__ or "")
+    assert kind.direction in ("higher", "lower")
+    assert comparison.Property.oriented(kind(), np.array([0.25]))[0] in (0.25, -0.25, 0.75)
+
+
+def test_a_comparison_is_drawn(releases: list[duckanon.Release], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    found = duckanon.compare(
+        {"fine $x^": releases[0], "a name that is much too long": releases[1]},
+        properties=["class_size", "loss"],
+        by=["coverage", "hypervolume", "weighted"],
+        metrics=[],
+    )
+    for suffix, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
+        path = found.plot(tmp_path / f"picture{suffix}")
+        assert path.read_bytes().startswith(magic)
+    with pytest.raises(ParameterError, match=r"\.png"):
+        found.plot(tmp_path / "picture.xlsx")
+
+
+def test_a_picture_without_matplotlib_names_the_extra(
+    releases: list[duckanon.Release], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *rest: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(UnsupportedError, match=r"duckanon\[plots\]"):
+        duckanon.compare(releases, metrics=[]).plot(tmp_path / "picture.png")
+    assert pq.read_table(releases[0].path).column_names == ["age", "ill"]

@@ -1,0 +1,280 @@
+"""What the cells of a table that duckanon did not make stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.disclosure.labels import Parsed, parse, size_of
+from duckanon.disclosure.placing import candidates_of, column_levels, common_level, domain_labels, released_labels
+from duckanon.encode import dictionary
+from duckanon.errors import HierarchyError
+from duckanon.facts import Described, size
+from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text, union_all
+
+if TYPE_CHECKING:
+    from duckanon.disclosure.subject import Subject
+    from duckanon.engine.base import Engine
+    from duckanon.hierarchy import Levels
+
+WHOLE = "*"
+
+
+def understood(original: Subject, released: Subject, hierarchies: Mapping[str, Any] | None) -> list[Described]:
+    """Return what the cells of every quasi-identifier stand for.
+
+    A label is looked for among the original values and on the levels of the hierarchy; then it is read as ``*``, an
+    interval, a number or a set of values. Labels that are none of these are a HierarchyError with their number.
+    """
+    found = []
+    for ours, theirs in zip(released.quasi, original.quasi, strict=True):
+        values = dictionary(original.engine, original.query, theirs, original.quasi[theirs])
+        levels = None
+        if hierarchies is not None:
+            levels = column_levels(original, released, ours, theirs, values.table, hierarchies)
+        column = _Column(original.engine, ours, original.types[theirs], values.table, values.size, levels)
+        found.append(column.described(released_labels(released, ours)))
+    return found
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One quasi-identifier; ``cells(cell, level, leaves, lo, hi)`` and ``covers(cell, code)`` are made of it."""
+
+    engine: Engine
+    name: str
+    type: str
+    values: str
+    size: int
+    levels: Levels | None
+
+    @property
+    def leaves(self) -> int:
+        return self.size if self.levels is None else self.levels.size
+
+    @property
+    def ordered(self) -> bool:
+        return size(col("value"), self.type) is not None
+
+    def described(self, labels: str) -> Described:
+        """Look the labels up, read the rest, and return both."""
+        candidates = candidates_of(self.engine, labels, self.values, self.levels)
+        level = common_level(self.engine, labels, candidates)
+        cells, covers = (
+            self._looked_up(candidates) if self.levels is None or level is None else self._whole_level(level)
+        )
+        read = self._read(labels, candidates)
+        if read is not None:
+            cells, covers = union_all([cells, read[0]]), union_all([covers, read[1]])
+        tables = {"cells": cells, "covers": covers}
+        names = {stem: self._made(stem, query) for stem, query in tables.items()}
+        queries = {stem: exp.select("*").from_(table(name)) for stem, name in names.items()}
+        height = None if self.levels is None else self.levels.height
+        self.engine.drop(labels, candidates)
+        return Described(self.name, self.type, self.values, height, self.leaves, queries["cells"], queries["covers"])
+
+    def _made(self, stem: str, query: exp.Query) -> str:
+        name = self.engine.fresh(stem)
+        self.engine.create(name, query)
+        return name
+
+    # Labels that are values or stand on a level of the hierarchy
+
+    def _labelled(self, level: int) -> exp.Query:
+        """Return ``(cell, code)``: the label of every value on a level."""
+        if self.levels is None:
+            return exp.select(named(col("text"), "cell"), col("code")).from_(table(self.values))
+        if level > 0:
+            return exp.select(named(col(f"l{level}"), "cell"), col("code")).from_(table(self.levels.tree))
+        own = exp.case().when(col("known", "t"), col("text", "v")).else_(text(self.levels.top))
+        on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
+        query = exp.select(named(own, "cell"), col("code", "v")).from_(table(self.values, "v"))
+        return query.join(table(self.levels.tree, "t"), on=on)
+
+    def _whole_level(self, level: int) -> tuple[exp.Query, exp.Query]:
+        """Return cells and covers of one level, on which all labels stand; it may have more than are published."""
+        assert self.levels is not None
+        known = self._made("known", domain_labels(self.levels, self.values))
+        under = self._made("under", self._labelled(level))
+        own = exp.select(col("cell")).distinct().from_(table(under))
+        on = exp.and_(
+            exp.EQ(this=col("level", "k"), expression=number(level)), same(col("label", "k"), col("cell", "c"))
+        )
+        cells = (
+            exp.select(col("cell", "c"), col("level", "k"), col("leaves", "k"), *_no_bounds())
+            .from_(subquery(own, "c"))
+            .join(table(known, "k"), on=on)
+        )
+        made = self._made("cells", cells)
+        return exp.select("*").from_(table(made)), self._covers(exp.select("*").from_(table(under)), made)
+
+    def _looked_up(self, candidates: str) -> tuple[exp.Query, exp.Query]:
+        """Return cells and covers of the labels that stand somewhere, each on the lowest level that has it."""
+        chosen = exp.select(
+            named(col("label"), "cell"),
+            named(exp.Min(this=col("level")), "level"),
+            named(exp.ArgMin(this=col("leaves"), expression=col("level")), "leaves"),
+            *_no_bounds(),
+        ).from_(table(candidates))
+        made = self._made("cells", chosen.where(_present(col("level"))).group_by(col("label")))
+        parts: list[exp.Query] = []
+        for level in range(1 if self.levels is None else self.levels.height + 1):
+            on = exp.and_(
+                same(col("cell", "u"), col("cell", "c")), exp.EQ(this=col("level", "c"), expression=number(level))
+            )
+            query = exp.select(col("cell", "c"), col("code", "u")).from_(table(made, "c"))
+            parts.append(query.join(subquery(self._labelled(level), "u"), on=on))
+        # Without a hierarchy there are no levels: 0 was only where to look.
+        level_of = named(cast(exp.null(), "INTEGER"), "level") if self.levels is None else col("level")
+        rest = (col(c) for c in ("leaves", "lo", "hi"))
+        return exp.select(col("cell"), level_of, *rest).from_(table(made)), self._covers(union_all(parts), made)
+
+    def _covers(self, under: exp.Query, cells: str) -> exp.Query:
+        """Return covers in which cells that stand for the whole domain stand for every value."""
+        whole = exp.EQ(this=col("leaves", "c"), expression=number(self.leaves))
+        every = exp.select(col("cell", "c"), col("code", "v")).from_(table(cells, "c"))
+        every = every.join(table(self.values, "v"), on=whole)
+        return exp.union(exp.select(col("cell"), col("code")).from_(subquery(under, "u")), every, distinct=True)
+
+    # Labels that are read
+
+    def _read(self, labels: str, candidates: str) -> tuple[exp.Query, exp.Query] | None:
+        """Return cells and covers of the labels that stand nowhere, or None if there are none."""
+        left = self.engine.arrow(
+            exp.select(col("label"), col("n"))
+            .from_(table(candidates))
+            .where(exp.Is(this=col("level"), expression=exp.null()))
+        )
+        if not left.num_rows:
+            return None
+        rows = dict(zip(left.column("label").to_pylist(), left.column("n").to_pylist(), strict=True))
+        parsed = {label: parse(label, self.type) for label in rows if label is not None and label != WHOLE}
+        sets = self._made("sets", self._set_covers(parsed))
+        complete = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(sets)))}
+        spans = {label: p.span for label, p in parsed.items() if p.span is not None and label not in complete}
+        bounds = self._table("bounds", [(label, *span) for label, span in spans.items()], _BOUNDS)
+        parts = [exp.select(col("cell"), col("code")).from_(table(sets)), self._span_covers(bounds)]
+        if WHOLE in rows:
+            parts.append(exp.select(named(text(WHOLE), "cell"), col("code")).from_(table(self.values)))
+        covers = self._made("covers", union_all(parts))
+        covered = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(covers)))}
+        # Among numbers, one that no row had is a point, a centroid say; among texts it is just another word.
+        self._require_read(
+            labels, [n for label, n in rows.items() if label not in covered | (set(spans) if self.ordered else set())]
+        )
+        return self._measured(bounds, covers), exp.select("*").from_(table(covers))
+
+    def _require_read(self, labels: str, lost: list[int]) -> None:
+        if lost:
+            (total,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(labels)))
+            nowhere = "" if self.levels is None else ", and on no level of its hierarchy"
+            raise HierarchyError(
+                f"{len(lost)} of {total} labels of {self.name!r} ({sum(lost)} rows) are no value, interval or set of "
+                f"values of the original column{nowhere}: give the hierarchies that made this table."
+            )
+
+    def _table(self, stem: str, rows: list[tuple[Any, ...]], layout: Mapping[str, str]) -> str:
+        import pyarrow as pa
+
+        arrays = {
+            name: pa.array([row[i] for row in rows], getattr(pa, kind)())
+            for i, (name, kind) in enumerate(layout.items())
+        }
+        incoming = self.engine.fresh("incoming")
+        self.engine.register(incoming, pa.table(arrays))
+        name = self._made(stem, exp.select("*").from_(table(incoming)))
+        self.engine.unregister(incoming)
+        return name
+
+    def _numbers(self) -> exp.Query:
+        """Return ``(code, text, number)``; texts that are written like numbers have one, too."""
+        own = size(col("value"), self.type)
+        if own is None:
+            own = exp.TryCast(this=col("text"), to=exp.DataType.build("DOUBLE"))
+        return exp.select(col("code"), col("text"), named(own, "number")).from_(table(self.values))
+
+    def _set_covers(self, parsed: Mapping[str, Parsed]) -> exp.Query:
+        """Return ``(cell, code)`` of the sets all of whose members are values, by their texts or as numbers."""
+        rows = [
+            (label, member, size_of(member, self.type), len(p.members))
+            for label, p in parsed.items()
+            for member in p.members
+        ]
+        members = self._table("members", rows, _MEMBERS)
+        parts: list[exp.Query] = []
+        for theirs, ours in (("member", "text"), ("number", "number")):
+            query = exp.select(col("cell", "m"), col("members", "m"), col("member", "m"), col("code", "v"))
+            on = exp.EQ(this=col(theirs, "m"), expression=col(ours, "v"))
+            parts.append(query.from_(table(members, "m")).join(subquery(self._numbers(), "v"), on=on))
+        found = self._made("found", exp.union(parts[0], parts[1], distinct=True))
+        matched = exp.Count(this=exp.Distinct(expressions=[col("member")]))
+        complete = exp.select(col("cell")).from_(table(found)).group_by(col("cell"), col("members"))
+        complete = complete.having(exp.EQ(this=matched, expression=col("members")))
+        inside = exp.In(this=col("cell"), query=exp.Subquery(this=complete))
+        return exp.select(col("cell"), col("code")).distinct().from_(table(found)).where(inside)
+
+    def _span_covers(self, bounds: str) -> exp.Query:
+        value = col("number", "v")
+        low, high = col("lo", "b"), col("hi", "b")
+        inside = exp.and_(
+            exp.GTE(this=value, expression=low),
+            exp.LTE(this=value.copy(), expression=high),
+            exp.or_(exp.Not(this=col("above", "b")), exp.NEQ(this=value.copy(), expression=low.copy())),
+            exp.or_(exp.Not(this=col("below", "b")), exp.NEQ(this=value.copy(), expression=high.copy())),
+        )
+        query = exp.select(col("cell", "b"), col("code", "v")).from_(table(bounds, "b"))
+        return query.join(subquery(self._numbers(), "v"), on=inside)
+
+    def _measured(self, bounds: str, covers: str) -> exp.Query:
+        """Return ``(cell, level, leaves, lo, hi)``: of a cell that covers no value, its own bounds and one leaf."""
+        is_whole = exp.EQ(this=col("cell", "c"), expression=text(WHOLE))
+        count = exp.Count(this=col("code", "c"))
+        leaves = exp.case().when(is_whole, number(self.leaves)).else_(count)
+        query = exp.select(col("cell", "c"))
+        level: exp.Expr = cast(exp.null(), "INTEGER")
+        source = exp.select("*").from_(table(covers))
+        grouped = query.from_(subquery(source, "c"))
+        if self.levels is not None:
+            on = exp.EQ(this=col("code", "t"), expression=col("code", "c"))
+            grouped = grouped.join(table(self.levels.tree, "t"), on=on)
+            level = exp.case().when(is_whole.copy(), number(self.levels.height))
+            level = level.when(exp.EQ(this=count.copy(), expression=number(1)), number(0))
+            for i in range(1, self.levels.height):
+                level = level.when(_alike(col(f"l{i}", "t")), number(i))
+            level = level.else_(number(self.levels.height))
+        grouped = grouped.select(named(cast(level, "INTEGER"), "level"), named(leaves, "leaves"), *_no_bounds())
+        points = exp.select(
+            col("cell"),
+            named(cast(exp.null() if self.levels is None else number(0), "INTEGER"), "level"),
+            named(number(1), "leaves"),
+            col("lo"),
+            col("hi"),
+        ).from_(table(bounds))
+        seen = exp.Subquery(this=exp.select(col("cell")).from_(table(covers)))
+        points = points.where(exp.Not(this=exp.In(this=col("cell"), query=seen)))
+        return union_all([grouped.group_by(col("cell", "c")), points])
+
+
+_BOUNDS = {"cell": "string", "lo": "float64", "hi": "float64", "above": "bool_", "below": "bool_"}
+_MEMBERS = {"cell": "string", "member": "string", "number": "float64", "members": "int64"}
+
+
+def _alike(label: exp.Expr) -> exp.Expr:
+    """Return whether all rows of a group have one label, NULL being one, too."""
+    missing = exp.case().when(exp.Is(this=label, expression=exp.null()), number(1)).else_(number(0))
+    distinct = exp.Count(this=exp.Distinct(expressions=[label.copy()]))
+    return exp.EQ(this=exp.Add(this=distinct, expression=exp.Max(this=missing)), expression=number(1))
+
+
+def _present(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
+
+
+def _no_bounds() -> list[exp.Expr]:
+    return [named(cast(exp.null(), "DOUBLE"), name) for name in ("lo", "hi")]
+
+
+__all__ = ["understood"]

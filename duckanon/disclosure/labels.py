@@ -1,0 +1,85 @@
+"""The texts of cells that somebody else wrote: intervals, points and sets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from duckanon.hierarchy.rules import ColumnType
+
+_DATE = r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_BOUND = rf"(?:{_DATE}|{_NUMBER})"
+_SPAN = re.compile(rf"\s*([\[(]?)\s*({_BOUND})\s*(,|;|~|-|\.\.)\s*({_BOUND})\s*([\])]?)\s*")
+_POINT = re.compile(rf"\s*({_BOUND})\s*")
+_BRACKETS = {"{": "}", "[": "]", "(": ")"}
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A label as a text: bounds, of which either may be open, or the members of a set, or both where it may be both."""
+
+    span: tuple[float, float, bool, bool] | None = None
+    members: tuple[str, ...] = ()
+
+
+def parse(label: str, type_name: str) -> Parsed:
+    """Read a label as an interval, a point or a set; members still have to be values of the column.
+
+    Examples
+    --------
+    >>> parse("[20, 30)", "BIGINT")
+    Parsed(span=(20.0, 30.0, False, True), members=())
+    >>> parse("20-30", "BIGINT").span, parse("(-5--1]", "DOUBLE").span
+    ((20.0, 30.0, False, False), (-5.0, -1.0, True, False))
+    >>> parse("{red, green}", "VARCHAR").members
+    ('red', 'green')
+    >>> parse("37.5", "BIGINT").span
+    (37.5, 37.5, False, False)
+    >>> parse("about forty", "BIGINT")
+    Parsed(span=None, members=())
+    """
+    members = _members(label)
+    found = _SPAN.fullmatch(label)
+    if found is not None:
+        opening, low, separator, high, closing = found.groups()
+        bounds = size_of(low, type_name), size_of(high, type_name)
+        if bool(opening) == bool(closing) and None not in bounds and bounds[0] <= bounds[1]:  # type: ignore[operator]
+            span = (bounds[0], bounds[1], opening == "(", closing == ")")
+            # Without brackets a comma may separate bounds or members; whether those are values, the column knows.
+            return Parsed(span, members if separator in ",;" and not opening else ())  # type: ignore[arg-type]
+    point = _POINT.fullmatch(label)
+    if point is not None:
+        own = size_of(point.group(1), type_name)
+        if own is not None:
+            return Parsed((own, own, False, False))
+    return Parsed(None, members)
+
+
+def _members(label: str) -> tuple[str, ...]:
+    inner = label.strip()
+    bracketed = len(inner) > 1 and _BRACKETS.get(inner[0]) == inner[-1]
+    if bracketed:
+        inner = inner[1:-1]
+    for separator in (",", ";", "~", "|"):
+        if separator in inner:
+            parts = [p.strip().strip("'\"") for p in inner.split(separator)]
+            return tuple(dict.fromkeys(parts))
+    return (inner.strip().strip("'\""),) if bracketed else ()
+
+
+def size_of(bound: str, type_name: str) -> float | None:
+    """Return a bound as ``facts.size`` would: dates as days, timestamps as seconds, all else as a number."""
+    family = ColumnType.parse(type_name).family
+    if family in ("date", "timestamp"):
+        try:
+            moment = datetime.fromisoformat(bound)
+        except ValueError:
+            return None
+        seconds = moment.replace(tzinfo=UTC).timestamp()
+        return seconds / 86400 if family == "date" else seconds
+    try:
+        return float(bound)
+    except ValueError:
+        return None

@@ -1,0 +1,24 @@
+"""Granularity (Iyengar 2002)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from duckanon.metrics.base import Metric, metrics
+
+
+@metrics.register("granularity")
+class Granularity(Metric):
+    """Sum over cells of (leaves - 1) / M: the share of the domain that a cell could be besides its value.
+
+    In cells; lower is better, 0 untouched. A suppressed row counts (M - 1) / M in each attribute, all rows of a
+    fully suppressed table do.
+
+    References
+    ----------
+    V. Iyengar, Transforming data to satisfy privacy constraints, 2002, without its normalisation.
+    """
+
+    summary: ClassVar[str] = "share of the domain that a cell could be besides its value, summed"
+    direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)

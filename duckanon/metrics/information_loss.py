@@ -1,0 +1,26 @@
+"""Information loss (Byun et al. 2007)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from duckanon.metrics.base import Metric, metrics
+
+
+@metrics.register("information_loss")
+class InformationLoss(Metric):
+    """Sum over rows of (max - min) / M for ordered attributes, and of depth / height for the others.
+
+    In rows; lower is better, 0 untouched. Maximum and minimum are of the original values that the cell covers, M
+    the leaves of the domain (where values are not consecutive whole numbers the ratio can exceed 1). Depth is the
+    level, or the level of the lowest label over all that a box covers, or without a hierarchy (leaves - 1) / (M -
+    1). A suppressed row covers everything.
+
+    References
+    ----------
+    J.-W. Byun et al., Efficient k-anonymization using clustering techniques, 2007.
+    """
+
+    summary: ClassVar[str] = "widths of ordered cells and depths of the others, summed"
+    direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)

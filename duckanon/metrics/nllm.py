@@ -1,0 +1,24 @@
+"""Normalized lost leaves."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from duckanon.metrics.base import Metric, metrics
+
+
+@metrics.register("nllm")
+class Nllm(Metric):
+    """Mean over cells of (leaves - 1) / (M - 1).
+
+    A share, 0 untouched and 1 fully suppressed, where every row counts 1; lower is better. Over attributes the
+    weighted mean; an attribute of one leaf has 0. It equals ``loss``.
+
+    References
+    ----------
+    V. Iyengar, Transforming data to satisfy privacy constraints, 2002.
+    """
+
+    summary: ClassVar[str] = "lost leaves as a share of those that can be lost, mean over cells"
+    direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)

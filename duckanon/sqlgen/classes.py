@@ -1,0 +1,97 @@
+"""Statements about the classes of a full-domain recoding: their cells, what those stand for, and their members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from duckanon.sqlgen.recode import Cell
+from duckanon.sqlgen.relations import cast, col, conjunction, named, number, same, subquery, table, text, union_all
+
+
+def level_cells(cell: Cell) -> exp.Query:
+    """Return the cells of a level: the values themselves, or its labels."""
+    null = cast(exp.null(), "DOUBLE")
+    rest = [named(number(cell.level), "level")], [named(null, "lo"), named(null.copy(), "hi")]
+    if cell.typed:
+        own = exp.select(named(col("text"), "cell"), *rest[0], named(number(1), "leaves"), *rest[1])
+        return own.from_(table(cell.values))
+    labels = exp.select(named(col("label"), "cell"), *rest[0], col("leaves"), *rest[1]).from_(table(cell.labels))
+    return labels.where(exp.EQ(this=col("level"), expression=number(cell.level)))
+
+
+def level_covers(cell: Cell, leaves: int) -> exp.Query:
+    """Return which values the cells of a level stand for; one that stands for the whole domain may be any of them."""
+    if cell.typed:
+        return exp.select(named(col("text"), "cell"), col("code")).from_(table(cell.values))
+    on = exp.and_(
+        exp.EQ(this=col("level", "l"), expression=number(cell.level)),
+        exp.EQ(this=col("code", "l"), expression=col(f"c{cell.level}", "k")),
+    )
+    under = exp.select(named(col("label", "l"), "cell"), col("code", "k")).from_(table(cell.levels, "k"))
+    under = under.join(table(cell.labels, "l"), on=on)
+    whole = exp.and_(
+        exp.EQ(this=col("level", "l"), expression=number(cell.level)),
+        exp.EQ(this=col("leaves", "l"), expression=number(leaves)),
+    )
+    every = exp.select(named(col("label", "l"), "cell"), col("code", "k")).from_(table(cell.levels, "k"))
+    return exp.union(under, every.join(table(cell.labels, "l"), on=whole), distinct=True)
+
+
+def class_labels(class_map: str, cells: Sequence[Cell]) -> exp.Query:
+    """Return ``(class_id, n, l_0, ...)``: the published classes with the texts of their cells."""
+    query = exp.select(col("class_id", "c"), col("n", "c")).from_(table(class_map, "c")).where(col("kept", "c"))
+    for j, cell in enumerate(cells):
+        alias, code = f"t_{j}", col(f"g_{j}", "c")
+        on = exp.EQ(this=col("code", alias), expression=code)
+        if cell.typed:
+            query = query.select(named(col("text", alias), f"l_{j}")).join(table(cell.values, alias), on=on)
+        else:
+            level = exp.EQ(this=col("level", alias), expression=number(cell.level))
+            query = query.select(named(col("label", alias), f"l_{j}"))
+            query = query.join(table(cell.labels, alias), on=exp.and_(on, level))
+    return query
+
+
+def class_members(frequency: str, class_map: str, cells: Sequence[Cell]) -> exp.Query:
+    """Return the rows of every class by the codes of their values."""
+    query = exp.select(col("class_id", "m")).from_(table(frequency, "f"))
+    codes = [col(f"c_{j}", "f") for j in range(len(cells))]
+    keys = []
+    for j, cell in enumerate(cells):
+        if cell.constant:
+            continue
+        if cell.typed:
+            key: exp.Expr = codes[j].copy()
+        else:
+            alias = f"k_{j}"
+            on = exp.EQ(this=col("code", alias), expression=codes[j].copy())
+            query = query.join(table(cell.levels, alias), on=on)
+            key = col(f"c{cell.level}", alias)
+        keys.append(exp.EQ(this=col(f"g_{j}", "m"), expression=key))
+    query = query.join(table(class_map, "m"), on=conjunction(keys))
+    total = named(cast(exp.Sum(this=col("n", "f")), "BIGINT"), "n")
+    return query.select(*codes, total).group_by(col("class_id", "m"), *(c.copy() for c in codes))
+
+
+def class_values(labelled: str, released: exp.Query, cells: Sequence[Cell], sensitive: Sequence[str]) -> exp.Query:
+    """Count the sensitive values of every class in the published rows, which are grouped before they are joined."""
+    parts: list[exp.Query] = []
+    varying = [(j, c) for j, c in enumerate(cells) if not c.constant]
+    for name in sensitive:
+        keys = [named(col(c.name), f"q_{j}") for j, c in varying]
+        grouped = exp.select(*keys, named(col(name), "value"), named(exp.Count(this=exp.Star()), "n"))
+        grouped = grouped.from_(subquery(released.copy(), "r")).group_by(*(col(c.name) for _, c in varying), col(name))
+        on = conjunction([same(cast(col(f"q_{j}", "g"), "VARCHAR"), col(f"l_{j}", "c")) for j, _ in varying])
+        parts.append(
+            exp.select(
+                col("class_id", "c"),
+                named(text(name), "attribute"),
+                named(cast(col("value", "g"), "VARCHAR"), "value"),
+                col("n", "g"),
+            )
+            .from_(subquery(grouped, "g"))
+            .join(table(labelled, "c"), on=on)
+        )
+    return union_all(parts)

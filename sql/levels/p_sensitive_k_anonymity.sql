@@ -1,0 +1,12 @@
+-- p_sensitive_k_anonymity: the largest p that the classes satisfy; k is that of k_anonymity.  Truta and Vinay 2006.
+-- reads:   classes(class_id, suppressed), class_values(class_id, attribute)
+-- params:
+-- returns: attribute, parameter, value
+SELECT attribute, 'p' AS parameter, CAST(min(distinct_values) AS DOUBLE) AS value
+FROM (
+    SELECT v.attribute, count(*) AS distinct_values
+    FROM class_values AS v JOIN classes AS c ON c.class_id = v.class_id
+    WHERE NOT c.suppressed
+    GROUP BY v.attribute, v.class_id
+) AS s
+GROUP BY attribute

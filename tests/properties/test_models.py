@@ -1,0 +1,287 @@
+"""Every model three times: its statement, its arrays and its definition say the same of random classes.
+
+Thresholds are often exactly what a class reaches, so that rounding has a chance to be wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import models as reference
+
+from duckanon.models import models
+from duckanon.models.base import Groups, Histograms, Model
+from duckanon.sqlgen.files import load, names
+from duckanon.testing.common import RELATIONS
+
+SENSITIVE = "dis'ease"
+OTHER = "other"
+KINDS = {"int64": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "float64": pa.float64()}
+WHOLE_TABLE = {"average_reidentification_risk": reference.average_risk, "sample_uniqueness": reference.uniqueness}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Classes of a table: values of their rows, members, whether suppressed, members in the population."""
+
+    values: tuple[tuple[Hashable, ...], ...]
+    members: tuple[int, ...]
+    suppressed: tuple[bool, ...]
+    population: tuple[int, ...]
+    order: tuple[Hashable, ...]
+    tree: dict[Hashable, list[Hashable]]
+
+    @property
+    def table(self) -> list[Hashable]:
+        return [v for values in self.values for v in values]
+
+    @property
+    def kept(self) -> list[int]:
+        return [i for i, out in enumerate(self.suppressed) if not out]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    letters = ["a", "b", "c", "d", "e", None][: draw(st.integers(1, 6))]
+    letters += [None] if draw(st.booleans()) and None not in letters else []
+    values = draw(st.lists(st.lists(st.sampled_from(letters), min_size=1, max_size=8), min_size=1, max_size=5))
+    count = len(values)
+    members = [draw(st.integers(1, len(v))) if draw(st.booleans()) else len(v) for v in values]
+    out = draw(st.lists(st.booleans(), min_size=count, max_size=count)) if draw(st.booleans()) else [False] * count
+    people = [draw(st.sampled_from([0, m, 2 * m, 3 * m, m + 1])) for m in members]
+    found = {v for row in values for v in row}
+    order = [v for v in letters if v in found]
+    tree: dict[Hashable, list[Hashable]] = {v: [v] for v in order}
+    groups = {v: i for i, v in enumerate(order)}
+    for _ in range(draw(st.integers(0, 2))):
+        parent = [draw(st.integers(0, 2)) for _ in range(len(order) + 3)]
+        groups = {v: parent[g] for v, g in groups.items()}
+        for v, g in groups.items():
+            tree[v].append(g)
+    for labels in tree.values():
+        labels.append("*")
+    return Case(tuple(map(tuple, values)), tuple(members), tuple(out), tuple(people), tuple(order), tree)
+
+
+def relations(case: Case) -> dict[str, list[tuple[Any, ...]]]:
+    totals = Counter(case.table)
+    nodes = []
+    for level in range(len(next(iter(case.tree.values())))):
+        codes = {label: i for i, label in enumerate(dict.fromkeys(labels[level] for labels in case.tree.values()))}
+        nodes += [(SENSITIVE, v, level, codes[labels[level]]) for v, labels in case.tree.items()]
+    return {
+        "classes": [(i, m, case.suppressed[i]) for i, m in enumerate(case.members)],
+        # A second column that is worse in every way: a statement that forgets to choose would count it.
+        "class_values": [(i, SENSITIVE, v, n) for i, vs in enumerate(case.values) for v, n in Counter(vs).items()]
+        + [(i, OTHER, "x", len(vs)) for i, vs in enumerate(case.values)],
+        "domain_values": [(SENSITIVE, v, i, totals[v]) for i, v in enumerate(case.order)] + [(OTHER, "x", 0, 1)],
+        "domain_nodes": [*nodes, (OTHER, "x", 0, 0), (OTHER, "x", 1, 0), (OTHER, "x", 9, 0)],
+        "population_classes": [(i, n) for i, n in enumerate(case.population) if n],
+    }
+
+
+def groups(case: Case) -> Groups:
+    """Return the kept classes as arrays."""
+    codes = {v: i for i, v in enumerate(case.order)}
+    entries = [sorted((codes[v], n) for v, n in Counter(case.values[i]).items()) for i in case.kept]
+    flat = [entry for class_ in entries for entry in class_]
+    depth = len(next(iter(case.tree.values())))
+    levels = [[case.tree[v][level] for v in case.order] for level in range(depth)]
+    numbers = [{label: i for i, label in enumerate(dict.fromkeys(labels))} for labels in levels]
+    totals = Counter(case.table)
+
+    def whole(values: list[int]) -> Any:
+        return np.array(values, dtype=np.int64)
+
+    return Groups(
+        sizes=whole([case.members[i] for i in case.kept]),
+        rows=whole([len(case.values[i]) for i in case.kept]),
+        histograms=Histograms(
+            starts=whole([0, *np.cumsum([len(class_) for class_ in entries])]),
+            codes=whole([code for code, _ in flat]),
+            counts=whole([n for _, n in flat]),
+            totals=whole([totals[v] for v in case.order]),
+            ancestors=tuple(whole([n[x] for x in labels]) for n, labels in zip(numbers, levels, strict=True)),
+        ),
+        population=whole([case.population[i] for i in case.kept]),
+    )
+
+
+def thresholds(name: str, case: Case) -> list[Fraction]:
+    """Return what the classes reach exactly, and a few others, where the model has a threshold that is a fraction."""
+    table_, found = case.table, [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2)]
+    sizes = [case.members[i] for i in case.kept]
+    for values in case.values:
+        if name == "alpha_k_anonymity":
+            found.append(reference.largest_share(values))
+        elif name == "t_closeness":
+            found.append(reference.equal_distance(values, table_))
+        elif name == "ordered_t_closeness":
+            found.append(reference.ordered_distance(values, table_, case.order))
+        elif name == "hierarchical_t_closeness":
+            found.append(reference.hierarchical_distance(values, table_, case.tree))
+        elif name.endswith("beta_likeness"):
+            found += [gain for _, gain in reference.gains(values, table_)]
+    if name in WHOLE_TABLE:
+        found += [WHOLE_TABLE[name](sizes), WHOLE_TABLE[name](sizes[1:])]
+    found += [Fraction(1, n) for n in case.members]
+    return sorted({f for f in found if 0 < f <= 1} | ({Fraction(0)} if "closeness" in name else set()))
+
+
+def small(draw: st.DrawFn, low: int = 1, high: int = 6) -> int:
+    return draw(st.integers(low, high))
+
+
+@st.composite
+def promises(draw: st.DrawFn, name: str) -> tuple[Case, dict[str, Any]]:
+    """Return a table and exact parameters of a model."""
+    case = draw(cases())
+    share = draw(st.sampled_from(thresholds(name, case)))
+    wide = st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(3)])
+    given_: dict[str, Any] = {
+        "k": small(draw), "l": small(draw), "p": small(draw), "alpha": share, "t": share, "beta": share,
+        "threshold": share, "c": draw(wide), "delta": draw(wide),
+    }  # fmt: skip
+    low, high = sorted([draw(st.sampled_from([Fraction(n, 6) for n in range(7)])) for _ in range(2)])
+    given_ |= {"minimum": low, "maximum": high, "base": draw(st.sampled_from([Fraction(2), Fraction(3)]))}
+    if name == "entropy_l_diversity":
+        given_["l"] = draw(st.sampled_from([Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3), Fraction(4)]))
+    wanted = {f.name for f in fields(models.get(name))}
+    return case, {key: value for key, value in given_.items() if key in wanted}
+
+
+def expected(name: str, case: Case, given_: dict[str, Any]) -> list[bool]:
+    """Return for each kept class what the definition says."""
+    kept = [(case.values[i], case.members[i], case.population[i]) for i in case.kept]
+    call = getattr(reference, name, None)
+    if name in WHOLE_TABLE:
+        return reference.staying([m for _, m, _ in kept], WHOLE_TABLE[name], given_["threshold"])
+    if name == "k_anonymity":
+        return [m >= given_["k"] for _, m, _ in kept]
+    distances = {
+        "t_closeness": lambda v: reference.equal_distance(v, case.table),
+        "ordered_t_closeness": lambda v: reference.ordered_distance(v, case.table, case.order),
+        "hierarchical_t_closeness": lambda v: reference.hierarchical_distance(v, case.table, case.tree),
+    }
+    if name in distances:
+        return [distances[name](v) <= given_["t"] for v, _, _ in kept]
+    first: dict[str, Any] = {
+        "alpha_k_anonymity": lambda v, m, p: (v, m), "p_sensitive_k_anonymity": lambda v, m, p: (v, m),
+        "k_map": lambda v, m, p: (p,), "delta_presence": lambda v, m, p: (m, p),
+        "maximum_reidentification_risk": lambda v, m, p: (m,), "l_diversity": lambda v, m, p: (v,),
+        "entropy_l_diversity": lambda v, m, p: (v,), "recursive_c_l_diversity": lambda v, m, p: (v,),
+    }  # fmt: skip
+    arguments = first.get(name, lambda v, m, p: (v, case.table))
+    assert call is not None
+    return [call(*arguments(*class_), **given_) for class_ in kept]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:") as opened:
+        yield opened
+
+
+def register(database: duckdb.DuckDBPyConnection, rows: dict[str, list[tuple[Any, ...]]]) -> None:
+    """Make the relations readable under their own names."""
+    for relation, found in rows.items():
+        columns = {
+            column: pa.array([row[i] for row in found], KINDS[kind])
+            for i, (column, kind) in enumerate(RELATIONS[relation].items())
+        }
+        database.register(relation, pa.table(columns))
+
+
+def violating(database: duckdb.DuckDBPyConnection, model: Model, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
+    """Return the classes that the statement names, on tables that are called like the relations it reads."""
+    file = load(f"models/{model.name}")
+    register(database, {relation: rows[relation] for relation in file.reads})
+    parameters = model.parameters()
+    found = database.execute(file.text, {p: parameters[p] for p in file.params}).fetchall()
+    sizes = {row[0]: row[1] for row in rows["classes"]}
+    assert all(sizes.get(class_id, 0) == n for class_id, n in found)
+    assert len({class_id for class_id, _ in found}) == len(found)
+    return {class_id for class_id, _ in found}
+
+
+def instance(name: str, given_: dict[str, Any]) -> Model:
+    plain = {key: value if isinstance(value, int) else float(value) for key, value in given_.items()}
+    kind: Any = models.get(name)
+    if "sensitive" in {f.name for f in fields(kind)}:
+        plain["sensitive"] = SENSITIVE
+    made: Model = kind(**plain)
+    return made
+
+
+@pytest.mark.parametrize("name", list(models))
+def test_statement_arrays_and_definition_agree(name: str, database: duckdb.DuckDBPyConnection) -> None:
+    @given(promises(name))
+    def check(drawn: tuple[Case, dict[str, Any]]) -> None:
+        case, given_ = drawn
+        model = instance(name, given_)
+        wanted = expected(name, case, given_)
+        assert model.satisfied(groups(case)).tolist() == wanted
+        found = violating(database, model, relations(case))
+        broken = {i for i, holds in zip(case.kept, wanted, strict=True) if not holds}
+        if name in WHOLE_TABLE:
+            sizes = [case.members[i] for i in case.kept]
+            assert bool(found) == bool(broken) == (WHOLE_TABLE[name](sizes) > given_["threshold"])
+            alone = name == "sample_uniqueness"
+            blamed = {
+                i
+                for i in case.kept
+                if (case.members[i] == 1 if alone else given_["threshold"] < Fraction(1, case.members[i]))
+            }
+            assert found == (blamed if broken else set())
+        else:
+            assert found == broken
+
+    check()
+
+
+@settings(max_examples=80)
+@given(cases())
+def test_levels_are_the_strongest_parameters(database: duckdb.DuckDBPyConnection, case: Case) -> None:
+    register(database, relations(case))
+    found: dict[str, dict[str, float | None]] = {SENSITIVE: {}, OTHER: {}}
+    plain: dict[str, float | None] = {}
+    for name in names("levels"):
+        for attribute, parameter, value in database.execute(load(name).text).fetchall():
+            found.get(attribute, plain)[f"{name.removeprefix('levels/')} {parameter}"] = value
+    if not case.kept:
+        assert found == {SENSITIVE: {}, OTHER: {}}
+        return
+    sizes = [case.members[i] for i in case.kept]
+    people = [case.population[i] for i in case.kept]
+    shares = [Fraction(m, p) if p else None for m, p in zip(sizes, people, strict=True)]
+    known = [s for s in shares if s is not None]
+    assert_same(
+        plain,
+        {
+            "k_anonymity k": min(sizes),
+            "maximum_reidentification_risk threshold": Fraction(1, min(sizes)),
+            "average_reidentification_risk threshold": reference.average_risk(sizes),
+            "sample_uniqueness threshold": reference.uniqueness(sizes),
+            "k_map k": min(people),
+            "delta_presence minimum": min(known, default=None),
+            "delta_presence maximum": max(known) if len(known) == len(shares) else None,
+        },
+    )
+    kept = [case.values[i] for i in case.kept]
+    assert_same(found[SENSITIVE], reference.levels(kept, case.order, case.tree, case.table))
+    assert found[OTHER]["t_closeness t"] == 0
+    assert found[OTHER]["l_diversity l"] == 1
+
+
+def assert_same(found: dict[str, float | None], wanted: dict[str, Any]) -> None:
+    assert found == {k: v if v is None else pytest.approx(float(v), rel=1e-9, abs=1e-12) for k, v in wanted.items()}
