@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from duckanon.disclosure.rowwise import with_risk
     from duckanon.disclosure.suggest import suggest
     from duckanon.hierarchy import Hierarchy
+    from duckanon.nodes_table import lattice
     from duckanon.plan import Plan
     from duckanon.release import Release
     from duckanon.source import Source
@@ -33,6 +34,7 @@ _NAMES = {
     "compare": "duckanon.comparison.compare",
     "connect": "duckanon.sqldoor",
     "install": "duckanon.sqldoor",
+    "lattice": "duckanon.nodes_table",
     "measure": "duckanon.comparison.loss",
     "privacy": "duckanon.disclosure.levels",
     "risk": "duckanon.disclosure.risk",
@@ -57,6 +59,7 @@ __all__ = [
     "compare",
     "connect",
     "install",
+    "lattice",
     "measure",
     "privacy",
     "risk",

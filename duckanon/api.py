@@ -36,6 +36,11 @@ def anonymize(
     models: Sequence[Model | str | Mapping[str, Any]] = (),
     population: object = None,
     algorithm: str | Algorithm = "datafly",
+    levels: Mapping[str, int] | None = None,
+    min_levels: Mapping[str, int] | None = None,
+    max_levels: Mapping[str, int] | None = None,
+    weights: Mapping[str, float] | None = None,
+    iterative: bool = False,
     suppression_limit: float = 0.0,
     on_unknown: str = "error",
     seed: int | None = None,
@@ -78,6 +83,16 @@ def anonymize(
     population : table, optional
         The people from whom ``data`` were drawn, with the same quasi-identifiers: for k_map and delta_presence.
     algorithm : str or Algorithm
+        How the recoding is found: "datafly", "optimal", "ola", ...; ``duckanon list algorithms`` has all.
+    levels : mapping of str to int, optional
+        Apply this node: the level of each quasi-identifier, 0 for those that are not named. Nothing is searched.
+    min_levels, max_levels : mapping of str to int, optional
+        The lowest and highest level that may be chosen of a quasi-identifier.
+    weights : mapping of str to float, optional
+        How much a quasi-identifier counts in the metrics that are averaged over columns; 1 where none is given.
+    iterative : bool
+        Recode suppressed rows again, at levels of their own, as long as that helps (local recoding). Far fewer rows
+        are lost, and a column's values are then published on several levels.
     suppression_limit : float
         The share of rows that may be left out, between 0 and 1.
     on_unknown : {"error", "top"}
@@ -118,6 +133,11 @@ def anonymize(
             models=models,
             population=population,
             algorithm=algorithm,
+            levels=levels,
+            min_levels=min_levels,
+            max_levels=max_levels,
+            weights=weights,
+            iterative=iterative,
             suppression_limit=suppression_limit,
             on_unknown=on_unknown,
             seed=seed,

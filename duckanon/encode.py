@@ -43,7 +43,7 @@ def canonical(value: exp.Expr, type_name: str, collated: bool) -> exp.Expr:
         return cast(exp.Add(this=value, expression=cast(number(0), type_name)), type_name)
     if upper.startswith(_AS_TEXT):
         return cast(value, "VARCHAR")
-    if upper.startswith("VARCHAR") and collated:
+    if upper.startswith("VARCHAR") and collated and not upper.endswith("]"):
         return call("decode", call("encode", value))
     return value
 

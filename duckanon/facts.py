@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.gate import count_domain
 from duckanon.hierarchy.rules import ColumnType
-from duckanon.roles import Role
-from duckanon.sqlgen.classes import class_labels, class_members, class_values, level_cells, level_covers
-from duckanon.sqlgen.recode import Cell, class_table
 from duckanon.sqlgen.relations import (
     call,
     cast,
@@ -32,12 +28,7 @@ from duckanon.sqlgen.relations import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from duckanon.algorithms.nodes import Node
-    from duckanon.encode import Frequency
     from duckanon.engine.base import Engine
-    from duckanon.plan import Plan
 
 Recipe = Callable[[], exp.Query | str]
 """Gives the query of a relation, or the name of a table that it has created."""
@@ -62,6 +53,10 @@ class Relations(dict[str, str]):
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.recipes
 
+    def drop(self, *keep: str) -> None:
+        """Drop the tables, but for those named."""
+        self.engine.drop(*(made for name, made in self.items() if name not in keep))
+
     def get(self, name: str, default: Any = None) -> Any:
         """Return the table of a relation, or the default where there is neither table nor recipe."""
         return self[name] if name in self else default  # noqa: SIM401 - this is that function
@@ -82,6 +77,7 @@ class Described:
     leaves: int
     cells: exp.Query
     covers: exp.Query
+    weight: float = 1.0
 
     @property
     def ordered(self) -> bool:
@@ -214,7 +210,7 @@ def _domain(relations: Relations, j: int, attribute: Described) -> exp.Query:
             named(cast(number(attribute.leaves), "BIGINT"), "leaves"),
             named(exp.Min(this=col("span")), "lo"),
             named(exp.Max(this=col("span")), "hi"),
-            named(cast(number(1), "DOUBLE"), "weight"),
+            named(cast(number(attribute.weight), "DOUBLE"), "weight"),
         )
         .from_(table(relations["column_values"]))
         .where(exp.EQ(this=col("j"), expression=number(j)))
@@ -291,43 +287,3 @@ def _pairs(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
         )
         query = query.join(table(relations["column_values"], alias), on=on)
     return union_all([query, *after])
-
-
-def class_relations(
-    engine: Engine, counted: Frequency, node: Node, cells: Sequence[Cell], plan: Plan, path: Path
-) -> Relations:
-    """Return the relations of a full-domain release, whose rows are to be written to ``path``."""
-    names = {key: engine.fresh(key) for key in ("class_map", "classes")}
-    engine.create(names["class_map"], class_table(node.grouped, cells))
-    suppressed = named(exp.Not(this=col("kept")), "suppressed")
-    engine.create(names["classes"], exp.select(col("class_id"), col("n"), suppressed).from_(table(names["class_map"])))
-    node.drop(engine)
-    relations = Relations(engine, {**names, "frequency": counted.table})
-    types = {a.name: a.type for a in plan.roles.quasi_identifiers}
-    attributes = [
-        Described(
-            c.name,
-            types[c.name],
-            c.values,
-            f.height,
-            f.domain_size,
-            level_cells(c),
-            level_covers(c, f.domain_size),
-        )
-        for c, f in zip(cells, counted.coded, strict=True)
-    ]
-    describe(
-        relations,
-        attributes,
-        lambda: class_labels(names["class_map"], cells),
-        lambda: class_members(counted.table, names["class_map"], cells),
-    )
-    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
-    if sensitive:
-        found = [a.name for a in sensitive]
-        relations.recipes["class_values"] = lambda: class_values(
-            relations["labelled"], engine.parquet([path]), cells, found
-        )
-        original = {a.name: plan.expression(a) for a in sensitive}
-        relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
-    return relations

@@ -6,13 +6,14 @@ import glob
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon import errors
 from duckanon.errors import ConfigError, DuckanonError, JobError, ParameterError, UnsupportedError, did_you_mean
 from duckanon.paths import covers, is_remote
+from duckanon.registry import make_from
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
@@ -51,6 +52,7 @@ class Job:
     privacy: dict[str, Any]
     algorithm: Algorithm
     output: Path
+    steering: dict[str, Any] = field(default_factory=dict)
     reports: tuple[str, ...] = _REPORTS
     overwrite: bool = True
     limits: dict[str, Any] = field(default_factory=dict)
@@ -62,7 +64,8 @@ class Job:
 
     def anonymize_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that ``anonymize`` and ``Plan.make`` have in common."""
-        return {**self.roles, **self.privacy, "hierarchies": self.hierarchies, "algorithm": self.algorithm}
+        named = {"hierarchies": self.hierarchies, "algorithm": self.algorithm}
+        return {**self.roles, **self.privacy, **self.steering, **named}
 
     def plan(self, engine: Engine, *, read: bool = True) -> Plan:
         """Resolve the job's names; with ``read=False`` only the schema of the data is looked at."""
@@ -206,6 +209,7 @@ _models = _must(
     "a list of texts such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}",
     lambda v: isinstance(v, list) and all(_is_text(m) or isinstance(m, dict) for m in v),
 )
+_table = _must("a table of quasi-identifiers and numbers", lambda v: isinstance(v, dict))
 _reports = _must("a list of 'json' and 'md'", lambda v: _are_texts(v) and set(v) <= set(_REPORTS))
 
 _KEYS: dict[str, dict[str, Check]] = {
@@ -217,6 +221,7 @@ _KEYS: dict[str, dict[str, Check]] = {
     "privacy": {"k": _whole, "l": _whole, "t": _number, "models": _models, "population": _paths}
     | {"suppression_limit": _number, "on_unknown": _one_of("error", "top")},
     "algorithm": {},
+    "steering": {"levels": _table, "min_levels": _table, "max_levels": _table, "weights": _table, "iterative": _flag},
     "output": {"path": _text, "report": _reports, "overwrite": _flag},
     "limits": {"memory": _memory, "threads": _whole, "temp_directory": _text},
 }
@@ -285,6 +290,7 @@ def _job(tables: _Tables, path: Path) -> Job:
         privacy=_privacy(tables.get("privacy"), folder),
         algorithm=_algorithm(tables.raw("algorithm")),
         output=target,
+        steering=_steering(tables.get("steering"), roles["quasi_identifiers"]),
         reports=tuple(dict.fromkeys(output.get("report", _REPORTS))),
         overwrite=output.get("overwrite", True),
         limits=_limits(tables.get("limits"), folder),
@@ -357,19 +363,21 @@ def _algorithm(table: dict[str, Any]) -> Algorithm:
     if not _is_text(name):
         raise JobError(f"[algorithm] name must be a text. Got {_kind(name)}.")
     try:
-        kind = algorithms.get(name)
-        known = [f.name for f in fields(kind) if f.init]  # type: ignore[arg-type]
-        for key in table:
-            if key not in known:
-                hint = did_you_mean(key, known)
-                raise ParameterError(
-                    f"{name} has no parameter {key!r}.{hint} Parameters: {', '.join(known) or 'none'}."
-                )
-        return kind(**table)
+        return make_from(algorithms, name, [], table)
     except DuckanonError as error:
         raise JobError(f"[algorithm] {error}") from None
     except (TypeError, ValueError):
         raise JobError(f"[algorithm] {name} cannot take these parameters: {', '.join(table)}.") from None
+
+
+def _steering(table: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    from duckanon.steering import Steering
+
+    try:
+        Steering.of(columns, **table)
+    except ParameterError as error:
+        raise JobError(f"[steering] {error}") from None
+    return table
 
 
 def _limits(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -5,32 +5,30 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.algorithms.base import POPULATION, Problem, Tally
-from duckanon.algorithms.nodes import Node
-from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionary, frequency, published_type
+from duckanon.algorithms.local import Pass, search_passes
+from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionary, frequency
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
-from duckanon.facts import class_relations
 from duckanon.gate import ENTITY, Reference, check_release, count_domain, count_rows, sensitive_of
 from duckanon.hierarchy import Levels, auto
-from duckanon.recoding import Recoding
+from duckanon.hierarchy.shuffle import shuffled
+from duckanon.node_measure import NodeMeasure
+from duckanon.recoders import FullDomain, Local, Recoder
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.roles import Role
-from duckanon.sqlgen.recode import Cell, published_texts, recoded_counts, released_rows, shuffled_rows
+from duckanon.sqlgen.recode import Cell, recoded_counts, released_rows
 from duckanon.sqlgen.relations import call, cast, col, named, number, param, subquery, table, text, union_all
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
-
-# Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort.
-_ENUM_LIMIT = 50_000
 
 
 def make(plan: Plan, engine: Engine, stage: Path | None = None) -> Release:
@@ -43,81 +41,112 @@ def make(plan: Plan, engine: Engine, stage: Path | None = None) -> Release:
         return _carry_out(plan, engine, stage)
 
 
-def _carry_out(plan: Plan, engine: Engine, stage: Path | None) -> Release:
-    progress = engine.progress
+@dataclass(frozen=True)
+class Prepared:
+    """A plan whose source was read: the problem to be solved, and what the recoding needs to know besides."""
+
+    problem: Problem
+    bound: tuple[Levels, ...]
+    nodes: str | None
+    """The hierarchies of sensitive columns, for the gate."""
+
+
+def prepare(plan: Plan, engine: Engine) -> Prepared:
+    """Read the source once: dictionaries, hierarchies, and the counts that searches work on."""
     source = plan.relation.query
     rows = count_rows(engine, source)
     _require_rows(plan, rows)
-    with progress.step("encode", rows):
+    with engine.progress.step("encode", rows):
         coded, bound = _encode(plan, engine, source)
         counted = frequency(engine, source, coded, plan.entity)
         tallies, nodes = _tallies(plan, engine, source, coded)
     if counted.rows != rows:
         raise DataError("The source changed while it was read: its number of rows differs between two passes.")
-    allowed = plan.algorithm.allowed_rows(rows, plan.suppression_limit, plan.models)
-    problem = Problem(engine, counted, plan.models, allowed, plan.unit, tallies)
-    with progress.step("search", unit="nodes"):
-        node = plan.algorithm.search(problem)
-    if node.outlier_rows == rows:
+    names = [a.name for a in plan.roles.quasi_identifiers]
+    steering = plan.steering
+    problem = Problem(
+        engine,
+        counted,
+        plan.models,
+        plan.algorithm.allowed_rows(rows, plan.suppression_limit, plan.models),
+        plan.unit,
+        tallies,
+        steering.spans(names, [c.height for c in coded]),
+        tuple(steering.weights.get(name, 1.0) for name in names),
+    )
+    return Prepared(replace(problem, measure=NodeMeasure(plan, engine, counted, bound)), bound, nodes)
+
+
+def _carry_out(plan: Plan, engine: Engine, stage: Path | None) -> Release:
+    prepared = prepare(plan, engine)
+    problem = prepared.problem
+    rows = problem.frequency.rows
+    with engine.progress.step("search", unit="nodes"):
+        if plan.steering.iterative:
+            passes = search_passes(plan.algorithm, problem)
+        else:
+            passes = [Pass(problem, plan.algorithm.search(problem))]
+    if passes[0].node.outlier_rows == rows:
         raise InfeasibleError(
             f"All {rows} rows would be suppressed: no class has {problem.min_size} {plan.unit}. Lower the suppression "
             "limit so that values are generalized instead."
         )
-    engine.drop(*(tally.frequency.table for tally in tallies.values()))
-    return _materialise(plan, engine, counted, bound, node, problem, nodes, stage)
-
-
-def _materialise(
-    plan: Plan,
-    engine: Engine,
-    counted: Frequency,
-    bound: tuple[Levels, ...],
-    node: Node,
-    problem: Problem,
-    nodes: str | None,
-    stage: Path | None,
-) -> Release:
+    # Those of the first pass are the problem's own, which the release keeps: its lattice may be asked for.
+    for one in passes[1:]:
+        engine.drop(*(tally.frequency.table for tally in one.problem.tallies.values()))
     if stage is not None:
         sweep(stage)
     folder = PrivateFolder(stage)
     try:
-        cells = _cells(plan, engine, counted, bound, node)
         path = folder.path / "release.parquet"
-        relations = class_relations(engine, counted, node, cells, plan, path)
-        with engine.progress.step("recode", counted.rows):
-            _write_rows(plan, engine, cells, relations, path)
-        written = engine.parquet([path])
-        published = count_rows(engine, written)
-        with engine.progress.step("gate", published):
-            reference = _reference(plan, engine, cells, nodes)
-            if plan.entity is not None:
-                relations["proof"] = str(folder.path / "proof.parquet")
-                _write_proof(plan, engine, cells, relations)
-            if published + node.outlier_rows != counted.rows:
-                raise PrivacyViolation("The gate refused the release: rows in are not rows published plus suppressed.")
-            checks = check_release(
-                engine, written, plan.roles, plan.models, plan.unit, published, relations.get("proof"), reference
-            )
+        if len(passes) == 1:
+            recoder: Recoder = FullDomain(plan, engine, problem.frequency, prepared.bound, passes[0], path)
+        else:
+            recoder = Local(plan, engine, problem.frequency, prepared.bound, passes, path)
+        return _materialise(plan, prepared, recoder, passes, folder, path)
     except BaseException:
         folder.close()
         raise
-    levels = {c.name: c.level for c in cells}
-    recoding = Recoding(levels, plan, cells, engine, problem.min_size, None if problem.size_only else relations)
-    columns = tuple(engine.columns(written))
+
+
+def _materialise(
+    plan: Plan, prepared: Prepared, recoder: Recoder, passes: Sequence[Pass], folder: PrivateFolder, path: Path
+) -> Release:
+    engine, counted = prepared.problem.engine, prepared.problem.frequency
+    relations, suppressed = recoder.relations, passes[-1].node.outlier_rows
+    with engine.progress.step("recode", counted.rows):
+        _write_rows(plan, recoder, path)
+    written = engine.parquet([path])
+    published = count_rows(engine, written)
+    with engine.progress.step("gate", published):
+        reference = _reference(plan, engine, recoder.cells, prepared.nodes)
+        if plan.entity is not None:
+            relations["proof"] = str(folder.path / "proof.parquet")
+            _write_proof(plan, recoder, Path(relations["proof"]))
+        if suppressed > prepared.problem.allowed:
+            raise PrivacyViolation("The gate refused the release: more rows are suppressed than allowed.")
+        if published + suppressed != counted.rows:
+            raise PrivacyViolation("The gate refused the release: rows in are not rows published plus suppressed.")
+        checks = check_release(
+            engine, written, plan.roles, plan.models, plan.unit, published, relations.get("proof"), reference
+        )
     return Release(
         plan=plan,
         engine=engine,
         path=path,
-        columns=columns,
+        columns=tuple(engine.columns(written)),
         rows_in=counted.rows,
         rows_published=published,
-        rows_suppressed=node.outlier_rows,
+        rows_suppressed=suppressed,
         checks=checks,
-        recoding=recoding,
-        levels=bound,
+        recoding=recoder.recoding(),
+        levels=prepared.bound,
         relations=relations,
         folder=folder,
         reference=reference,
+        problem=prepared.problem,
+        searched=passes[0].node.searched,
+        seen=passes[0].node.seen,
     )
 
 
@@ -141,6 +170,8 @@ def _encode(plan: Plan, engine: Engine, source: exp.Query) -> tuple[list[Coded],
         if hierarchy is None:
             hierarchy = auto(engine, values.table, attribute.name, attribute.type)
         levels = hierarchy.bind(engine, values.table, attribute.name, attribute.type, plan.on_unknown)
+        if plan.algorithm.dealt is not None:
+            levels = shuffled(engine, levels, plan.algorithm.dealt)
         bound.append(levels)
         coded.append(code_hierarchy(engine, values, levels))
     return coded, tuple(bound)
@@ -228,60 +259,37 @@ def _reference(plan: Plan, engine: Engine, cells: Sequence[Cell], nodes: str | N
     return Reference(values, nodes, population)
 
 
-def _cells(plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], node: Node) -> list[Cell]:
-    """Return how each quasi-identifier is recoded at the levels of a node."""
-    cells = []
-    for attribute, coded, levels, level in zip(
-        plan.roles.quasi_identifiers, counted.coded, bound, node.levels, strict=True
-    ):
-        values = coded.dictionary
-        cell = Cell(
-            name=attribute.name,
-            expression=values.expression,
-            values=values.table,
-            levels=coded.levels,
-            labels=coded.labels,
-            level=level,
-            size=coded.sizes[level],
-            constant=level == coded.height,
-            typed=level == 0 and not coded.masked,
-            top=levels.top,
-        )
-        is_text = not cell.typed or published_type(attribute.type) == "VARCHAR"
-        if is_text and not cell.constant and cell.size <= _ENUM_LIMIT:
-            cell = replace(cell, enum=engine.fresh("enum"))
-            engine.create_enum(str(cell.enum), published_texts(cell))
-        cells.append(cell)
-    return cells
-
-
-def _write_rows(plan: Plan, engine: Engine, cells: Sequence[Cell], relations: dict[str, str], path: Path) -> None:
-    quasi = {c.name: f"q_{j}" for j, c in enumerate(cells)}
+def _write_rows(plan: Plan, recoder: Recoder, path: Path) -> None:
+    quasi = {c.name: f"q_{j}" for j, c in enumerate(recoder.cells)}
     passed = [a for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-    kept_columns = [(a.name, plan.expression(a)) for a in passed]
     inner = {a.name: f"p_{i}" for i, a in enumerate(passed)}
-    rows = engine.fresh("rows")
-    select = shuffled_rows(plan.relation.query, cells, relations["class_map"], kept_columns)
-    engine.create(rows, select, _shuffle_keys(plan.seed))
     columns = [(a.name, quasi.get(a.name) or inner[a.name]) for a in plan.roles.published]
-    engine.write_parquet(released_rows(rows, cells, columns), path)
-    engine.drop(rows)
+    _write(recoder, [(a.name, plan.expression(a)) for a in passed], columns, path, plan.seed)
 
 
-def _write_proof(plan: Plan, engine: Engine, cells: Sequence[Cell], relations: dict[str, str]) -> None:
+def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
     """Write the published quasi-identifiers with the entity key, for the gate alone."""
     entity = plan.entity
     if entity is None:
         return
-    rows = engine.fresh("rows")
     # A keyed hash in place of the key itself: a collision could only make two persons one, never one person two.
     hidden = call("hash", param("key0"), param("key1"), entity)
     masked = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
-    select = shuffled_rows(plan.relation.query, cells, relations["class_map"], [(ENTITY, masked)])
-    engine.create(rows, select, _shuffle_keys(plan.seed))
-    columns = [(c.name, f"q_{j}") for j, c in enumerate(cells)]
-    query = released_rows(rows, cells, [*columns, (ENTITY, "p_0")])
-    engine.write_parquet(query, Path(relations["proof"]))
+    columns = [(c.name, f"q_{j}") for j, c in enumerate(recoder.cells)]
+    _write(recoder, [(ENTITY, masked)], [*columns, (ENTITY, "p_0")], path, plan.seed)
+
+
+def _write(
+    recoder: Recoder,
+    kept: Sequence[tuple[str, exp.Expr]],
+    columns: Sequence[tuple[str, str]],
+    path: Path,
+    seed: int | None,
+) -> None:
+    engine = recoder.engine
+    rows = engine.fresh("rows")
+    engine.create(rows, recoder.rows(kept), _shuffle_keys(seed))
+    engine.write_parquet(released_rows(rows, recoder.cells, columns), path)
     engine.drop(rows)
 
 

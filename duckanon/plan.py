@@ -15,15 +15,20 @@ from duckanon.hierarchy import Hierarchy, resolve
 from duckanon.models.base import Model
 from duckanon.progress import Listener, Progress
 from duckanon.promise import Promise
+from duckanon.registry import make_from, parse_call
 from duckanon.roles import Attribute, Role, Roles
 from duckanon.source import Relation, Source
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import DIALECT, cast, col
+from duckanon.steering import Steering
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from duckanon.engine.base import Engine
+
+
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class Plan:
     seed: int | None
     population: Relation | None = None
     sensitive_hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
+    steering: Steering = field(default_factory=Steering)
 
     @property
     def unit(self) -> str:
@@ -68,6 +74,11 @@ class Plan:
         models: Sequence[Model | str | Mapping[str, Any]] = (),
         population: object = None,
         algorithm: str | Algorithm = "datafly",
+        levels: Mapping[str, int] | None = None,
+        min_levels: Mapping[str, int] | None = None,
+        max_levels: Mapping[str, int] | None = None,
+        weights: Mapping[str, float] | None = None,
+        iterative: bool = False,
         suppression_limit: float = 0.0,
         on_unknown: str = "error",
         seed: int | None = None,
@@ -96,12 +107,22 @@ class Plan:
             entity_key=entity_key,
             unlisted=unlisted,
         )
+        steering = Steering.of(
+            [a.name for a in roles.quasi_identifiers],
+            levels=levels,
+            min_levels=min_levels,
+            max_levels=max_levels,
+            weights=weights,
+            iterative=iterative,
+        )
+        if steering.iterative and population is not None:
+            raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
         resolved = _resolve_hierarchies(hierarchies or {}, roles, engine, base)
         ours = {a.name: resolved[a.name] for a in roles.quasi_identifiers}
         theirs = {name: h for name, h in resolved.items() if name not in ours and h is not None}
         promised = promise.bound(roles, theirs)
         people = open_population(population, roles, engine, read) if population is not None else None
-        return cls(relation, roles, ours, promised, chosen, limit, on_unknown, seed, people, theirs)
+        return cls(relation, roles, ours, promised, chosen, limit, on_unknown, seed, people, theirs, steering)
 
     @classmethod
     def of(cls, data: object, *, connection: Any = None, **parameters: Any) -> Plan:
@@ -130,7 +151,14 @@ class Plan:
             raise ParameterError("The plan has no population.")
         name = next(c.name for c in self.population.columns if c.name.lower() == attribute.name.lower())
         value: exp.Expr = col(name)
-        if self.population.type_of(name) != attribute.type:
+        kind = self.population.type_of(name)
+        if kind != attribute.type:
+            whole = {t.upper() in _WHOLE for t in (kind, attribute.type)}
+            if whole != {True}:
+                raise ParameterError(
+                    f"The column {name!r} of the population is {kind.split('(')[0]}, that of the data "
+                    f"{attribute.type.split('(')[0]}: cast one to the type of the other, so that values compare."
+                )
             value = cast(value, attribute.type)
         return canonical(value, attribute.type, self.population.collated or self.relation.collated)
 
@@ -161,6 +189,7 @@ class Plan:
             ],
             "algorithm": {"name": self.algorithm.name, "parameters": self.algorithm.parameters()},
             "suppression_limit": self.suppression_limit,
+            "steering": self.steering.to_dict(),
             "hierarchies": {
                 name: h.origin if h is not None else "none given: one will be made"
                 for name, h in self.hierarchies.items()
@@ -177,6 +206,7 @@ class Plan:
             f"source: {plan['source']['kind']} {plan['source']['name']}",
             *(f"promise: {p['text']} ({p['model']})" for p in plan["promise"]),
             f"algorithm: {self.algorithm.name}, at most {self.suppression_limit:.2%} of the rows suppressed",
+            *(f"{name.replace('_', ' ')}: {value}" for name, value in self.steering.to_dict().items()),
             f"published: {', '.join(plan['published'])}",
             f"never published: {', '.join(plan['hidden']) or 'nothing'}",
             *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
@@ -207,7 +237,10 @@ def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:
         return algorithm
     if not isinstance(algorithm, str):
         raise ParameterError(f"algorithm must be a name or an Algorithm. Got a {type(algorithm).__name__}.")
-    return algorithms.get(algorithm)()
+    if algorithm.isidentifier():
+        return algorithms.get(algorithm)()
+    hint = "An algorithm as text is its name, or its name with parameters, such as optimal(metric='precision')."
+    return make_from(algorithms, *parse_call(algorithm, hint))
 
 
 def _fraction(name: str, value: object) -> float:
@@ -227,6 +260,8 @@ def _resolve_hierarchies(
     lowered = {n.lower(): n for n in possible}
     resolved: dict[str, Hierarchy | None] = dict.fromkeys(names)
     for name, spec in given.items():
+        if not isinstance(name, str):
+            raise ParameterError(f"hierarchies must map the names of columns. Got a {type(name).__name__}.")
         column = name if name in possible else lowered.get(name.lower())
         if column is None:
             raise RoleError(

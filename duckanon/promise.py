@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from duckanon.errors import ParameterError, RoleError, did_you_mean
+from duckanon.encode import published_type
+from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
 from duckanon.models.base import Model, models
 from duckanon.models.text import parse_model
 from duckanon.roles import Attribute, Role, Roles
 
-_ORDERED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "BIGNUM", "VARINT"}
-_ORDERED |= {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+_ORDERED = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
 def is_ordered(type_name: str) -> bool:
     """Say whether the values of a type have a distance: numbers, dates and times.
 
+    Numbers that Parquet cannot hold are published as text, and text has no distance.
+
     Examples
     --------
-    >>> is_ordered("DECIMAL(9,2)"), is_ordered("VARCHAR")
-    (True, False)
+    >>> is_ordered("DECIMAL(9,2)"), is_ordered("VARCHAR"), is_ordered("HUGEINT")
+    (True, False, False)
     """
     upper = type_name.upper()
-    return upper in _ORDERED or upper.startswith(("DECIMAL", "FLOAT", "DOUBLE", "REAL", "DATE", "TIME"))
+    numeric = upper in _ORDERED or upper.startswith(("DECIMAL", "FLOAT", "DOUBLE", "REAL", "DATE", "TIME"))
+    return numeric and published_type(type_name) == type_name and not upper.endswith("]")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Promise:
         models: Sequence[Model | str | Mapping[str, Any]] = (),
     ) -> Promise:
         """Return what was asked for; asking for nothing is an error."""
-        if isinstance(models, str | Model | Mapping):
+        if isinstance(models, str | Model | Mapping) or not isinstance(models, Iterable):
             raise ParameterError("models must be a list, such as [KAnonymity(5)] or ['k_anonymity(k=5)'].")
         found: list[Model] = []
         if k is not None:
@@ -85,6 +88,11 @@ class Promise:
                 if model.needs_hierarchy and column.name not in hierarchies:
                     raise ParameterError(
                         f"The model {model.name} measures along a hierarchy: give hierarchies={{{column.name!r}: ...}}."
+                    )
+                if model.needs_order and published_type(column.type) != column.type:
+                    raise UnsupportedError(
+                        f"{column.name!r} has the type {column.type.split('(')[0]}, which is published as text, and "
+                        f"text has no order that {model.name} could use: cast it to BIGINT, DECIMAL or DOUBLE."
                     )
                 found.append(replace(model, sensitive=column.name))  # type: ignore[type-var]
         if self.t is not None:

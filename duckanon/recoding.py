@@ -160,6 +160,24 @@ class Recoding:
         return exp.select("*").from_(exp.Values(expressions=tuples, alias=alias))
 
 
+@dataclass(frozen=True)
+class LocalRecoding(Recoding):
+    """A recoding in several passes: what one suppressed, the next recoded at levels of its own.
+
+    ``levels`` are those of the first pass, which most rows have; ``passes`` those of all.
+    """
+
+    passes: tuple[dict[str, int], ...] = ()
+
+    def mapping(self, attribute: str) -> pa.Table:
+        """Refuse: a value has several labels here, which depend on the row's other values."""
+        raise UnsupportedError(f"The recoding is local: values of {attribute!r} have other labels in other rows.")
+
+    def to_sql(self, dialect: str = "duckdb") -> str:
+        """Refuse: which labels a row gets depends on the classes of all passes."""
+        raise UnsupportedError("The recoding is local: it cannot be written as one short statement.")
+
+
 def _text(value: exp.Expr, type_name: str) -> exp.Expr:
     """Return a value as text as the mapping has it: points in time in UTC, whatever the session's time zone."""
     plain = cast(value, "VARCHAR")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from duckanon.errors import ParameterError, did_you_mean
 
@@ -67,3 +69,51 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         self._load()
         return name in self._members
+
+
+def parse_call(text: str, hint: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return name, positional and named arguments of a call with literal arguments; nothing is evaluated.
+
+    Examples
+    --------
+    >>> parse_call("optimal(metric=precision)", "")
+    ('optimal', [], {'metric': 'precision'})
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        if isinstance(tree, ast.Name):
+            return tree.id, [], {}
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+            named = {str(k.arg): _literal(k.value) for k in tree.keywords if k.arg is not None}
+            if len(named) == len(tree.keywords):
+                return tree.func.id, [_literal(a) for a in tree.args], named
+    except (SyntaxError, TypeError, ValueError, MemoryError, RecursionError):
+        pass
+    raise ParameterError(hint)
+
+
+def _literal(node: ast.expr) -> Any:
+    """Return a constant; a bare word is taken as text, so that names need no quotes."""
+    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
+
+
+def make_from(registry: Registry[T], name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> T:
+    """Return a member made with these parameters; whatever does not fit is a ParameterError that says what does."""
+    kind = registry.get(name)
+    parameters = fields(kind)  # type: ignore[arg-type]
+    known = [f.name for f in parameters]
+    if len(positional) > len(known):
+        raise ParameterError(f"{name} takes {', '.join(known) or 'no parameters'}. Got {len(positional)} values.")
+    given = dict(zip(known, positional, strict=False))
+    for key, value in named.items():
+        if key not in known:
+            takes = f"It takes {', '.join(known)}." if known else "It takes none."
+            raise ParameterError(f"{name} has no parameter {key!r}.{did_you_mean(key, known)} {takes}")
+        if key in given:
+            raise ParameterError(f"{name}: {key} is given twice.")
+        given[key] = value
+    missing = [f.name for f in parameters if f.default is f.default_factory and f.name not in given]
+    if missing:
+        example = f"{name}({', '.join(f'{key}=...' for key in known)})"
+        raise ParameterError(f"The {registry.kind} {name!r} needs {', '.join(missing)}: write it as {example}.")
+    return kind(**given)

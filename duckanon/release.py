@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon._version import __version__
-from duckanon.errors import ConfigError, ParameterError
+from duckanon.errors import ConfigError, ParameterError, UnsupportedError
 from duckanon.gate import Reference, check_release, sensitive_of
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure
@@ -23,11 +23,19 @@ from duckanon.sqlgen.relations import Column, call, col, named, number, subquery
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duckanon.algorithms.base import Problem
+    from duckanon.algorithms.listing import Seen
     from duckanon.engine.base import Engine
     from duckanon.metrics.base import Measure
     from duckanon.plan import Plan
 
 SEEDED = "seeded: for tests, not for release"
+
+
+def metric_parameters(plan: Plan) -> dict[str, Any]:
+    """Return what metrics are told besides relations: k, where the plan promises one."""
+    promised = [m.parameters().get("k") for m in plan.models if not m.needs_population]
+    return {"k": max((k for k in promised if k is not None), default=None)}
 
 
 @dataclass(repr=False)
@@ -50,6 +58,10 @@ class Release:
     relations: dict[str, str] = field(repr=False)
     folder: PrivateFolder = field(repr=False)
     reference: Reference = field(default_factory=Reference, repr=False)
+    problem: Problem | None = field(default=None, repr=False)
+    searched: dict[str, Any] = field(default_factory=dict, repr=False)
+    """How the search went: nodes, visits, value, bound and gap, where the algorithm says."""
+    seen: Seen | None = field(default=None, repr=False)
 
     def query(self) -> exp.Query:
         """Return a query over the released rows."""
@@ -85,9 +97,23 @@ class Release:
 
     def measure(self, metrics: Sequence[str] | None = None) -> list[Measure]:
         """Return what the release lost, by the metrics named or by all that can be computed."""
-        promised = [m.parameters().get("k") for m in self.plan.models if not m.needs_population]
-        params = {"k": max((k for k in promised if k is not None), default=None)}
-        return measure(self.engine, self.relations, metrics, params)
+        return measure(self.engine, self.relations, metrics, metric_parameters(self.plan))
+
+    def lattice(self, metrics: Sequence[str] | None = None, pareto: bool = False) -> pa.Table:
+        """Return the nodes that the search of this release knows, visited or inferred, with the metrics named.
+
+        The columns are those of ``duckanon.lattice``. Of a node that was inferred only ``anonymous`` is known; the
+        front of ``pareto`` is that of the nodes visited. By default the metric is the one that was searched by, or
+        "loss". Of a lattice with more than 200,000 nodes only those visited are listed. Of an iterative release it is
+        the search of its first pass, which may leave half of the rows to the next.
+        """
+        from duckanon.algorithms.listing import tabulate
+
+        if self.problem is None or self.seen is None:
+            raise UnsupportedError(f"The algorithm {self.plan.algorithm.name} does not say which nodes it visited.")
+        problem = replace(self.problem, allowed=self.seen.allowed)
+        wanted = [self.searched.get("metric", "loss")] if metrics is None else metrics
+        return tabulate(problem, wanted, pareto=pareto, seen=self.seen)
 
     def summary(self) -> dict[str, Any]:
         """Return promise, proof and loss as plain values: what reports and terminals show. No cell value is in it."""
@@ -106,7 +132,8 @@ class Release:
         return {
             "duckanon": __version__,
             "engine": {"name": self.engine.name, "version": self.engine.version},
-            **{k: plan[k] for k in ("source", "roles", "unit", "promise", "algorithm", "suppression_limit")},
+            **{k: plan[k] for k in ("source", "roles", "unit", "promise", "algorithm")},
+            **{k: plan[k] for k in ("suppression_limit", "steering")},
             "hierarchies": hierarchies,
             "found": {
                 "rows_in": self.rows_in,
@@ -115,6 +142,7 @@ class Release:
                 "suppressed_share": share,
                 **self._class_sizes(),
             },
+            "search": {**({"pass": 1} if self.plan.steering.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
             "loss": [m.to_dict() for m in self.measure(headlines())],
             "bounds": "grid",

@@ -21,8 +21,10 @@ _ORDER = (
     "promise",
     "algorithm",
     "suppression_limit",
+    "steering",
     "hierarchies",
     "found",
+    "search",
     "checks",
     "loss",
     "bounds",
@@ -273,13 +275,45 @@ def _notes(summary: Summary) -> list[str]:
     return ["## Notes", "", *notes] if notes else []
 
 
+def _given(value: Any) -> str:
+    return _parameters(value) if isinstance(value, Mapping) else str(value).lower()
+
+
+def outcome(search: Summary, number: Callable[[Any], str] = _number) -> str:
+    """Return how a search went, in words.
+
+    Examples
+    --------
+    >>> outcome({"nodes": 4320, "visited": 31})
+    '31 of 4,320 nodes visited'
+    >>> outcome({"nodes": 9, "visited": 3, "metric": "loss", "value": 0.5, "bound": 0.4, "gap": 0.1, "optimal": False})
+    '3 of 9 nodes visited; loss 0.5, at most 0.1 from the best there may be'
+    """
+    if "nodes" not in search:
+        return ""
+    text = "first pass: " if "pass" in search else ""
+    text += f"{number(search['visited'])} of {number(search['nodes'])} nodes visited"
+    if "metric" not in search:
+        return text
+    found = f"{search['metric']} {number(search['value'])}"
+    if search.get("optimal"):
+        return f"{text}; {found}, and no node is better"
+    gap = search.get("gap")
+    if gap is None or not math.isfinite(gap):
+        return f"{text}; {found}, with no proof of how far from the best"
+    return f"{text}; {found}, at most {number(gap)} from the best there may be"
+
+
 def _reproduce(summary: Summary) -> list[str]:
     engine, algorithm = summary.get("engine") or {}, summary.get("algorithm") or {}
     parameters = _parameters(algorithm.get("parameters") or {})
+    search, steering = outcome(summary.get("search") or {}), summary.get("steering") or {}
     versions = f"duckanon {summary.get('duckanon', '')}, {engine.get('name', '')} {engine.get('version', '')}"
     lines = [
         f"Versions: {escape(versions.strip(' ,'))}.",
         f"Algorithm: {escape(algorithm.get('name', ''))}; parameters: {parameters}.",
+        *([f"Search: {escape(search)}."] if search else []),
+        *(f"{escape(name).replace('_', ' ').capitalize()}: {_given(v)}." for name, v in steering.items()),
         "The same source, roles, hierarchies and parameters give the same rows with these versions, in another order.",
     ]
     seconds = summary.get("seconds") or {}

@@ -83,6 +83,8 @@ class Roles:
                 found[match] = role
                 if role is Role.QUASI_IDENTIFIER:
                     quasi_order.append(match)
+        if entity_key is not None and not isinstance(entity_key, str):
+            raise RoleError(f"entity_key must be the name of a column. Got a {type(entity_key).__name__}.")
         key = _find(entity_key, columns) if entity_key is not None else None
         if key is not None and found.get(key, Role.IDENTIFIER) is not Role.IDENTIFIER:
             raise RoleError(f"The entity key {key!r} is also {found[key]}: it names persons and is never published.")

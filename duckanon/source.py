@@ -78,6 +78,8 @@ class Source:
         if isinstance(data, Path):
             return cls.file(data)
         if isinstance(data, str):
+            if not data.strip(" ./\\"):
+                raise DataError("The source is empty: give a table, a query or a file.")
             return cls("text", data.strip() or data, data)
         if isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
             return cls.file(*data)

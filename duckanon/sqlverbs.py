@@ -7,6 +7,7 @@ guards against a transaction that sees other rows. Only ``with_risk`` is plain S
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from sqlglot import exp
 
 from duckanon.engine.functions import Call, Function, Parameter, checked
 from duckanon.errors import ParameterError, did_you_mean
-from duckanon.sqlgen.relations import cast, col, named, text
+from duckanon.sqlgen.relations import call, cast, col, named, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +68,30 @@ def _rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> exp.Se
 
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
     return as_query(pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
+
+
+def _nested_query(found: pa.Table) -> exp.Select:
+    """Return a query whose rows are those of a table that may be large and may hold structs: one text, read as JSON.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> print(_nested_query(pa.table({"a": [{"b": 1}]})).sql(dialect="duckdb"))
+    SELECT UNNEST(FROM_JSON('[{"a": {"b": 1}}]', '[{"a": {"b": "BIGINT"}}]'), max_depth := 2)
+    """
+    import pyarrow as pa
+
+    def shape(kind: pa.DataType) -> Any:
+        return {f.name: shape(f.type) for f in kind} if pa.types.is_struct(kind) else _type(kind)
+
+    types = {field.name: shape(field.type) for field in found.schema}
+    rows = call("from_json", text(_json(found.to_pylist())), text(_json([types])))
+    depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.convert(2))
+    return exp.select(call("unnest", rows, depth))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _split(request: Call) -> tuple[str, dict[str, Any]]:
@@ -121,6 +146,13 @@ def _identifying_sets(request: Call) -> exp.Query:
 
     source, arguments = _split(request)
     return as_query(identifying_sets(source, connection=request.engine, **arguments))
+
+
+def _lattice(request: Call) -> exp.Query:
+    from duckanon.nodes_table import lattice
+
+    source, arguments = _split(request)
+    return _nested_query(lattice(source, engine=request.engine, **{"quasi_identifiers": [], **arguments}))
 
 
 _ABOUT = ("releases", "properties", "by", "what", "metrics", "row_id")
@@ -210,11 +242,16 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
             _risk,
         ),
         Function("with_risk", (_SOURCE, _QUASI, Parameter("entity_key", "text")), _with_risk),
-        Function("suggest", (_SOURCE, *_SEARCH, Parameter("limit", "integer")), _suggest),
+        Function("suggest", (_SOURCE, *_SEARCH, Parameter("sample_size", "integer")), _suggest),
         Function(
             "identifying_sets",
-            (_SOURCE, Parameter("columns", "texts"), *_SEARCH, Parameter("limit", "integer")),
+            (_SOURCE, Parameter("columns", "texts"), *_SEARCH, Parameter("sample_size", "integer")),
             _identifying_sets,
+        ),
+        Function(
+            "lattice",
+            (*anonymize, Parameter("metrics", "texts"), Parameter("pareto", "boolean"), Parameter("most", "integer")),
+            _lattice,
         ),
         Function(
             "compare_releases",

@@ -119,6 +119,11 @@ class Algorithm(ABC):
         """Say whether the algorithm can enforce a model; here every model that can judge classes."""
         return True
 
+    @property
+    def dealt(self) -> int | None:
+        """The seed by which the values of every hierarchy are dealt to other places; None leaves them there."""
+        return None
+
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]

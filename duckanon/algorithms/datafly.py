@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import Algorithm, Problem, algorithms
+from duckanon.algorithms.listing import Seen
 from duckanon.algorithms.nodes import Node, evaluate, judge
 from duckanon.errors import InfeasibleError, ParameterError
 
@@ -54,38 +57,45 @@ class Datafly(Algorithm):
         return super().allowed_rows(rows, suppression_limit, models)
 
     def search(self, problem: Problem) -> Node:
-        path = datafly_path([c.sizes for c in problem.frequency.coded])
-        progress = problem.engine.progress
-        # Invariant: every node before `low` has too many outliers, `best` (if any) is the node at `high`.
-        low, high = 0, len(path)
-        below: Node | None = None
-        best: Node | None = None
-        nearest: Node | None = None
-        steps = 0
-        while low < high:
-            middle = (low + high) // 2
-            node = evaluate(problem, path[middle], below)
-            steps += 1
-            progress.advance(steps)
-            if node.outlier_rows <= problem.allowed:
-                high, replaced, best = middle, best, node
-            else:
-                low, replaced, below = middle + 1, below, node
-                nearest = node
-            if replaced is not None:
-                replaced.drop(problem.engine)
-        if best is None:
-            found = nearest.outlier_rows if nearest is not None else 0
-            raise InfeasibleError(
-                f"Even with every quasi-identifier fully generalized {found} of {problem.frequency.rows} rows are in "
-                f"classes of fewer than {problem.min_size} {problem.unit}, and {problem.allowed} may be suppressed."
-            )
-        if below is not None:
-            below.drop(problem.engine)
-        return best if problem.size_only else _walk(problem, path[high + 1 :], best, steps)
+        visited: list[tuple[int, ...]] = []
+        node = _search(problem, visited)
+        nodes = prod(b - a + 1 for a, b in zip(problem.low, problem.high, strict=True))
+        searched = {"nodes": nodes, "visited": len(visited)}
+        return replace(node, searched=searched, seen=Seen(problem.allowed, tuple(visited)))
 
 
-def _walk(problem: Problem, path: list[tuple[int, ...]], first: Node, steps: int) -> Node:
+def _search(problem: Problem, visited: list[tuple[int, ...]]) -> Node:
+    path = datafly_path([c.sizes for c in problem.frequency.coded], problem.low, problem.high)
+    progress = problem.engine.progress
+    # Invariant: every node before `low` has too many outliers, `best` (if any) is the node at `high`.
+    low, high = 0, len(path)
+    below: Node | None = None
+    best: Node | None = None
+    nearest: Node | None = None
+    while low < high:
+        middle = (low + high) // 2
+        node = evaluate(problem, path[middle], below)
+        visited.append(path[middle])
+        progress.advance(len(visited))
+        if node.outlier_rows <= problem.allowed:
+            high, replaced, best = middle, best, node
+        else:
+            low, replaced, below = middle + 1, below, node
+            nearest = node
+        if replaced is not None:
+            replaced.drop(problem.engine)
+    if best is None:
+        found = nearest.outlier_rows if nearest is not None else 0
+        raise InfeasibleError(
+            f"Even with every column at its highest level {found} of {problem.frequency.rows} rows are in "
+            f"classes of fewer than {problem.min_size} {problem.unit}, and {problem.allowed} may be suppressed."
+        )
+    if below is not None:
+        below.drop(problem.engine)
+    return best if problem.size_only else _walk(problem, path[high + 1 :], best, visited)
+
+
+def _walk(problem: Problem, path: list[tuple[int, ...]], first: Node, visited: list[tuple[int, ...]]) -> Node:
     """Return the first node from ``first`` on whose classes satisfy every model but for the rows that may go.
 
     Merging classes can make an outlier of a row here: of two classes, one close to the whole table and one far from it,
@@ -98,29 +108,32 @@ def _walk(problem: Problem, path: list[tuple[int, ...]], first: Node, steps: int
         below = node
         node = judge(problem, evaluate(problem, levels, below), below)
         below.drop(problem.engine)
-        steps += 1
-        problem.engine.progress.advance(steps)
+        visited.append(levels)
+        problem.engine.progress.advance(len(visited))
     if node.outlier_rows <= problem.allowed:
         return node
     broken = ", ".join(m.name for m in problem.models if not m.traits.size_only)
     raise InfeasibleError(
-        f"Even with every quasi-identifier fully generalized {node.outlier_rows} of {problem.frequency.rows} rows are "
+        f"Even with every column at its highest level {node.outlier_rows} of {problem.frequency.rows} rows are "
         f"in classes that break a promise ({broken}), and {problem.allowed} may be suppressed."
     )
 
 
-def datafly_path(sizes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the nodes that Datafly visits, from no generalization to all; ``sizes[j][i]`` counts values at level i.
+def datafly_path(
+    sizes: list[tuple[int, ...]], low: Sequence[int] | None = None, high: Sequence[int] | None = None
+) -> list[tuple[int, ...]]:
+    """Return the nodes that Datafly visits, from least to most general; ``sizes[j][i]`` counts values at level i.
 
     Examples
     --------
     >>> datafly_path([(2, 1), (4, 3, 1)])
     [(0, 0), (0, 1), (0, 2), (1, 2)]
     """
-    levels = [0] * len(sizes)
+    levels = list(low) if low is not None else [0] * len(sizes)
+    top = list(high) if high is not None else [len(s) - 1 for s in sizes]
     path = [tuple(levels)]
     while True:
-        open_columns = [j for j, s in enumerate(sizes) if levels[j] < len(s) - 1]
+        open_columns = [j for j in range(len(sizes)) if levels[j] < top[j]]
         if not open_columns:
             return path
         widest = max(open_columns, key=lambda j: (sizes[j][levels[j]], -j))

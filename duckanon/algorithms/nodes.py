@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.base import Problem, Tally
+    from duckanon.algorithms.listing import Seen
     from duckanon.engine.base import Engine
 
 
@@ -42,6 +43,8 @@ class Node:
     judged: tuple[str, ...] = ()
     searched: dict[str, Any] = field(default_factory=dict)
     """How the search went: nodes, visits, value, bound and gap, where the algorithm says."""
+    seen: Seen | None = field(default=None, repr=False)
+    """What the search knows of the lattice's nodes, where the algorithm says."""
 
     def drop(self, engine: Engine) -> None:
         """Drop the tables of the node."""
@@ -133,6 +136,23 @@ def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
         rolled=rolled,
         judged=(numbered, verdict),
     )
+
+
+def placed(frequency: Frequency, node: Node) -> exp.Select:
+    """Return the rows of a frequency table, each with the codes of its class at a node and whether that is kept."""
+    query = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier("f", quoted=True)))
+    query = query.from_(table(frequency.table, "f"))
+    keys = []
+    for j, (coded, level) in enumerate(zip(frequency.coded, node.levels, strict=True)):
+        code: exp.Expr = number(0)
+        if level < coded.height:
+            alias = f"m_{j}"
+            on = exp.EQ(this=col("a", alias), expression=col(f"c_{j}", "f"))
+            query = query.join(subquery(_mapping(coded, None, level), alias), on=on)
+            code = col("b", alias)
+        keys.append(exp.EQ(this=col(f"g_{j}", "k"), expression=code))
+    query = query.select(col("kept", "k"), *(col(f"g_{j}", "k") for j in range(len(node.levels))))
+    return query.join(subquery(node.grouped.copy(), "k"), on=conjunction(keys))
 
 
 def by_class(node_table: str, width: int, entity: bool) -> exp.Select:

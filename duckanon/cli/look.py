@@ -108,7 +108,7 @@ def show_loss(screen: Screen, name: str, rows: Sequence[Row]) -> None:
         part = row.get("normalised")
         cells = [Text(row["metric"]), *([Text(row["attribute"] or "whole table")] if few else [])]
         table.add_row(*cells, figure(row["value"]), "-" if part is None else share(part), row["direction"])
-    note = Text("lost: 0 % is the original, 100 % the fully suppressed table", style="dim")
+    note = Text("lost: 0 % is the best there can be, 100 % the fully suppressed table", style="dim")
     sections(screen, [(f"Lost in {name}", table), ("Note", note)])
 
 

@@ -33,7 +33,7 @@ Statements end with a semicolon and may have several lines.
   FROM risk('t', ...);  FROM with_risk('t', ...);  FROM suggest('t');
   FROM information_loss('original', 'released', ...);
   FROM compare_releases('t', ..., releases := {'a': {'k': 5}, 'b': {'k': 9}});
-  FROM hierarchies();
+  FROM lattice('t', ..., pareto := true);  FROM hierarchies();
 .tables             list tables and views
 .mode box|csv|json  how results look
 .rows N             how many rows of a result a box shows

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.cli.screen import Screen, count, figure, share, shown_path, whole
+from duckanon.report import outcome
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -113,6 +114,9 @@ def _found(summary: Summary) -> RenderableType:
     spread = f"{figure(sizes['min'])} to {count(sizes['max'], summary['unit'])}"
     middle = f"median {figure(sizes['median'])}, mean {figure(sizes['mean'])}"
     table.add_row("classes", f"{found['classes']:,}, of {spread} ({middle})")
+    search = outcome(summary.get("search") or {})
+    if search:
+        table.add_row("search", Text(search))
     for measure in summary["loss"]:
         if measure["attribute"] is None:
             better = "lower is better" if measure["direction"] == "lower" else "higher is better"
@@ -173,6 +177,9 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any])
     screen.line(f"rows: {kept}")
     spread = f"{figure(sizes['min'])} to {figure(sizes['max'])} {summary['unit']}, median {figure(sizes['median'])}"
     screen.line(f"classes: {found['classes']}, of {spread}")
+    search = outcome(summary.get("search") or {}, figure)
+    if search:
+        screen.line(f"search: {search}")
     for measure in summary["loss"]:
         if measure["attribute"] is None:
             screen.line(f"{measure['metric']}: {figure(measure['value'])}")

@@ -1,4 +1,4 @@
-"""The commands that look and publish nothing: privacy, measure, risk, suggest, compare."""
+"""The commands that look and publish nothing: privacy, measure, risk, suggest, lattice, compare."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("measure")(measure)
     app.command("risk")(risk)
     app.command("suggest")(suggest)
+    app.command("lattice")(lattice)
     app.command("compare")(compare)
 
 
@@ -123,8 +124,12 @@ def measure(
     about = _of_job(job) if job is not None else {}
     own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive), "metrics": names(metrics)}
     about |= {key: value for key, value in own.items() if value} | given(k=k)
-    known = {**(about.pop("hierarchies", None) or {}), **(hierarchies(hierarchy) or {})}
-    found = look(Source.file(original), Source.file(release), hierarchies=known or None, **about)
+    # A job may have hierarchies of sensitive columns, too; where it has none, the release was made by automatic ones.
+    wanted = {name.lower() for name in about["quasi_identifiers"]}
+    known = {name: h for name, h in about.pop("hierarchies", {}).items() if name.lower() in wanted}
+    known |= hierarchies(hierarchy) or {}
+    made = known if known or job is not None else None
+    found = look(Source.file(original), Source.file(release), hierarchies=made, **about)
     screen, rows = Screen.of(ctx), [m.to_dict() for m in found]
     if screen.as_json:
         screen.document({"original": original, "release": release, "loss": rows})
@@ -195,6 +200,45 @@ def suggest(
         screen.document({"source": source.name, "columns": found})
     else:
         show_suggestions(screen, source.name, found, by, threshold)
+
+
+def lattice(
+    ctx: typer.Context,
+    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    pareto: Annotated[bool, typer.Option("--pareto", help="The front of risk and loss only.")] = False,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", metavar="A,B,...", help="Metrics; the first decides.", show_default="loss"),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many nodes are shown; 0: all.")] = 20,
+    most: Annotated[int, typer.Option("--most", min=1, help="A lattice with more nodes is refused.")] = 200_000,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Which levels could a job choose? The best first; publishes nothing."""
+    from duckanon.algorithms.listing import require_metrics
+    from duckanon.cli.bars import Bars
+    from duckanon.cli.look_nodes import best_first, show_nodes
+    from duckanon.job import load_job
+    from duckanon.nodes_table import nodes_of
+
+    screen, wanted = Screen.of(ctx), require_metrics(names(metrics) or ["loss"])
+    loaded = load_job(job)
+    with Bars(screen.watched) as bars:
+        engine = loaded.open_engine(bars if screen.watched else None)
+        try:
+            plan = loaded.plan(engine)
+            found = nodes_of(plan, engine, wanted, most=most)
+        finally:
+            engine.close()
+    rows = best_first(found, wanted[0], pareto)
+    anonymous = sum(found.column("anonymous").to_pylist())
+    about = {"source": plan.relation.name, "nodes": found.num_rows, "anonymous": anonymous, "pareto": pareto}
+    shown = rows[:top] if top else rows
+    if screen.as_json:
+        screen.document({**about, "metrics": wanted, "best": shown})
+    else:
+        show_nodes(screen, about, wanted, shown, len(rows))
 
 
 def compare(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,6 +190,8 @@ def compare(
 
 
 def _named(releases: Sequence[Release] | Mapping[str, Release]) -> dict[str, Release]:
+    if not isinstance(releases, Iterable):
+        raise ParameterError(f"compare takes a list of releases, or a mapping. Got a {type(releases).__name__}.")
     if isinstance(releases, Mapping):
         named = {str(name): release for name, release in releases.items()}
     else:

@@ -11,11 +11,12 @@ from sqlglot import exp
 from duckanon.disclosure.cells import understood
 from duckanon.disclosure.subject import Subject, of_table, opened
 from duckanon.encode import Dictionary, frequency_query
-from duckanon.errors import DataError, HierarchyError
+from duckanon.errors import DataError, HierarchyError, ParameterError
 from duckanon.facts import Described, Relations, describe
 from duckanon.gate import count_values
 from duckanon.metrics.base import measure as measure_relations
 from duckanon.metrics.base import metrics as registry
+from duckanon.metrics.base import require_names
 from duckanon.models.base import require_int
 from duckanon.release import Release
 from duckanon.sqlgen.files import load
@@ -89,6 +90,9 @@ def measure(
     """
     if isinstance(release, Release):
         return release.measure(metrics)
+    require_names(metrics)
+    if hierarchies is not None and not isinstance(hierarchies, Mapping):
+        raise ParameterError(f"hierarchies must be a mapping of columns. Got a {type(hierarchies).__name__}.")
     params = {"k": None if k is None else require_int("measure", "k", k, 1)}
     reads = {name: set(load(f"metrics/{registry.get(name).name}").reads) for name in metrics or registry}
     with opened(connection) as engine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.comparison.indices import get_index
-from duckanon.comparison.sets import SETS, matched, numbers, require_known
+from duckanon.comparison.sets import SETS, finite, matched, numbers, require_known
 from duckanon.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ class Settings:
         significance: Numbers,
     ) -> Settings:
         """Check everything before any vector is made."""
-        chosen = (by,) if isinstance(by, str) else tuple(by)
+        chosen = tuple(dict.fromkeys(_listed("by", by)))
         if not chosen:
             raise ParameterError("by needs at least one index.")
         for name in chosen:
             require_known(name)
-        inner = index if isinstance(index, str) else list(index)
+        inner = index if isinstance(index, str) else _listed("index", index)
         if isinstance(inner, list) and len(inner) != len(labels):
             raise ParameterError(f"index needs one name for each of the {len(labels)} properties. Got {len(inner)}.")
         for name in [inner] if isinstance(inner, str) else inner:
@@ -69,6 +69,8 @@ class Settings:
             raise ParameterError("goal needs goals: the wished index of each property.")
         if isinstance(goals, Mapping) and set(goals) != set(labels):
             raise ParameterError(f"goals needs one number for each property: {', '.join(labels)}.")
+        if ideals is not None and not isinstance(ideals, Mapping):
+            raise ParameterError("ideals must be a mapping of property to number or vector.")
         for name in ideals or ():
             if name not in labels:
                 raise ParameterError(f"ideals names {name!r}, which is none of the properties.")
@@ -77,10 +79,12 @@ class Settings:
             by=chosen,
             index=inner,
             weights=numbers("weights", weights, count, labels, 0.0 if weights is not None else 1 / count),
-            epsilon=float(epsilon),
+            epsilon=finite("epsilon", epsilon, 0),
             ideals=dict(ideals or {}),
             goals=None if goals is None else numbers("goals", goals, count, labels, 0.0),
-            significance=numbers("significance", significance, count, labels, 0.0),
+            significance=[
+                finite("significance", s, 0) for s in numbers("significance", significance, count, labels, 0.0)
+            ],
         )
 
     def of_sets(self, by: str) -> dict[str, Any]:
@@ -92,6 +96,15 @@ class Settings:
         inner = [self.index] if isinstance(self.index, str) else self.index
         normalize = any(name != "coverage" for name in inner)
         return {"epsilon": self.epsilon, "index": self.index, "weights": self.weights, "normalize": normalize}
+
+
+def _listed(name: str, given: str | Sequence[str]) -> list[str]:
+    """Return names as a list: a single one, or a sequence of them."""
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable) or not all(isinstance(one, str) for one in given):
+        raise ParameterError(f"{name} must be the name of an index, or a list of such names.")
+    return list(given)
 
 
 def tables(all_rows: Mapping[str, Rows], chosen: Sequence[Property], settings: Settings) -> dict[str, pa.Table]:
@@ -169,7 +182,10 @@ def _summary(name: str, kind: Property, values: Vector) -> dict[str, Any]:
 
 def _ideal(kind: Property, rows: Rows, settings: Settings) -> Any:
     """Return the most desired vector, turned around like the property itself."""
-    wished = np.asarray(settings.ideals.get(kind.label, kind.ideal(rows)), dtype=np.float64)
+    try:
+        wished = np.asarray(settings.ideals.get(kind.label, kind.ideal(rows)), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"ideals: that of {kind.label!r} is no number, and no vector of numbers.") from None
     turned = kind.oriented(np.atleast_1d(wished))
     return float(turned[0]) if wished.ndim == 0 else turned
 

@@ -132,25 +132,29 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     The rows are numbered before anything is joined to them, because a join keeps no order.
     """
     cells = release.recoding.cells
+    local = "tuple_map" in release.relations
     extra = {name: column for name, column in (("key", key if with_key else None), ("value", value)) if column}
     inner = exp.select(
         named(_row_id(release, key), "row_id"),
-        *(named(cell.expression.copy(), f"v_{j}") for j, cell in enumerate(cells) if not cell.constant),
+        *(named(cell.expression.copy(), f"v_{j}") for j, cell in enumerate(cells) if local or not cell.constant),
         *(named(_expression(release, column), name) for name, column in extra.items()),
     ).from_(subquery(release.plan.relation.query.copy(), "s"))
     query = exp.select(col("row_id", "r"), col("class_id", "c"), *(col(name, "r") for name in extra))
     query = query.from_(subquery(inner, "r"))
     codes: list[exp.Expr] = []
     for j, cell in enumerate(cells):
-        if cell.constant:
+        if cell.constant and not local:
             codes.append(number(0))
             continue
         alias = f"m_{j}"
-        query = query.join(subquery(_codes(cell), alias), on=same(col(f"v_{j}", "r"), col("value", alias)))
+        # Where the recoding is local, a row's class depends on its values, else on their codes at the chosen levels.
+        known = exp.select(col("value"), named(col("code"), "g")).from_(table(cell.values)) if local else _codes(cell)
+        query = query.join(subquery(known, alias), on=same(col(f"v_{j}", "r"), col("value", alias)))
         codes.append(col("g", alias))
-    words = pack(codes, [c.size for c in cells])
+    coded = release.problem.frequency.coded if local and release.problem is not None else ()
+    words = pack(codes, [c.dictionary.size for c in coded] if local else [c.size for c in cells])
     on = [exp.EQ(this=exp.paren(word), expression=col(f"w_{i}", "c")) for i, word in enumerate(words)]
-    return query.join(table(release.relations["class_map"], "c"), on=conjunction(on))
+    return query.join(table(release.relations["tuple_map" if local else "class_map"], "c"), on=conjunction(on))
 
 
 def require_same_rows(all_rows: Iterable[Rows]) -> None:

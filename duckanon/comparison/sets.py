@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from duckanon.comparison.indices import binary, dominates, get_index, hypervolume, pairs, rank, unary
@@ -212,7 +213,7 @@ def _names(a: Any) -> list[str] | None:
 def _one(epsilon: Numbers) -> float:
     if not isinstance(epsilon, int | float):
         raise ParameterError("epsilon is one number here; only lexicographic takes one for each property.")
-    return float(epsilon)
+    return finite("epsilon", epsilon, 0)
 
 
 def _both(a: Any, b: Any, index: Choice) -> list[tuple[float, float]]:
@@ -232,16 +233,32 @@ def _indices(index: Choice, count: int) -> list[str | Index]:
 def numbers(name: str, given: Numbers | None, count: int, names: Sequence[str] | None, default: float) -> list[float]:
     """Return one number for each property: from a sequence, from a mapping by their names, or the same for all."""
     if given is None or isinstance(given, int | float):
-        return [default if given is None else float(given)] * count
+        return [default if given is None else finite(name, given)] * count
     if isinstance(given, Mapping):
         unknown = [key for key in given if names is None or key not in names]
         if unknown:
             hint = did_you_mean(str(unknown[0]), names or ())
             raise ParameterError(f"{name} names {unknown[0]!r}, which is none of the properties.{hint}")
-        return [float(given.get(key, default)) for key in names or ()]
-    if len(given) != count:
-        raise ParameterError(f"{name} needs one number for each of the {count} properties. Got {len(given)}.")
-    return [float(v) for v in given]
+        return [finite(name, given.get(key, default)) for key in names or ()]
+    listed = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if len(listed) != count:
+        raise ParameterError(f"{name} needs one number for each of the {count} properties. Got {len(listed)}.")
+    return [finite(name, v) for v in listed]
+
+
+def finite(name: str, value: object, least: float = -math.inf) -> float:
+    """Return a number; raise a ParameterError for anything else, for one that is not finite, or below ``least``.
+
+    Examples
+    --------
+    >>> finite("epsilon", 1, 0)
+    1.0
+    """
+    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and float(value) >= least
+    if not fits:
+        bound = "" if math.isinf(least) else f" of at least {least:g}"
+        raise ParameterError(f"{name} must be a number{bound}.")
+    return float(value)  # type: ignore[arg-type]
 
 
 def _weighted(
@@ -276,7 +293,7 @@ def _shares(forth: float, back: float, log: bool) -> tuple[float, float]:
 def _lexicographic(
     both: list[tuple[float, float]], epsilon: Numbers, names: Sequence[str] | None
 ) -> tuple[float, float]:
-    tolerance = numbers("epsilon", epsilon, len(both), names, 0.0)
+    tolerance = [finite("epsilon", e, 0) for e in numbers("epsilon", epsilon, len(both), names, 0.0)]
     verdicts = [prefer(f, b, e) for e, (f, b) in zip(tolerance, both, strict=True)]
     forth, back = (float(verdicts.index(word) + 1) if word in verdicts else math.inf for word in ("first", "second"))
     return forth, back

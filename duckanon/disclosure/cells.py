@@ -161,10 +161,10 @@ class _Column:
             parts.append(exp.select(named(text(WHOLE), "cell"), col("code")).from_(table(self.values)))
         covers = self._made("covers", union_all(parts))
         covered = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(covers)))}
-        # Among numbers, one that no row had is a point, a centroid say; among texts it is just another word.
-        self._require_read(
-            labels, [n for label, n in rows.items() if label not in covered | (set(spans) if self.ordered else set())]
-        )
+        # Among numbers, one that no row had is a point, a centroid say; among texts it is just another word. An
+        # interval without any value in it is no generalization of this column.
+        points = {label for label, (low, high, *_) in spans.items() if self.ordered and low == high}
+        self._require_read(labels, [n for label, n in rows.items() if label not in covered | points])
         return self._measured(bounds, covers), exp.select("*").from_(table(covers))
 
     def _require_read(self, labels: str, lost: list[int]) -> None:

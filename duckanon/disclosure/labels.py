@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 
 from duckanon.hierarchy.rules import ColumnType
 
@@ -80,6 +81,7 @@ def size_of(bound: str, type_name: str) -> float | None:
         seconds = moment.replace(tzinfo=UTC).timestamp()
         return seconds / 86400 if family == "date" else seconds
     try:
-        return float(bound)
+        found = float(bound)
     except ValueError:
         return None
+    return found if isfinite(found) else None

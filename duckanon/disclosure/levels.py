@@ -156,7 +156,7 @@ def _checked(check: CheckResult, parameter: str) -> dict[str, Any]:
     # Levels of delta are to base 2, whatever was asked for.
     factor = math.log2(check.parameters["base"]) if parameter == "delta" and "base" in check.parameters else 1
     return {
-        "threshold": factor * check.parameters[parameter],
+        "threshold": float(factor * check.parameters[parameter]),
         "text": check.text,
         "holds": check.holds,
         "violating_classes": check.violating_classes,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.disclosure.subject import Subject, looked_at, of_table
+from duckanon.disclosure.subject import Subject, comparable, looked_at, of_table
 from duckanon.disclosure.uniqueness import Uniqueness, estimate
 from duckanon.disclosure.uniqueness import population_size as whole_population
 from duckanon.errors import DataError, ParameterError
-from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import cast, col, conjunction, named, number, same, table
 
@@ -217,9 +216,7 @@ def _population(engine: Engine, subject: Subject, classes: str, population: obje
     on = []
     for j, (attribute, other) in enumerate(zip(subject.quasi, people.quasi, strict=True)):
         sides: list[exp.Expr] = [col(f"q_{j}", "c"), col(f"q_{j}", "p")]
-        kinds = {ColumnType.parse(t).kind for t in (subject.types[attribute], people.types[other])}
-        if len(kinds) > 1 or "category" in kinds:
-            # Labels beside values: the database would try to read the label as a number and fail.
+        if not comparable(subject.types[attribute], people.types[other]):
             sides = [cast(side, "VARCHAR") for side in sides]
         on.append(same(*sides))
     size = exp.Coalesce(this=exp.Sum(this=col("n", "p")), expressions=[number(0)])

@@ -84,7 +84,7 @@ def identifying_sets(
     by: str = "uniqueness",
     threshold: float = THRESHOLD,
     max_size: int = 3,
-    limit: int = SAMPLE,
+    sample_size: int = SAMPLE,
     connection: Any = None,
 ) -> pa.Table:
     """Return the minimal sets of columns that single out: none of their columns can be left out.
@@ -99,7 +99,7 @@ def identifying_sets(
     threshold : float
     max_size : int
         The largest number of columns in a set.
-    limit : int
+    sample_size : int
         Of a table with more rows, a random sample of this many (always the same one) is searched. Rows of a sample look
         more unique than they are, so what it finds (the first 40 sets) is counted again on a random part of the tuples
         of all rows.
@@ -131,10 +131,12 @@ def identifying_sets(
     ['sex', 'age'] 1.0
     """
     require_int("identifying_sets", "max_size", max_size, 1)
-    require_int("identifying_sets", "limit", limit, 2)
+    require_int("identifying_sets", "sample_size", sample_size, 2)
     with opened(connection) as engine:
         relation = Source.of(data).open(engine)
-        found = search(engine, relation, columns, by=by, threshold=threshold, max_size=max_size, limit=limit)
+        found = search(
+            engine, relation, columns, by=by, threshold=threshold, max_size=max_size, sample_size=sample_size
+        )
     return as_table(found)
 
 
@@ -165,7 +167,7 @@ def search(
     by: str = "uniqueness",
     threshold: float = THRESHOLD,
     max_size: int = 3,
-    limit: int = SAMPLE,
+    sample_size: int = SAMPLE,
 ) -> Search:
     """Search the minimal sets level by level; see ``identifying_sets``."""
     if by not in MEASURES:
@@ -177,11 +179,11 @@ def search(
     (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(relation.query, "s")))
     if not rows:
         raise DataError(f"The source {relation.name!r} has no rows: there is nothing to suggest.")
-    codes = _codes(engine, sampled(engine, relation, names, int(rows), limit), len(names))
-    whole = _Whole(engine, relation, names, int(rows), limit) if rows > limit else None
+    codes = _codes(engine, sampled(engine, relation, names, int(rows), sample_size), len(names))
+    whole = _Whole(engine, relation, names, int(rows), sample_size) if rows > sample_size else None
     minimal: dict[tuple[int, ...], Figures] = {}
     looked_at = left_out = 0
-    seen_rows = min(int(rows), limit)
+    seen_rows = min(int(rows), sample_size)
     # As many distinct tuples as a set has, or as its parts allow: not fewer rows are alone.
     reach: dict[tuple[int, ...], int] = {(): 1}
     single: dict[int, int] = {}
@@ -232,9 +234,9 @@ class _Whole:
     Rows of a sample look more unique than they are: those like them are missing. Of a part of the tuples none is.
     """
 
-    def __init__(self, engine: Engine, relation: Relation, names: Sequence[str], rows: int, limit: int) -> None:
+    def __init__(self, engine: Engine, relation: Relation, names: Sequence[str], rows: int, sample_size: int) -> None:
         self._engine, self._rows, self._left = engine, rows, _RECOUNTED
-        self._parts = -(-rows // limit)
+        self._parts = -(-rows // sample_size)
         self._source = relation.query
         self._values = [countable(name, relation.type_of(name), relation.collated) for name in names]
 
@@ -257,6 +259,8 @@ class _Whole:
 def _chosen(relation: Relation, columns: Sequence[str] | None) -> list[str]:
     if columns is None:
         return relation.names
+    if isinstance(columns, str) or not columns or not all(isinstance(name, str) for name in columns):
+        raise RoleError("columns must be a list of at least one column name.")
     lowered = {name.lower(): name for name in relation.names}
     for name in columns:
         if name.lower() not in lowered:
@@ -270,20 +274,20 @@ def countable(name: str, type_name: str, collated: bool) -> exp.Expr:
     return cast(col(name), "VARCHAR") if nested else canonical(col(name), type_name, collated)
 
 
-def sampled(engine: Engine, relation: Relation, names: Sequence[str], rows: int, limit: int) -> str:
-    """Create a table of the values ``c_0``, ``c_1``, ... of all rows, or of ``limit`` random ones."""
+def sampled(engine: Engine, relation: Relation, names: Sequence[str], rows: int, sample_size: int) -> str:
+    """Create a table of the values ``c_0``, ``c_1``, ... of all rows, or of ``sample_size`` random ones."""
     values = [countable(name, relation.type_of(name), relation.collated) for name in names]
     name = engine.fresh("sample")
     query = exp.select(*(named(v, f"c_{j}") for j, v in enumerate(values))).from_(subquery(relation.query, "s"))
-    if rows > limit:
-        sample_of(query, limit)
+    if rows > sample_size:
+        sample_of(query, sample_size)
     engine.create(name, query)
     return name
 
 
-def sample_of(query: exp.Select, limit: int) -> exp.Select:
+def sample_of(query: exp.Select, sample_size: int) -> exp.Select:
     """Let a query return a random sample of its rows, always the same one."""
-    query.set("sample", exp.TableSample(method=exp.var("reservoir"), size=number(limit), seed=number(SEED)))
+    query.set("sample", exp.TableSample(method=exp.var("reservoir"), size=number(sample_size), seed=number(SEED)))
     return query
 
 

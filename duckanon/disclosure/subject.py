@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.encode import canonical, dictionary
-from duckanon.errors import DataError, RoleError, did_you_mean
+from duckanon.encode import canonical, dictionary, published_type
+from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.gate import ENTITY, count_classes, count_domain, count_rows, count_values, place_population
 from duckanon.hierarchy import Hierarchy, resolve
+from duckanon.hierarchy.rules import ColumnType
 from duckanon.pipeline import code_hierarchy, node_queries
 from duckanon.plan import open_engine, open_population
 from duckanon.release import Release
@@ -119,16 +120,36 @@ class Subject:
     def _population_classes(self, classes: str, population: Relation) -> str:
         """Create ``population_classes(class_id, n)``; classes without a row of the table have ids below zero."""
         counted = exp.select().from_(subquery(population.query, "p"))
+        keys = exp.select(col("class_id"))
         for j, name in enumerate(self.quasi):
             column = next(c for c in population.columns if c.name.lower() == name.lower())
-            value: exp.Expr = col(column.name)
-            if column.type != self.type_of(name):
-                value = cast(value, self.type_of(name))
-            counted = counted.select(named(canonical(value, self.type_of(name), population.collated), f"k_{j}"))
+            sides = [canonical(col(column.name), column.type, population.collated), col(f"q_{j}")]
+            if not comparable(column.type, self.type_of(name)):
+                sides = [cast(side, "VARCHAR") for side in sides]
+            counted, keys = counted.select(named(sides[0], f"k_{j}")), keys.select(named(sides[1], f"q_{j}"))
         counted = counted.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
-        table_name = self.engine.fresh("population")
-        self.engine.create(table_name, counted)
-        return place_population(self.engine, classes, table_name, [f"k_{j}" for j in range(len(self.quasi))])
+        people, known = self.engine.fresh("population"), self.engine.fresh("keys")
+        self.engine.create(people, counted)
+        self.engine.create(known, keys.from_(table(classes)))
+        placed = place_population(self.engine, known, people, [f"k_{j}" for j in range(len(self.quasi))])
+        self.engine.drop(people, known)
+        return placed
+
+
+def comparable(first: str, second: str) -> bool:
+    """Say whether the database compares values of two types as they are, and rounds or rejects none of them.
+
+    Labels beside values must be compared as texts: reading the label as a number would fail, or find another number.
+
+    Examples
+    --------
+    >>> comparable("BIGINT", "DOUBLE"), comparable("BIGINT", "VARCHAR"), comparable("BIGINT", "HUGEINT")
+    (True, False, False)
+    """
+    if first == second:
+        return True
+    kinds = {ColumnType.parse(published_type(t)).kind for t in (first, second)}
+    return len(kinds) == 1 and "category" not in kinds
 
 
 @contextmanager
@@ -243,6 +264,8 @@ def of_release(
 
 
 def _sensitive_hierarchies(engine: Engine, roles: Roles, given: Mapping[str, Any]) -> dict[str, Hierarchy]:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ParameterError(f"hierarchies must be a mapping of columns. Got a {type(given).__name__}.")
     names = {n.lower(): n for n in roles.named(Role.SENSITIVE)}
     for name in given:
         if name.lower() not in names:

@@ -45,7 +45,7 @@ def suggest(
     data: object,
     *,
     connection: Any = None,
-    limit: int = LIMIT,
+    sample_size: int = LIMIT,
     max_size: int = 3,
     by: str = "uniqueness",
     threshold: float = THRESHOLD,
@@ -56,7 +56,7 @@ def suggest(
     ----------
     data : str, Path, Source, Arrow object or data frame
     connection : duckdb.DuckDBPyConnection, optional
-    limit : int
+    sample_size : int
         Of a table with more rows, a random sample of this many (always the same one) is looked at: ``approximate`` is
         then true, ``distinct`` is an estimate over all rows (it can be off by a third), and the other shares are those
         of the sample.
@@ -96,26 +96,29 @@ def suggest(
     """
     import pyarrow as pa
 
-    require_int("suggest", "limit", limit, 2)
+    require_int("suggest", "sample_size", sample_size, 2)
     require_int("suggest", "max_size", max_size, 0)
     with opened(connection) as engine:
         relation = Source.of(data).open(engine)
         (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(relation.query, "s")))
         if not rows:
             raise DataError(f"The source {relation.name!r} has no rows: there is nothing to suggest.")
-        seen = sampled(engine, relation, relation.names, int(rows), limit)
-        figures = _figures(engine, relation, seen, int(rows), limit)
+        seen = sampled(engine, relation, relation.names, int(rows), sample_size)
+        figures = _figures(engine, relation, seen, int(rows), sample_size)
         contents = _contents(engine, relation, seen)
         engine.drop(seen)
         found = [
-            _described(column.name, column.type, int(rows), figure, contents.get(j)) | {"approximate": rows > limit}
+            _described(column.name, column.type, int(rows), figure, contents.get(j))
+            | {"approximate": rows > sample_size}
             for j, (column, figure) in enumerate(zip(relation.columns, figures, strict=True))
         ]
         sets: tuple[IdentifyingSet, ...] = ()
         combined = [f["column"] for f in found if f["role"] != "identifier" and f["distinct"] > 1]
         if max_size and combined:
-            few = min(limit, SAMPLE)
-            sets = search(engine, relation, combined, by=by, threshold=threshold, max_size=max_size, limit=few).sets
+            few = min(sample_size, SAMPLE)
+            sets = search(
+                engine, relation, combined, by=by, threshold=threshold, max_size=max_size, sample_size=few
+            ).sets
     for row in found:
         mine = [list(s.columns) for s in sets if row["column"] in s.columns]
         row["minimal_sets"] = mine
@@ -186,7 +189,7 @@ def _contents(engine: Engine, relation: Relation, seen: str) -> Mapping[int, tup
 
 
 def _figures(
-    engine: Engine, relation: Relation, seen: str, rows: int, limit: int
+    engine: Engine, relation: Relation, seen: str, rows: int, sample_size: int
 ) -> list[tuple[int, int, int, int, int]]:
     """Return (distinct, nulls, ordered pairs of rows alike, rows seen, distinct in all rows) of each column.
 
@@ -207,7 +210,7 @@ def _figures(
         ).from_(subquery(grouped, "g"))
         found.append(tuple(int(v) for v in engine.row(counted)))
     estimates = [distinct for distinct, *_ in found]
-    if rows > limit:
+    if rows > sample_size:
         values = [countable(c.name, c.type, relation.collated) for c in relation.columns]
         query = exp.select(*(call("approx_count_distinct", v) for v in values))
         whole = engine.row(query.from_(subquery(relation.query, "s")))

@@ -52,6 +52,10 @@ _OPEN_ERRORS = (
 def clean_error(error: duckdb.Error) -> DuckanonError:
     """Return an error that says what failed without quoting data."""
     kind = type(error).__name__
+    if isinstance(error, duckdb.ConnectionException) and "closed" in str(error):
+        return EngineError(
+            "The connection is closed: a release, or the database it works in, cannot be used after that."
+        )
     if isinstance(error, duckdb.IOException) and "No space left" in str(error):
         return EngineError("No space left on device. Nothing was published.")
     if isinstance(error, _OPEN_ERRORS):
@@ -153,7 +157,7 @@ class DuckDBEngine:
         private: bool = False,
     ) -> pa.RecordBatchReader:
         # A cursor of its own: a stream that is read half would block this connection. But it sees no private tables.
-        cursor = self._connection if private else self._connection.cursor()
+        cursor = self._connection if private else guarded(self._connection.cursor)
         sql = self._logged(statement)
         return guarded(lambda: cursor.sql(sql, params=dict(params or {})).to_arrow_reader(batch))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from duckanon.errors import ParameterError
@@ -26,8 +27,8 @@ _NEEDS = {
 class Measure:
     """One value of one metric: of an attribute, or of the whole release where ``attribute`` is None.
 
-    ``normalised`` is 0 where nothing is lost and 1 on the fully suppressed table, whatever the metric's unit and
-    direction; None where there is no value.
+    ``normalised`` is 0 at the best that there can be and 1 on the fully suppressed table, whatever the metric's unit
+    and direction; None where there is no value, or one that is not finite.
     """
 
     metric: str
@@ -53,9 +54,10 @@ class Found(NamedTuple):
 class Metric:
     """A number that says how much a release lost, or kept.
 
-    A subclass is registered under a name; ``sql/metrics/<name>.sql`` returns (attribute, value) or (attribute, value,
-    worst) rows, with a NULL attribute for the whole release. ``worst`` is the value on the fully suppressed table;
-    where the statement has none, it is the worse of the bounds.
+    A subclass is registered under a name; ``sql/metrics/<name>.sql`` returns (attribute, value), (attribute, value,
+    worst) or (attribute, value, worst, best) rows, with a NULL attribute for the whole release. ``worst`` is the value
+    on the fully suppressed table, ``best`` that of a table of which nothing is lost; where the statement has none, they
+    are the bounds.
 
     Attributes
     ----------
@@ -103,7 +105,7 @@ class Metric:
         best = next((b for b in (found.best, cls.best, better) if b is not None), None)
         worst = found.worst if found.worst is not None else worse
         value = found.value
-        if value is None or best is None or worst is None:
+        if value is None or best is None or worst is None or not (isfinite(value) and isfinite(worst)):
             return None
         if worst == best:
             # Nothing can be lost here: a column of one value, a table of one row.
@@ -119,6 +121,14 @@ def headlines() -> list[str]:
     return [name for name in metrics if metrics.get(name).headline]
 
 
+def require_names(names: Sequence[str] | None) -> None:
+    """Raise unless metrics are given as a list of names, or not at all."""
+    if names is None:
+        return
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
+        raise ParameterError("metrics must be a list of names, such as ['loss', 'precision'].")
+
+
 def measure(
     engine: Engine,
     relations: Mapping[str, str],
@@ -129,6 +139,7 @@ def measure(
 
     A metric that is named and cannot be computed is a ParameterError that says what is missing.
     """
+    require_names(names)
     found: list[Measure] = []
     given = params or {}
     for name in names if names is not None else list(metrics):

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, largest, totals
+from duckanon.models.arrays import ROUNDING, column_words, histograms_of, largest, least_share, totals
 from duckanon.models.base import Groups, Model, Traits, models, require_column, require_int, require_number
 
 if TYPE_CHECKING:
+    from duckanon.models.arrays import Floats
     from duckanon.models.base import Booleans
 
 
@@ -64,3 +65,9 @@ class AlphaKAnonymity(Model):
         h = histograms_of(groups)
         rows = totals(h)
         return (groups.sizes >= self.k) & (rows > 0) & (largest(h) <= self.alpha * rows * (1 + ROUNDING))
+
+    def persisting(self, groups: Groups) -> Floats:
+        import numpy as np
+
+        h = histograms_of(groups)
+        return least_share(largest(h) / np.maximum(totals(h), 1), self.alpha, 1.0)

@@ -118,3 +118,21 @@ def smallest_first(sizes: Integers, holds: Callable[[Integers, Integers], Boolea
     stays = np.ones(len(sizes), dtype=np.bool_)
     stays[order[: int(np.argmax(fine))]] = False
     return stays
+
+
+def least_share(found: Floats, threshold: float, worst: float) -> Floats:
+    """Return how much of a class must violate, of a measure that is convex: no more than the mean of its parts.
+
+    Parts that satisfy have at most the threshold, others at most ``worst``; their mean reaches what was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> least_share(np.array([0.1, 0.5, 1.0]), 0.2, 1.0).round(6).tolist()
+    [0.0, 0.375, 1.0]
+    """
+    import numpy as np
+
+    if worst <= threshold:
+        return np.zeros(len(found))
+    return np.clip((found - threshold - ROUNDING) / (worst - threshold), 0.0, 1.0)

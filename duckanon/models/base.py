@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
     Booleans = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ class Model(ABC):
     """Whether the classes are compared with those of a population table."""
     needs_hierarchy: ClassVar[bool] = False
     """Whether the sensitive column needs a hierarchy."""
+    needs_order: ClassVar[bool] = False
+    """Whether the order of the sensitive values counts."""
 
     @property
     @abstractmethod
@@ -128,6 +131,15 @@ class Model(ABC):
         first, the earlier class first among equals.
         """
 
+    def persisting(self, groups: Groups) -> Floats:
+        """Return for each class the least share of its rows that lie in violating classes, however it is split.
+
+        A search may then leave all finer recodings alone. Nothing is known by default.
+        """
+        import numpy as np
+
+        return np.zeros(len(groups.sizes))
+
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
@@ -135,12 +147,17 @@ class Model(ABC):
 
 models: Registry[Model] = Registry("model", "duckanon.models")
 
+_LARGEST = 2**63 - 1
+"""No table has more rows, and statements take no larger whole number."""
+
 
 def require_int(owner: str, name: str, value: object, minimum: int) -> int:
     """Return ``value`` as an int; raise a ParameterError unless it is a whole number of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         shown = value if isinstance(value, int | float) else type(value).__name__
         raise ParameterError(f"The {name!r} parameter of {owner} must be an int >= {minimum}. Got {shown}.")
+    if int(value) > _LARGEST:
+        raise ParameterError(f"The {name!r} parameter of {owner} must be an int of at most {_LARGEST}.")
     return int(value)
 
 

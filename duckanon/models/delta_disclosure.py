@@ -60,7 +60,11 @@ class DeltaDisclosure(Model):
         return Traits(monotone=False, min_class_size=1)
 
     def describe(self, unit: str = "rows") -> str:
-        column, times = column_words(self.sensitive), self.base**self.delta
+        column = column_words(self.sensitive)
+        try:
+            times = self.base**self.delta
+        except OverflowError:
+            times = math.inf
         return (
             f"every value of {column} in a class is less than {times:g} times as frequent or as rare there "
             "as in the whole table"

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, owners, sums, totals
+from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, owners, sums, totals
 from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.arrays import Floats
+    from duckanon.models.base import Booleans, Histograms
 
 
 @models.register("entropy_l_diversity")
@@ -61,7 +62,16 @@ class EntropyLDiversity(Model):
         import numpy as np
 
         h = histograms_of(groups)
-        rows = totals(h)
-        filled = np.maximum(rows, 1)
-        logs = sums(owners(h.starts), h.counts * np.log(h.counts), len(rows))
-        return (rows > 0) & (np.log(filled) - logs / filled >= math.log(self.l) - ROUNDING)
+        return (np.diff(h.starts) > 0) & (_entropies(h) >= math.log(self.l) - ROUNDING)
+
+    def persisting(self, groups: Groups) -> Floats:
+        # Entropy is concave, so its negative is convex, and 0 at worst.
+        return least_share(-_entropies(histograms_of(groups)), -math.log(self.l), 0.0)
+
+
+def _entropies(h: Histograms) -> Floats:
+    import numpy as np
+
+    filled = np.maximum(totals(h), 1)
+    logs = sums(owners(h.starts), h.counts * np.log(h.counts), len(filled))
+    return np.asarray(np.log(filled) - logs / filled)

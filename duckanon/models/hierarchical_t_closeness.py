@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.errors import ParameterError
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, owners, sums, totals, whole_table
+from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, owners, sums, totals, whole_table
 from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ class HierarchicalTCloseness(Model):
         if not h.ancestors:
             raise ParameterError("hierarchical_t_closeness needs a hierarchy of its sensitive column.")
         return (np.diff(h.starts) > 0) & (_distances(h) <= self.t + ROUNDING)
+
+    def persisting(self, groups: Groups) -> Floats:
+        return least_share(_distances(histograms_of(groups)), self.t, 1.0)
 
 
 def _distances(h: Histograms) -> Floats:

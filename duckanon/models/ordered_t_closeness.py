@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, owners, sums, totals, whole_table
+from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, owners, sums, totals, whole_table
 from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class OrderedTCloseness(Model):
 
     t: float
     sensitive: str | None = None
+    needs_order: ClassVar[bool] = True
     summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (ordered distance)"
 
     def __post_init__(self) -> None:
@@ -63,6 +64,9 @@ class OrderedTCloseness(Model):
 
         h = histograms_of(groups)
         return (np.diff(h.starts) > 0) & (_distances(h) <= self.t + ROUNDING)
+
+    def persisting(self, groups: Groups) -> Floats:
+        return least_share(_distances(histograms_of(groups)), self.t, 1.0)
 
 
 def _distances(h: Histograms) -> Floats:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, shares, sums
+from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, shares, sums
 from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.arrays import Floats
+    from duckanon.models.base import Booleans, Histograms
 
 
 @models.register("t_closeness")
@@ -62,7 +63,15 @@ class TCloseness(Model):
         import numpy as np
 
         h = histograms_of(groups)
-        owner, q, p = shares(h)
-        # Values that a class lacks differ by their whole p: what is left of 1.
-        distance = (sums(owner, np.abs(q - p) - p, len(h.starts) - 1) + 1) / 2
-        return (np.diff(h.starts) > 0) & (distance <= self.t + ROUNDING)
+        return (np.diff(h.starts) > 0) & (_distances(h) <= self.t + ROUNDING)
+
+    def persisting(self, groups: Groups) -> Floats:
+        return least_share(_distances(histograms_of(groups)), self.t, 1.0)
+
+
+def _distances(h: Histograms) -> Floats:
+    import numpy as np
+
+    owner, q, p = shares(h)
+    # Values that a class lacks differ by their whole p: what is left of 1.
+    return (sums(owner, np.abs(q - p) - p, len(h.starts) - 1) + 1) / 2

@@ -56,6 +56,23 @@ def class_labels(class_map: str, cells: Sequence[Cell]) -> exp.Query:
 
 def class_members(frequency: str, class_map: str, cells: Sequence[Cell]) -> exp.Query:
     """Return the rows of every class by the codes of their values."""
+    codes = [col(f"c_{j}", "f") for j in range(len(cells))]
+    total = named(cast(exp.Sum(this=col("n", "f")), "BIGINT"), "n")
+    query = _in_classes(frequency, class_map, cells)
+    return query.select(*codes, total).group_by(col("class_id", "m"), *(c.copy() for c in codes))
+
+
+def counted_values(attribute: str, frequency: str, values: str, class_map: str, cells: Sequence[Cell]) -> exp.Query:
+    """Count the values of a sensitive column in every class that is kept, from its counts by codes."""
+    on = exp.EQ(this=col("code", "v"), expression=col("value", "f"))
+    query = _in_classes(frequency, class_map, cells).join(table(values, "v"), on=on).where(col("kept", "m"))
+    total = named(cast(exp.Sum(this=col("n", "f")), "BIGINT"), "n")
+    query = query.select(named(text(attribute), "attribute"), named(col("text", "v"), "value"), total)
+    return query.group_by(col("class_id", "m"), col("code", "v"), col("text", "v"))
+
+
+def _in_classes(frequency: str, class_map: str, cells: Sequence[Cell]) -> exp.Select:
+    """Return the rows ``f`` of a frequency table, joined with their classes ``m``."""
     query = exp.select(col("class_id", "m")).from_(table(frequency, "f"))
     codes = [col(f"c_{j}", "f") for j in range(len(cells))]
     keys = []
@@ -70,9 +87,7 @@ def class_members(frequency: str, class_map: str, cells: Sequence[Cell]) -> exp.
             query = query.join(table(cell.levels, alias), on=on)
             key = col(f"c{cell.level}", alias)
         keys.append(exp.EQ(this=col(f"g_{j}", "m"), expression=key))
-    query = query.join(table(class_map, "m"), on=conjunction(keys))
-    total = named(cast(exp.Sum(this=col("n", "f")), "BIGINT"), "n")
-    return query.select(*codes, total).group_by(col("class_id", "m"), *(c.copy() for c in codes))
+    return query.join(table(class_map, "m"), on=conjunction(keys))
 
 
 def class_values(labelled: str, released: exp.Query, cells: Sequence[Cell], sensitive: Sequence[str]) -> exp.Query:
@@ -95,3 +110,21 @@ def class_values(labelled: str, released: exp.Query, cells: Sequence[Cell], sens
             .join(table(labelled, "c"), on=on)
         )
     return union_all(parts)
+
+
+def published_labels(label_map: str, cells: Sequence[Cell]) -> exp.Query:
+    """Return ``(class_id, q_0, ...)``: what is published of each class of a local recoding."""
+    query = exp.select(col("class_id", "m")).distinct().from_(table(label_map, "m"))
+    for j, cell in enumerate(cells):
+        if cell.constant:
+            continue
+        published: exp.Expr = col(f"l_{j}", "m")
+        if cell.typed:
+            alias = f"v_{j}"
+            on = exp.EQ(this=col("code", alias), expression=col(f"g_{j}", "m"))
+            query = query.join(table(cell.values, alias), on=on)
+            published = col("value", alias)
+        if cell.enum is not None:
+            published = exp.Cast(this=cast(published, "VARCHAR"), to=exp.DataType.build(cell.enum, udt=True))
+        query = query.select(named(published, f"q_{j}"))
+    return query

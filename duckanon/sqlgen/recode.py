@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -129,6 +129,43 @@ def shuffled_rows(
         exp.select(*(carried or [col("class_id", "c")]))
         .from_(subquery(inner, "r"))
         .join(table(classes, "c"), on=on)
+        .order_by(key)
+    )
+
+
+def local_rows(
+    source: exp.Query,
+    cells: Sequence[Cell],
+    sizes: Sequence[int],
+    relations: Mapping[str, str],
+    kept_columns: Sequence[tuple[str, exp.Expr]],
+) -> exp.Select:
+    """Return the kept rows of a local recoding as ``shuffled_rows`` does: a row's class depends on all its values.
+
+    ``sizes`` are those of the dictionaries; ``tuple_map(w_0, ..., class_id, kept)`` gives every combination of values
+    its class, and ``published(class_id, q_0, ...)`` what is published of it.
+    """
+    inner = exp.select().from_(subquery(source, "s"))
+    for j, cell in enumerate(cells):
+        alias = f"v_{j}"
+        on = same(qualified(cell.expression, "s"), col("value", alias))
+        inner = inner.join(table(cell.values, alias), on=on)
+    words = pack([col("code", f"v_{j}") for j in range(len(cells))], sizes)
+    inner = inner.select(
+        *(named(word, f"w_{i}") for i, word in enumerate(words)),
+        *(named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept_columns)),
+    )
+    on = exp.and_(
+        *(exp.EQ(this=col(f"w_{i}", "r"), expression=col(f"w_{i}", "t")) for i in range(len(words))), col("kept", "t")
+    )
+    passed = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
+    key = call("hash", param("key0"), param("key1"), col("class_id", "t"), *(p.copy() for p in passed))
+    labels = [col(f"q_{j}", "c") for j, cell in enumerate(cells) if not cell.constant]
+    return (
+        exp.select(*([*labels, *passed] or [col("class_id", "t")]))
+        .from_(subquery(inner, "r"))
+        .join(table(relations["tuple_map"], "t"), on=on)
+        .join(table(relations["published"], "c"), on=exp.EQ(this=col("class_id", "c"), expression=col("class_id", "t")))
         .order_by(key)
     )
 

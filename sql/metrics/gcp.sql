@@ -10,7 +10,7 @@ WITH total AS (
         x.attribute,
         sum(c.n * CASE
             WHEN d.leaves <= 1 OR x.leaves <= 1 THEN 0
-            WHEN d.kind = 'ordered' AND d.hi > d.lo AND x.lo IS NOT NULL THEN (x.hi - x.lo) / (d.hi - d.lo)
+            WHEN d.kind = 'ordered' AND d.hi > d.lo AND x.lo IS NOT NULL THEN (x.hi / 2 - x.lo / 2) / (d.hi / 2 - d.lo / 2)
             ELSE CAST(x.leaves AS DOUBLE) / d.leaves
         END) AS lost
     FROM classes AS c

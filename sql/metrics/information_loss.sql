@@ -9,7 +9,7 @@ WITH total AS (
     SELECT
         x.attribute,
         sum(c.n * CASE
-            WHEN d.kind = 'ordered' THEN coalesce(x.hi - x.lo, 0) / d.leaves
+            WHEN d.kind = 'ordered' THEN coalesce(x.hi / d.leaves - x.lo / d.leaves, 0)
             WHEN x.level IS NOT NULL AND d.height > 0 THEN CAST(x.level AS DOUBLE) / d.height
             WHEN d.leaves > 1 THEN CAST(x.leaves - 1 AS DOUBLE) / (d.leaves - 1)
             ELSE 0
@@ -23,8 +23,8 @@ WITH total AS (
     SELECT
         d.attribute,
         coalesce(k.lost, 0)
-            + t.suppressed * CASE WHEN d.kind = 'ordered' THEN coalesce(d.hi - d.lo, 0) / d.leaves ELSE 1 END AS value,
-        t.n * CASE WHEN d.kind = 'ordered' THEN coalesce(d.hi - d.lo, 0) / d.leaves ELSE 1 END AS worst
+            + t.suppressed * CASE WHEN d.kind = 'ordered' THEN coalesce(d.hi / d.leaves - d.lo / d.leaves, 0) ELSE 1 END AS value,
+        t.n * CASE WHEN d.kind = 'ordered' THEN coalesce(d.hi / d.leaves - d.lo / d.leaves, 0) ELSE 1 END AS worst
     FROM domain AS d CROSS JOIN total AS t LEFT JOIN kept AS k ON k.attribute = d.attribute
 )
 SELECT attribute, value, worst FROM parts

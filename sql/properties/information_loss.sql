@@ -3,12 +3,12 @@
 -- params:
 -- returns: class_id, value
 WITH whole AS (
-    SELECT sum(CASE WHEN kind = 'ordered' THEN coalesce(hi - lo, 0) / leaves ELSE 1 END) AS lost FROM domain
+    SELECT sum(CASE WHEN kind = 'ordered' THEN coalesce(hi / leaves - lo / leaves, 0) ELSE 1 END) AS lost FROM domain
 ), covered AS (
     SELECT
         x.class_id,
         sum(CASE
-            WHEN d.kind = 'ordered' THEN coalesce(x.hi - x.lo, 0) / d.leaves
+            WHEN d.kind = 'ordered' THEN coalesce(x.hi / d.leaves - x.lo / d.leaves, 0)
             WHEN x.level IS NOT NULL AND d.height > 0 THEN CAST(x.level AS DOUBLE) / d.height
             WHEN d.leaves > 1 THEN CAST(x.leaves - 1 AS DOUBLE) / (d.leaves - 1)
             ELSE 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -134,6 +135,23 @@ def test_measure_by_a_job(people):
     assert [row["metric"] for row in told["loss"]] == ["discernibility", "average_class_size_lefevre"]
     assert call(*words).exit_code == 2
     assert call(*words, "--job", "none.toml").exit_code == 2
+
+
+@pytest.mark.parametrize("hierarchies", ["", '[hierarchies]\nzip = {rule = "mask"}\nill = {rule = "mask"}\n'])
+def test_measure_by_a_job_is_the_loss_in_its_report(people, hierarchies):
+    """Without hierarchies the automatic ones are meant, and one of a sensitive column is for its models."""
+    Path("job.toml").write_text(JOB + hierarchies)
+    call("run", "job.toml")
+    reported = json.loads(Path("out/people.report.json").read_text())["loss"]
+    found = call(
+        "measure", "people.parquet", "out/people.parquet", "--job", "job.toml", "-m", "loss,precision", "--json"
+    )
+    told = {(row["metric"], row["attribute"]): row["value"] for row in document(found)["loss"]}
+    for row in reported:
+        if row["metric"] in ("loss", "precision"):
+            assert told[row["metric"], row["attribute"]] == pytest.approx(row["value"]), row
+    fewer = call("measure", "people.parquet", "out/people.parquet", "--job", "job.toml", "-q", "age", "-m", "loss")
+    assert fewer.exit_code == 0, fewer.output
 
 
 # compare

@@ -131,7 +131,7 @@ def test_no_error_path_quotes_a_value(
 
 
 def test_the_gate_quotes_no_value(monkeypatch: pytest.MonkeyPatch, temp_folder: Path) -> None:
-    monkeypatch.setattr("duckanon.facts.class_table", _keep_all)
+    monkeypatch.setattr("duckanon.class_facts.class_table", _keep_all)
     table = pa.table({"q": [CANARY, "b", "b"]})
     with pytest.raises(PrivacyViolation) as caught:
         duckanon.anonymize(table, quasi_identifiers=["q"], k=2, suppression_limit=0.5)

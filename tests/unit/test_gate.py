@@ -14,8 +14,8 @@ import sqlglot
 from sqlglot import exp
 
 import duckanon
-from duckanon import encode, facts, gate, pipeline
-from duckanon.algorithms import Datafly, nodes
+from duckanon import class_facts, encode, gate, pipeline, recoders
+from duckanon.algorithms import Datafly, local, nodes
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
 from duckanon.gate import check_models, count_classes, require, require_same_classes
@@ -73,13 +73,13 @@ def kept_from(grouped: exp.Select, size: int) -> exp.Select:
 def min_size_one(patch: pytest.MonkeyPatch) -> None:
     """Classes of any size are kept."""
     honest = recode.class_table
-    patch.setattr(facts, "class_table", lambda grouped, cells: honest(kept_from(grouped, 1), cells))
+    patch.setattr(class_facts, "class_table", lambda grouped, cells: honest(kept_from(grouped, 1), cells))
 
 
 def min_size_two_and_claimed(patch: pytest.MonkeyPatch) -> None:
     """Classes of two are kept, and the number of suppressed rows fits that."""
     honest = recode.class_table
-    patch.setattr(facts, "class_table", lambda grouped, cells: honest(kept_from(grouped, 2), cells))
+    patch.setattr(class_facts, "class_table", lambda grouped, cells: honest(kept_from(grouped, 2), cells))
     lie_in_node(outlier_rows=lambda node: node.outlier_rows - 2)(patch)
 
 
@@ -94,7 +94,7 @@ def no_kept_filter(patch: pytest.MonkeyPatch) -> None:
 
         return changed
 
-    patch.setattr(pipeline, "shuffled_rows", everything(recode.shuffled_rows))
+    patch.setattr(recoders, "shuffled_rows", everything(recode.shuffled_rows))
 
 
 def no_kept_filter_and_claimed(patch: pytest.MonkeyPatch) -> None:
@@ -253,12 +253,49 @@ def proof_of_another_table(patch: pytest.MonkeyPatch) -> None:
     """Persons are counted on something else than what is published."""
     honest = pipeline._write_proof
 
-    def changed(plan: Any, engine: Any, cells: Any, relations: dict[str, str]) -> None:
-        honest(plan, engine, cells, relations)
-        table = pq.read_table(relations["proof"])
-        pq.write_table(table.set_column(1, "r", pa.array([9] * len(table))), relations["proof"])
+    def changed(plan: Any, recoder: Any, path: Any) -> None:
+        honest(plan, recoder, path)
+        table = pq.read_table(path)
+        pq.write_table(table.set_column(1, "r", pa.array([9] * len(table))), path)
 
     patch.setattr(pipeline, "_write_proof", changed)
+
+
+def local_release() -> duckanon.Release:
+    """Twelve rows in two passes: the classes of four stay as they are, the rest is generalized; one row is left."""
+    trees = {"q": {"rule": "suppress"}, "r": {"rule": "suppress"}}
+    return release(suppression_limit=0.1, iterative=True, hierarchies=trees)
+
+
+def test_an_honest_local_release_passes() -> None:
+    with local_release() as found:
+        assert len(found.recoding.passes) > 1
+        assert found.checks[0].holds
+
+
+def local_labels_split(patch: pytest.MonkeyPatch) -> None:
+    """Rows show the labels of their class and their own value beside it."""
+    honest = pipeline.released_rows
+    patch.setattr(
+        pipeline,
+        "released_rows",
+        lambda rows, cells, columns: honest(rows, cells, [(n, "p_0" if i == "q_1" else i) for n, i in columns]),
+    )
+
+
+def local_rest_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """The rows that the first pass leaves are suppressed instead of recoded again."""
+    honest = local.search_passes
+    patch.setattr(pipeline, "search_passes", lambda algorithm, problem: honest(algorithm, problem)[:1])
+
+
+@pytest.mark.parametrize("mutant", [local_labels_split, local_rest_forgotten])
+def test_a_lie_about_passes_is_caught(
+    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(PrivacyViolation, match="The gate refused the release"):
+        local_release()
 
 
 @pytest.mark.parametrize(("mutant", "k"), [(rows_as_persons, 3), (proof_of_another_table, 2)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ from sqlglot import exp
 import duckanon
 from duckanon import gate, pipeline
 from duckanon.algorithms import nodes
-from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, RoleError
+from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, RoleError, UnsupportedError
 from duckanon.models import KAnonymity, models
 from duckanon.models.base import Model
 from duckanon.models.text import parse_model
@@ -248,3 +249,27 @@ def test_null_is_a_value_of_a_sensitive_column() -> None:
 def test_sensitive_columns_of_models_are_listed_once() -> None:
     found = [parse_model("l_diversity(2, 's')"), KAnonymity(2), parse_model("t_closeness(0.2, 's')")]
     assert gate.sensitive_of(found) == ["s"]
+
+
+def test_numbers_that_are_published_as_text_have_no_order() -> None:
+    """As text 10 comes before 9: the ordered distance would be another one than that of the numbers."""
+    query = "SELECT i % 2 AS g, CAST(i // 2 AS HUGEINT) AS s FROM range(60) AS r(i) WHERE i % 2 = 0 OR i < 30"
+    given = {"quasi_identifiers": ["g"], "sensitive": ["s"]}
+    with pytest.raises(UnsupportedError, match="HUGEINT, which is published as text"):
+        duckanon.anonymize(query, models=["ordered_t_closeness(0.1)"], **given)
+    with duckanon.anonymize(query, t=0.9, **given) as found:
+        assert [c.model for c in found.checks] == ["t_closeness"]
+
+
+def test_a_population_of_another_kind_is_refused() -> None:
+    data = pa.table({"a": [1] * 6})
+    for people in (pa.table({"a": [1.4] * 10}), pa.table({"a": ["01"] * 10})):
+        with pytest.raises(ParameterError, match="cast one to the type of the other"):
+            duckanon.anonymize(data, quasi_identifiers=["a"], models=["k_map(5)"], population=people)
+
+
+def test_a_list_of_texts_may_be_sensitive() -> None:
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT i % 2 AS q, [CAST(i % 3 AS VARCHAR)] AS s FROM range(12) AS r(i)")
+        with duckanon.anonymize("t", quasi_identifiers=["q"], sensitive=["s"], l=3, connection=con) as found:
+            assert found.checks[0].holds

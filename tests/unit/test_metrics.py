@@ -185,3 +185,15 @@ def test_null_is_a_value(engine: DuckDBEngine) -> None:
     classes = [(1, 2, False), (2, 2, False)]
     assert total(engine, "entropy", classes=classes, class_cells=kept, cell_values=covers, **own) == 0
     assert total(engine, "hellinger", classes=classes, class_cells=kept, **own) == 0
+
+
+def test_an_untouched_table_of_different_rows_has_lost_nothing() -> None:
+    people = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    for m in duckanon.measure(people, people, quasi_identifiers=["a", "b"], k=1):
+        if not m.metric.startswith(("discernibility", "average_class_size")):
+            assert m.normalised == pytest.approx(0), m
+
+
+def test_what_is_not_finite_is_not_normalised() -> None:
+    for value, worst in ((math.inf, 5.0), (math.nan, 5.0), (1.0, math.inf)):
+        assert Metric.normalised(Found(None, value, worst)) is None

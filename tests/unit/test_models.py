@@ -32,6 +32,7 @@ from duckanon.models import (
     models,
 )
 from duckanon.models.base import Groups, Histograms
+from duckanon.models.text import parse_model
 from duckanon.testing import check_model
 from duckanon.testing.models import _Table
 
@@ -266,3 +267,19 @@ def test_arrays_that_differ_from_the_statement_are_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(SampleUniqueness, "satisfied", lambda self, g: g.sizes < 3)
     with pytest.raises(AssertionError, match="larger than one that stays"):
         check_model(SampleUniqueness(0.1))
+
+
+def test_the_words_of_a_delta_beyond_all_numbers() -> None:
+    assert "less than inf times" in DeltaDisclosure(1e308).describe()
+
+
+def test_whole_numbers_end_where_those_of_statements_do() -> None:
+    assert KAnonymity(2**63 - 1).k == 2**63 - 1
+    with pytest.raises(ParameterError, match="at most 9223372036854775807"):
+        KAnonymity(2**63)
+
+
+@pytest.mark.parametrize("text", ["k_anonymity(k={[]})", "k_anonymity({[1]: 2})"])
+def test_a_model_whose_text_cannot_be_a_value(text: str) -> None:
+    with pytest.raises(ParameterError, match="A model as text"):
+        parse_model(text)

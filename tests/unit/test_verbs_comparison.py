@@ -469,3 +469,45 @@ def test_a_picture_without_matplotlib_names_the_extra(
     with pytest.raises(UnsupportedError, match=r"duckanon\[plots\]"):
         duckanon.compare(releases, metrics=[]).plot(tmp_path / "picture.png")
     assert pq.read_table(releases[0].path).column_names == ["age", "ill"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"by": None}, "by must be the name"),
+        ({"by": [5]}, "by must be the name"),
+        ({"index": 5, "by": "weighted"}, "index must be the name"),
+        ({"properties": None}, "properties must be a list"),
+        ({"properties": 5}, "properties must be a list"),
+        ({"epsilon": "x"}, "epsilon must be a number of at least 0"),
+        ({"epsilon": -1}, "epsilon must be a number of at least 0"),
+        ({"epsilon": math.nan}, "epsilon must be a number of at least 0"),
+        ({"weights": "x", "by": "weighted"}, "weights must be a number"),
+        ({"goals": "x", "by": "goal"}, "goals must be a number"),
+        ({"significance": -1, "by": "lexicographic"}, "significance must be a number of at least 0"),
+        ({"ideals": 5, "by": "rank"}, "ideals must be a mapping"),
+        ({"ideals": {"class_size": "x"}, "by": "rank"}, "ideals: that of 'class_size'"),
+        ({"metrics": [5]}, "metrics must be a list of names"),
+    ],
+)
+def test_settings_of_the_wrong_kind(arguments: dict[str, Any], message: str) -> None:
+    people = pa.table({"age": [1, 1, 2, 2]})
+    with duckanon.anonymize(people, quasi_identifiers=["age"], k=2) as release, pytest.raises(ParameterError) as caught:
+        duckanon.compare([release, release], **arguments)
+    assert message in str(caught.value)
+
+
+def test_an_index_that_is_named_twice_counts_once() -> None:
+    people = pa.table({"age": [1, 1, 2, 2]})
+    with (
+        duckanon.anonymize(people, quasi_identifiers=["age"], k=2) as a,
+        duckanon.anonymize(people, quasi_identifiers=["age"], k=4) as b,
+    ):
+        found = duckanon.compare([a, b], by=["coverage", "coverage"], metrics=[])
+    assert [r["wins"] for r in found.tournament.to_pylist() if r["index"] is None] == [1, 0]
+
+
+@pytest.mark.parametrize("wrong", [5, None])
+def test_only_releases_are_compared(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match="compare takes a list of releases"):
+        duckanon.compare(wrong)

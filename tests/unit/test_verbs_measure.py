@@ -137,7 +137,7 @@ def _value(released: dict[str, list[Any]], metric: str, attribute: str | None = 
         ("1-5", 3),
         ("1~5", 3),
         ("1..9", 4),
-        ("-3.5--1", 1),
+        ("-3.5-1", 1),
         ("{1, 5}", 2),
         ("{1, 5, 9}", 3),
         ("1,5", 2),
@@ -222,3 +222,32 @@ def test_what_does_not_fit_is_refused() -> None:
         duckanon.measure(PEOPLE, released, quasi_identifiers=["age"], metrics=["classification"])
     with pytest.raises(ParameterError, match="'k' parameter"):
         duckanon.measure(PEOPLE, released, quasi_identifiers=["age"], k=0)
+
+
+@pytest.mark.parametrize("text", ["[100, 200]", "-3.5--1", "(1, 5e-1)", "1e400-1e401", "1e400"])
+def test_an_interval_without_any_value_in_it_is_no_generalization(text: str) -> None:
+    """Not even one of the column's values can have become it; counted as a point it would have lost nothing."""
+    original, released = pa.table({"a": [1, 5, 6, 9]}), pa.table({"a": [text] * 4})
+    with pytest.raises(HierarchyError, match="1 of 1 labels of 'a'"):
+        duckanon.measure(original, released, quasi_identifiers=["a"], metrics=["loss"])
+
+
+def test_widths_beyond_the_largest_number_are_still_shares() -> None:
+    original = pa.table({"a": [1.7e308, -1.7e308, 0.0, 5.0], "b": [1, 2, 3, 4]})
+    released = pa.table({"a": ["*"] * 4, "b": [1, 2, 3, 4]})
+    found = duckanon.measure(original, released, quasi_identifiers=["a", "b"])
+    assert {m.value for m in found if (m.metric, m.attribute) in {("gcp", "a"), ("nllm", "a")}} == {1.0}
+    for m in found:
+        assert m.value is None or not math.isnan(m.value), m
+        assert m.normalised is None or -1e-9 <= m.normalised <= 1 + 1e-9, m
+
+
+@pytest.mark.parametrize("wrong", ["loss", 5, [5], [None]])
+def test_metrics_are_a_list_of_names(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match="metrics must be a list of names"):
+        duckanon.measure(PEOPLE, PEOPLE, quasi_identifiers=["age"], metrics=wrong)
+
+
+def test_hierarchies_are_a_mapping() -> None:
+    with pytest.raises(ParameterError, match="hierarchies must be a mapping"):
+        duckanon.measure(PEOPLE, PEOPLE, quasi_identifiers=["age"], hierarchies=5)  # type: ignore[arg-type]

@@ -272,3 +272,46 @@ def test_bad_input_is_refused() -> None:
         duckanon.privacy(PEOPLE, quasi_identifiers=["age"], sensitive=["ill"], models=["hierarchical_t_closeness(0.2)"])
     with pytest.raises(RoleError, match="no sensitive column"):
         duckanon.privacy(PEOPLE, quasi_identifiers=["age"], sensitive=["ill"], hierarchies={"pay": HIERARCHY})
+
+
+@pytest.mark.parametrize("ages", [pa.array([1.4] * 9), pa.array(["01"] * 9), pa.array(["a label"] * 9)])
+def test_a_population_of_another_type_is_neither_rounded_nor_read(ages: pa.Array) -> None:
+    """Nobody of that population is 1: cast to the type of the data, 1.4 and "01" would be, and a label an error."""
+    people = pa.table({"age": [1, 1]})
+    row = found(
+        people,
+        quasi_identifiers=["age"],
+        population=pa.table({"age": ages}),
+        models=["k_map(2)", "delta_presence(0, 1)"],
+    )
+    assert row["k_map", None, "k"]["value"] == 0
+    assert not row["k_map", None, "k"]["holds"]
+    checks = duckanon.check(people, quasi_identifiers=["age"], population=pa.table({"age": ages}), models=["k_map(2)"])
+    assert [c.holds for c in checks] == [False]
+
+
+@pytest.mark.parametrize("ages", [pa.array([1.0] * 9), pa.array(["1"] * 9), pa.array([1] * 9, pa.int8())])
+def test_a_population_of_another_type_with_the_same_values(ages: pa.Array) -> None:
+    row = found(
+        pa.table({"age": [1, 1]}), quasi_identifiers=["age"], population=pa.table({"age": ages}), models=["k_map(9)"]
+    )
+    assert row["k_map", None, "k"]["value"] == 9
+
+
+def test_equally_frequent_values_are_exactly_so_diverse() -> None:
+    for size in (2, 3, 5, 6, 7):
+        people = pa.table({"age": [1] * 60 * size, "ill": [str(i % size) for i in range(60 * size)]})
+        keyed = found(people, quasi_identifiers=["age"], sensitive=["ill"], models=[f"entropy_l_diversity({size})"])
+        row = keyed["entropy_l_diversity", "ill", "l"]
+        assert (row["value"], row["holds"]) == (size, True)
+
+
+@pytest.mark.parametrize("wrong", [5, {5: "*"}, ["ill"]])
+def test_hierarchies_are_a_mapping_of_columns(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match="hierarchies must be a mapping"):
+        duckanon.privacy(PEOPLE, quasi_identifiers=["age"], sensitive=["ill"], hierarchies=wrong)
+
+
+def test_the_entity_key_is_a_name() -> None:
+    with pytest.raises(RoleError, match="entity_key must be the name"):
+        duckanon.privacy(PEOPLE, quasi_identifiers=["age"], entity_key=5)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -53,7 +54,7 @@ def test_roles_and_reasons() -> None:
     assert found["empty"]["null_share"] == 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=1, max_size=25))
 def test_distinction_and_separation_by_hand(values: list[int | None]) -> None:
     (row,) = duckanon.suggest(pa.table({"a": pa.array(values, pa.int64())})).to_pylist()
@@ -65,7 +66,7 @@ def test_distinction_and_separation_by_hand(values: list[int | None]) -> None:
 
 
 def test_a_larger_table_is_sampled_and_says_so() -> None:
-    found = {r["column"]: r for r in duckanon.suggest(PEOPLE, limit=100).to_pylist()}
+    found = {r["column"]: r for r in duckanon.suggest(PEOPLE, sample_size=100).to_pylist()}
     assert all(r["approximate"] and r["rows"] == N for r in found.values())
     assert found["ward_id"]["distinct"] == pytest.approx(8, rel=0.35)  # an estimate
     assert found["ward_id"]["separation"] == pytest.approx(7 / 8, abs=0.05)
@@ -86,8 +87,8 @@ def test_names_with_sql_in_them() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(DataError, match="no rows"):
         duckanon.suggest(pa.table({"a": pa.array([], pa.int64())}))
-    with pytest.raises(ParameterError, match="limit"):
-        duckanon.suggest(PEOPLE, limit=0)
+    with pytest.raises(ParameterError, match="sample_size"):
+        duckanon.suggest(PEOPLE, sample_size=0)
 
 
 # What the values look like
@@ -194,7 +195,7 @@ def minimal(rows: list[tuple[int, ...]], by: str, threshold: float, size: int) -
     return set(found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=2, max_size=14),
     st.sampled_from(["uniqueness", "distinction", "separation"]),
@@ -212,14 +213,14 @@ def test_sets_of_a_large_table_are_sampled_but_not_fooled() -> None:
     n = 40_000
     columns = "i AS id, i % 200 AS a, i // 200 AS b, hash(i) % 100 AS c, hash(i + 1) % 150 AS d"
     query = f"SELECT {columns} FROM range({n}) r(i)"
-    found = identifying_sets(query, limit=2000, threshold=0.9).to_pylist()
+    found = identifying_sets(query, sample_size=2000, threshold=0.9).to_pylist()
     assert [row["columns"] for row in found[:2]] == [["id"], ["a", "b"]]
     assert all(row["approximate"] for row in found)
     # 15,000 combinations of 40,000 rows: hardly one row is alone, though in a sample of 2,000 nearly all are.
     assert ["c", "d"] not in [row["columns"] for row in found]
     sampled = identifying_sets(f"SELECT * FROM ({query}) LIMIT 2000", threshold=0.8).to_pylist()
     assert ["c", "d"] in [row["columns"] for row in sampled]
-    assert identifying_sets(query, limit=2000, threshold=0.9).to_pylist() == found
+    assert identifying_sets(query, sample_size=2000, threshold=0.9).to_pylist() == found
 
 
 def test_suggest_names_the_sets_of_each_column() -> None:
@@ -246,7 +247,7 @@ def test_wrong_searches_are_refused() -> None:
         ({"by": "unique"}, "Did you mean 'uniqueness'"),
         ({"threshold": 0}, "threshold"),
         ({"max_size": 0}, "max_size"),
-        ({"limit": 1}, "limit"),
+        ({"sample_size": 1}, "sample_size"),
     ):
         with pytest.raises(ParameterError, match=message):
             identifying_sets(PEOPLE, **wrong)  # type: ignore[arg-type]
@@ -261,3 +262,18 @@ def test_no_value_in_the_suggestions_or_the_log(caplog: pytest.LogCaptureFixture
         found = duckanon.suggest(pa.table({"x": [f"Canary{i} Maria" for i in range(9)]}))
     assert "Canary" not in str(found.to_pylist())
     assert "Canary" not in caplog.text
+
+
+@pytest.mark.parametrize("wrong", [[], "age", [5], ()])
+def test_columns_are_a_list_of_names(wrong: Any) -> None:
+    with pytest.raises(RoleError, match="list of at least one column name"):
+        identifying_sets(PEOPLE, columns=wrong)
+
+
+def test_every_parameter_can_be_written_in_sql() -> None:
+    """A reserved word, such as limit, would be a syntax error before a colon and an equals sign."""
+    with duckanon.connect() as con:
+        con.execute("CREATE TABLE people AS SELECT range AS a, range % 7 AS b FROM range(300)")
+        for verb in ("suggest", "identifying_sets"):
+            call = f"FROM {verb}('people', max_size := 2, by := 'distinction', threshold := 0.9, sample_size := 100)"
+            assert con.execute(call).fetchall()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -114,7 +114,7 @@ def resolve(names: Sequence[str], releases: Sequence[Release]) -> list[Property]
 
     ``sensitive_count_<column>`` names a single one, of any column of the source.
     """
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Iterable):
         raise ParameterError("properties must be a list of names, such as ['class_size'].")
     found: list[Property] = []
     for name in names:

@@ -54,15 +54,16 @@ def assert_equal(found: Sequence[Measure], table: Table, names: Sequence[str]) -
             key = (metric, None if j is None else "ill" if metric == "classification" else names[j])
             assert math.isclose(measured[key].value, value, rel_tol=1e-9, abs_tol=1e-9), (key, measured[key], value)
             if metric not in _NORMALISED_BY_ONE_CLASS and j in worst:
-                _assert_normalised(measured[key], value, worst[j], table.width)
+                _assert_normalised(measured[key], value, worst[j], table, j)
 
 
-def _assert_normalised(found: Measure, value: float, worst: float, width: int) -> None:
+def _assert_normalised(found: Measure, value: float, worst: float, table: Table, j: int | None) -> None:
     metric = metrics.get(found.metric)
     low, high = metric.bounds
     best = metric.best if metric.best is not None else low if metric.direction == "lower" else high
-    if found.metric == "diameter":
-        best = float(width)
+    shares = [1 / d.leaves for d in table.domains]
+    own = {"diameter": table.width, "ambiguity_sum": table.n, "iyengar_loss": sum(shares) if j is None else shares[j]}
+    best = float(own.get(found.metric, best))
     # A domain of one leaf loses nothing: its bound stays 1, and the value 0.
     worst = (
         high if high is not None and metric.name != "bivariate_correlation" and found.direction == "lower" else worst

@@ -1,0 +1,36 @@
+"""How kernels are compiled: the only place that knows numba."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cache_folder() -> None:
+    """Keep compiled kernels in a folder that only the user can write: a cache is as trusted as code."""
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "duckanon" / "kernels"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o077:
+            os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    except (OSError, RuntimeError, AttributeError):
+        # Without a folder of its own numba decides, or compiles anew.
+        return
+
+
+_cache_folder()
+
+import numba  # noqa: E402 - reads its folder when it is imported
+
+
+def kernel(function: F) -> F:
+    """Compile a serial kernel: without the interpreter's lock, results kept on disk, arithmetic as written."""
+    compiled: Any = numba.njit(nogil=True, cache=True, fastmath=False)(function)
+    return cast("F", compiled)
