@@ -116,7 +116,7 @@ def _classes(class_map: str) -> exp.Query:
 
 def _numbered_members(label_map: str, members: Sequence[exp.Query], width: int) -> exp.Query:
     """Return ``(class_id, c_0, ..., n, kept)``; suppressed classes get ids above all others."""
-    (top,) = (exp.select(exp.func("COALESCE", exp.Max(this=col("class_id")), number(0))).from_(table(label_map)),)
+    top = exp.select(exp.func("COALESCE", exp.Max(this=col("class_id")), number(0))).from_(table(label_map))
     suppressed = exp.Add(this=exp.paren(top.subquery()), expression=col("class_id", "m"))
     on = exp.and_(
         exp.EQ(this=col("pass", "l"), expression=col("pass", "m")),

@@ -188,7 +188,8 @@ def _tallies(
     climbing = {getattr(m, "sensitive", None) for m in plan.models if m.needs_hierarchy}
     tallies: dict[str, Tally] = {}
     nodes: list[exp.Query] = []
-    for name in sensitive_of(plan.models):
+    every = plan.roles.named(Role.SENSITIVE) if plan.algorithm.counts_values else []
+    for name in dict.fromkeys([*sensitive_of(plan.models), *every]):
         attribute = types[name]
         values = dictionary(engine, source, name, plan.expression(attribute))
         ancestors: tuple[Any, ...] = ()

@@ -118,13 +118,13 @@ class Local:
     def _with_enum(self, column: int, cell: Cell) -> Cell:
         if not _is_text(self.plan, cell):
             return cell
-        texts = exp.select(named_label(column)).distinct().from_(table(self.relations["label_map"]))
+        texts = exp.select(col(f"l_{column}")).distinct().from_(table(self.relations["label_map"]))
         texts = texts.where(exp.Not(this=exp.Is(this=col(f"l_{column}"), expression=exp.null())))
         (size,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(texts.copy().subquery("t")))
         if size > _ENUM_LIMIT or not size:
             return cell
         found = replace(cell, enum=self.engine.fresh("enum"))
-        self.engine.create_enum(str(found.enum), texts.order_by(named_label(column)))
+        self.engine.create_enum(str(found.enum), texts.order_by(col(f"l_{column}")))
         return found
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
@@ -132,11 +132,6 @@ class Local:
 
     def recoding(self) -> Recoding:
         return LocalRecoding(self.levels[0], self.plan, self.cells, self.engine, passes=tuple(self.levels))
-
-
-def named_label(column: int) -> exp.Column:
-    """Return the text of a column in the table of labels."""
-    return col(f"l_{column}")
 
 
 __all__ = ["FullDomain", "Local", "Recoder", "cells_at"]

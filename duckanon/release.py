@@ -176,6 +176,12 @@ class Release:
             notes.append(SEEDED)
         if self.plan.unit == "rows":
             notes.append("k counts rows: without an entity key one person's rows may fill a class.")
+        passes = len(getattr(self.recoding, "passes", ()))
+        if passes:
+            notes.append(
+                f"Recoded in {passes} passes: rows that one suppressed have levels of their own, so that values of one "
+                "column are published on several levels. The levels shown are those of the first pass."
+            )
         if self.rows_suppressed and sensitive_of(self.plan.models):
             notes.append("Frequencies in the whole table are those of the source, suppressed rows included.")
         if self.plan.unit == "persons" and sensitive_of(self.plan.models):

@@ -120,6 +120,11 @@ class Algorithm(ABC):
         return True
 
     @property
+    def counts_values(self) -> bool:
+        """Whether the values of all sensitive columns are counted for the search, whatever the models look at."""
+        return False
+
+    @property
     def dealt(self) -> int | None:
         """The seed by which the values of every hierarchy are dealt to other places; None leaves them there."""
         return None

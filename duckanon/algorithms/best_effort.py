@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.full_domain import Choice, FullDomain
+from duckanon.algorithms.full_domain import BROKEN, Choice, FullDomain
 from duckanon.errors import ParameterError
 from duckanon.models.base import require_int, require_number
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _STRATEGIES = ("top_down", "bottom_up", "genetic")
 _POPULATION = 40
 _GROUP = 6
-BROKEN = 2
 
 
 @algorithms.register("best_effort")
@@ -57,7 +56,7 @@ class BestEffort(FullDomain):
     data to satisfy privacy constraints, 2002 (genetic search).
     """
 
-    strategy: str = "top_down"
+    strategy: str = "genetic"
     nodes: int = 1000
     seconds: float | None = None
     seed: int = 0
@@ -74,11 +73,13 @@ class BestEffort(FullDomain):
             object.__setattr__(self, "seconds", seconds)
 
     def explore(self, lattice: Lattice, objective: Objective) -> Choice:
+        from duckanon.algorithms.minimal import lowest_levels
+
         budget = _Budget(lattice, self.nodes, self.seconds)
         keeper = _Keeper(lattice, objective)
         if not keeper.try_(lattice.high):
             return Choice(None, float("inf"), float("inf"))
-        floor = _floor(lattice, budget)
+        floor = lowest_levels(lattice, budget.spent)
         # A quarter of what is left is for the proof.
         search = budget.part(0.75)
         walk = {"top_down": _top_down, "bottom_up": _bottom_up}.get(self.strategy)
@@ -131,23 +132,6 @@ class _Keeper:
         if (value, levels) < (self.value, self.levels or levels):
             self.levels, self.value = levels, value
         return True
-
-
-def _floor(lattice: Lattice, budget: _Budget) -> Levels:
-    """Return the levels below which, by sizes alone, no anonymous node lies: each column by itself."""
-    floor = list(lattice.low)
-    for j in range(len(floor)):
-        low, high = lattice.low[j], lattice.high[j]
-        while low < high and not budget.spent():
-            middle = (low + high) // 2
-            levels = (*lattice.high[:j], middle, *lattice.high[j + 1 :])
-            found = lattice.visit(levels)
-            if found.anonymous or not (lattice.sound or found.final):
-                high = middle
-            else:
-                low = middle + 1
-                floor[j] = low
-    return tuple(floor)
 
 
 def _least(lattice: Lattice, objective: Objective, floor: Levels, budget: _Budget) -> float:

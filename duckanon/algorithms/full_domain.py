@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     Levels = tuple[int, ...]
 
 
+UNKNOWN, ANONYMOUS, BROKEN = 0, 1, 2
+"""What is known of a node: nothing, that it keeps the promise, that it breaks it."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The node that a search chose, its value, and what no other node can go below; None where nothing was found."""
@@ -44,6 +48,10 @@ class FullDomain(Algorithm):
         if not isinstance(self.metric, str):
             raise ParameterError(f"The 'metric' parameter of {type(self).__name__} must be the name of a metric.")
         metrics.get(self.metric)
+
+    @property
+    def counts_values(self) -> bool:
+        return self.metric == "classification"
 
     @abstractmethod
     def explore(self, lattice: Lattice, objective: Objective) -> Choice:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from duckanon.algorithms.full_domain import ANONYMOUS, BROKEN, UNKNOWN
 from duckanon.algorithms.tables import Classes, Tables
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Groups
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     Levels = tuple[int, ...]
 
-UNKNOWN, ANONYMOUS, BROKEN = 0, 1, 2
 MOST_NODES = 30_000_000
 """What is known of every node takes some bytes of each: of more nodes than this nothing is tabulated."""
 

@@ -46,7 +46,7 @@ class Seen:
 
     def inferred(self) -> dict[Levels, bool]:
         """Return the nodes that were not visited, and whether they are anonymous."""
-        from duckanon.algorithms.lattice import ANONYMOUS, UNKNOWN
+        from duckanon.algorithms.full_domain import ANONYMOUS, UNKNOWN
 
         if self.tags is None:
             return {}

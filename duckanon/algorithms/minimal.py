@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from duckanon.algorithms.lattice import ANONYMOUS, UNKNOWN
+from duckanon.algorithms.full_domain import ANONYMOUS, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -144,6 +144,25 @@ def everywhere(lattice: Lattice) -> list[Levels]:
         if lattice.known(levels) == UNKNOWN:
             lattice.visit(levels)
     return minimal(lattice)
+
+
+def lowest_levels(lattice: Lattice, spent: Callable[[], bool] = lambda: False) -> Levels:
+    """Return the levels below which no anonymous node lies: each column by itself, the others at their highest.
+
+    ``spent`` says when no more nodes may be visited.
+    """
+    found = list(lattice.low)
+    for j in range(len(found)):
+        low, high = lattice.low[j], lattice.high[j]
+        while low < high and not spent():
+            middle = (low + high) // 2
+            visit = lattice.visit((*lattice.high[:j], middle, *lattice.high[j + 1 :]))
+            if visit.anonymous or not (lattice.sound or visit.final):
+                high = middle
+            else:
+                low = middle + 1
+                found[j] = low
+    return tuple(found)
 
 
 def best_of(lattice: Lattice, objective: Objective, nodes: Iterable[Levels]) -> tuple[Levels | None, float]:

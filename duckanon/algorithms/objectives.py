@@ -58,6 +58,11 @@ class Objective(ABC):
         """Return what no anonymous node from here on can go below."""
         return float(self.bounds[self.lattice.place(levels)]) if self.bounds is not None else 0.0
 
+    @classmethod
+    def usable(cls, lattice: Lattice) -> bool:
+        """Say whether the lattice has the counts that are needed."""
+        return True
+
     @abstractmethod
     def value(self, levels: Levels, classes: Classes, kept: Kept) -> float:
         """Return the value of an anonymous node."""
@@ -287,69 +292,6 @@ class NonUniformEntropy(Entropy):
         return float(total)
 
 
-class Discernibility(Objective):
-    """Squared sizes of kept classes, n for each suppressed row."""
-
-    metric = "discernibility"
-
-    def value(self, levels: Levels, classes: Classes, kept: Kept) -> float:
-        sizes = classes.rows.astype(np.float64)
-        return float((sizes[kept] ** 2).sum() + self.rows * sizes[~kept].sum())
-
-    def least(self, classes: Classes, levels: Levels) -> float:
-        # Merging classes makes squares larger, and a suppressed row costs no less than its class has rows.
-        return float((classes.rows.astype(np.float64) ** 2).sum())
-
-
-class AverageClassSize(Objective):
-    """Rows divided by classes, the suppressed rows being one class."""
-
-    metric = "average_class_size"
-
-    def value(self, levels: Levels, classes: Classes, kept: Kept) -> float:
-        return self.rows / (int(kept.sum()) + int(not kept.all()))
-
-    def least(self, classes: Classes, levels: Levels) -> float:
-        return self.rows / max(len(classes.rows), 1)
-
-
-class Ambiguity(Objective):
-    """How many combinations of leaves a row stands for, mean over rows."""
-
-    metric = "ambiguity"
-
-    def __init__(self, lattice: Lattice) -> None:
-        super().__init__(lattice)
-        self.leaves = [lattice.tables.leaves(j) for j in range(len(lattice.shape))]
-        self.all = float(np.prod([c.domain_size for c in lattice.problem.frequency.coded], dtype=np.float64))
-
-    def value(self, levels: Levels, classes: Classes, kept: Kept) -> float:
-        covered = self._covered(levels, classes)
-        rows = classes.rows
-        return float(((covered * rows)[kept].sum() + rows[~kept].sum() * self.all) / self.rows)
-
-    def least(self, classes: Classes, levels: Levels) -> float:
-        return float((self._covered(levels, classes) * classes.rows).sum() / self.rows) * _BELOW
-
-    def _covered(self, levels: Levels, classes: Classes) -> Floats:
-        found = np.ones(len(classes.rows))
-        for j, level in enumerate(levels):
-            found *= self.leaves[j][level][self.lattice.tables.column_codes(classes, j)]
-        return found
-
-
-class AmbiguitySum(Ambiguity):
-    """How many combinations of leaves all rows stand for."""
-
-    metric = "ambiguity_sum"
-
-    def value(self, levels: Levels, classes: Classes, kept: Kept) -> float:
-        return super().value(levels, classes, kept) * self.rows
-
-    def least(self, classes: Classes, levels: Levels) -> float:
-        return super().least(classes, levels) * self.rows
-
-
 class Measured(Objective):
     """Any other metric, measured in SQL on the relations of each node. It bounds nothing."""
 
@@ -379,5 +321,7 @@ class Measured(Objective):
 
 def make_objective(lattice: Lattice, metric: str) -> Objective:
     """Return the objective of a metric: on arrays where there is one, else measured."""
+    import duckanon.algorithms.class_objectives  # noqa: F401 - registers them
+
     known = _OBJECTIVES.get(metric)
-    return known(lattice) if known is not None else Measured(lattice, metric)
+    return known(lattice) if known is not None and known.usable(lattice) else Measured(lattice, metric)

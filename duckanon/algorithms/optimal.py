@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.full_domain import Choice, FullDomain
+from duckanon.algorithms.full_domain import BROKEN, UNKNOWN, Choice, FullDomain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Levels = tuple[int, ...]
 
 _BLOCK = 1 << 14
+_RARE = 200
 
 
 @algorithms.register("optimal")
@@ -53,7 +54,7 @@ class Optimal(FullDomain):
     def explore(self, lattice: Lattice, objective: Objective) -> Choice:
         import numpy as np
 
-        from duckanon.algorithms.lattice import UNKNOWN
+        from duckanon.algorithms.minimal import lowest_levels
 
         tags = lattice.require_tags().reshape(-1)
         if objective.bounds is None:
@@ -75,6 +76,9 @@ class Optimal(FullDomain):
                     best = candidate
             return found.anonymous
 
+        if lattice.problem.allowed * _RARE < lattice.problem.frequency.rows:
+            # Where hardly a row may go, single columns exclude much, and the classes left are a smaller start.
+            lattice.tables.classes(lowest_levels(lattice))
         for place in _by_bound(bounds, objective.static, settled, tags):
             least = best[0] if best is not None else float("inf")
             if bounds[place] > least:
@@ -102,8 +106,6 @@ def _by_bound(
     """Yield the nodes that may be anonymous, lowest bound first; what is learnt on the way is taken into account."""
     import numpy as np
 
-    from duckanon.algorithms.lattice import BROKEN
-
     if not static:
         while True:
             open_ = ~settled & (tags != BROKEN)
@@ -127,8 +129,6 @@ def _climb(
     lattice: Lattice, bounds: NDArray[np.float64], tags: NDArray[np.uint8], place: int, least: float
 ) -> list[int]:
     """Return a path of unknown nodes, each the parent with the lowest bound of the one before."""
-    from duckanon.algorithms.lattice import UNKNOWN
-
     path = [place]
     levels = list(lattice.unravel(place))
     while True:

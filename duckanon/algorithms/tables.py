@@ -180,8 +180,12 @@ class Tables:
 
     def ordered(self, classes: Classes) -> Classes:
         """Return classes in the order of their keys, which is that of ``groups``."""
-        order = _order(classes.keys)
+        order = self.order(classes)
         return Classes(classes.keys[order], classes.rows[order], classes.sizes[order])
+
+    def order(self, classes: Classes) -> Integers:
+        """Return the places of classes in the order of their keys."""
+        return _order(classes.keys)
 
     def groups(self, key: str, classes: Classes, levels: Levels) -> Groups:
         """Return what a model of a sensitive column or of the population is asked about; ``classes`` are in order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import tempfile
 import time
 from pathlib import Path
@@ -113,9 +114,11 @@ def wide(folder: Path, columns: list[str], seconds: float) -> None:
             algorithm=BestEffort(strategy=strategy, nodes=1_000_000, seconds=seconds),
         ) as release:
             found = release.searched
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print(
                 f"    {folder.name}, {strategy}: {found['visited']} of {found['nodes']:,} nodes, loss "
-                f"{found['value']:.4f}, proved gap {found['gap']:.4f}, {time.perf_counter() - start:.1f} s in all"
+                f"{found['value']:.4f}, proved gap {found['gap']:.4f}, {time.perf_counter() - start:.1f} s in all, "
+                f"peak {peak:.0f} MB so far"
             )
 
 

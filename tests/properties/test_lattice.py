@@ -21,7 +21,8 @@ import duckanon
 from duckanon.algorithms import minimal
 from duckanon.algorithms.base import Algorithm, Problem
 from duckanon.algorithms.best_effort import BestEffort
-from duckanon.algorithms.lattice import ANONYMOUS, Lattice
+from duckanon.algorithms.full_domain import ANONYMOUS
+from duckanon.algorithms.lattice import Lattice
 from duckanon.algorithms.nodes import Node, evaluate
 from duckanon.algorithms.objectives import make_objective
 from duckanon.algorithms.optimal import Optimal
@@ -30,7 +31,7 @@ from duckanon.errors import InfeasibleError
 from duckanon.models.text import parse_model
 
 METRICS = ["loss", "loss_geometric", "precision", "height", "discernibility", "average_class_size", "entropy"]
-METRICS += ["non_uniform_entropy", "ambiguity", "granularity", "nllm", "iyengar_loss"]
+METRICS += ["non_uniform_entropy", "ambiguity", "granularity", "nllm", "iyengar_loss", "classification"]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,7 @@ class Probe(Algorithm):
 
     look: Callable[[Problem], None]
     name: ClassVar[str] = "probe"
+    counts_values: ClassVar[bool] = True
 
     def search(self, problem: Problem) -> Any:
         self.look(problem)
