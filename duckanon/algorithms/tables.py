@@ -10,6 +10,7 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon.algorithms.base import POPULATION, Problem
+from duckanon.errors import EngineError
 from duckanon.kernels.lattice import group
 from duckanon.models.base import Groups, Histograms
 from duckanon.sqlgen.relations import cast, col, named, number, table
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.encode import Coded, Frequency
+    from duckanon.engine.base import Engine
 
     Keys = NDArray[np.uint64]
     Integers = NDArray[np.int64]
     Levels = tuple[int, ...]
 
 _WORD = 63
+_ROW_BYTES = 80
 _CLASSES = "duckanon classes"
 """The key of the table that classes are counted in, beside those of sensitive columns and the population."""
 
@@ -146,6 +149,7 @@ class Tables:
     held: int = 0
 
     def __post_init__(self) -> None:
+        self.room = min(self.room, _share(self.problem.engine))
         self.codes = [_codes(self.problem, c) for c in self.problem.frequency.coded]
         self.sources = {_CLASSES: self._fetch(self.problem.frequency)}
         for key, tally in self.problem.tallies.items():
@@ -280,9 +284,23 @@ class Tables:
         columns = [(keys[:, w] >> s) & m for w, s, m in zip(packing.words, packing.shifts, packing.masks, strict=True)]
         return np.stack(columns, axis=1).astype(np.int64)
 
+    def _require_room(self, frequency: Frequency) -> None:
+        """Raise where the arrays of a search would take more than their half of the engine's memory."""
+        engine = self.problem.engine
+        (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(frequency.table)))
+        # Keys and counts, as they come and as they are grouped, and the slots of the hash table.
+        needed, half = int(rows) * _ROW_BYTES, _share(engine)
+        if needed > half:
+            raise EngineError(
+                f"The {int(rows):,} different combinations of values take about {needed >> 20:,} MB in this search, "
+                f"more than half of the memory limit ({half >> 20:,} MB). Raise it, leave out or coarsen a column, or "
+                "use datafly, which works on disk."
+            )
+
     def _fetch(self, frequency: Frequency) -> Source:
         """Read a frequency table, packed by the database."""
         engine = self.problem.engine
+        self._require_room(frequency)
         carried, people = 0, None
         if frequency.carried is not None:
             inner = exp.select(named(col(frequency.carried), "value")).distinct().from_(table(frequency.table))
@@ -322,6 +340,11 @@ class Tables:
         words = [np.asarray(found.column(f"w_{i}").to_numpy(), dtype=np.uint64) for i in range(packing.width)]
         counts = np.asarray(found.column("n").to_numpy(), dtype=np.int64)
         return Source(packing, bits, Packed(np.ascontiguousarray(np.stack(words, axis=1)), counts))
+
+
+def _share(engine: Engine) -> int:
+    limit = engine.memory_limit()
+    return limit // 2 if limit is not None else 2**62
 
 
 def _shifted(value: exp.Expr, shift: int) -> exp.Expr:

@@ -90,5 +90,8 @@ class Engine(Protocol):
     def use(self, name: str) -> None:
         """Make an attached database the one in which unqualified names are looked up."""
 
+    def memory_limit(self) -> int | None:
+        """Return how many bytes the engine may use; None where it does not say."""
+
     def close(self) -> None:
         """Drop everything private."""

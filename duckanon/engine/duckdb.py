@@ -70,6 +70,7 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
     return EngineError(f"DuckDB: {kind} (its message is withheld: it may quote data).")
 
 
+_BYTES = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
 _live_lock = threading.Lock()
 
@@ -239,6 +240,13 @@ class DuckDBEngine:
         """Return the value of a setting."""
         (value,) = self.row(exp.select(exp.Anonymous(this="current_setting", expressions=[exp.Literal.string(name)])))
         return str(value)
+
+    def memory_limit(self) -> int | None:
+        number, _, unit = self.setting("memory_limit").partition(" ")
+        try:
+            return int(float(number) * _BYTES[unit])
+        except (KeyError, ValueError):
+            return None
 
     def close(self) -> None:
         with contextlib.suppress(duckdb.Error):

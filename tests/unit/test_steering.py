@@ -10,7 +10,8 @@ import pytest
 
 import duckanon
 from duckanon.algorithms import BestEffort, DataflyShuffled, MinGen, Optimal
-from duckanon.errors import InfeasibleError, ParameterError, UnsupportedError
+from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.errors import EngineError, InfeasibleError, ParameterError, UnsupportedError
 from duckanon.plan import resolve_algorithm
 from duckanon.recoding import LocalRecoding
 
@@ -144,3 +145,17 @@ def test_local_recoding_and_a_population() -> None:
         duckanon.anonymize(
             TABLE, quasi_identifiers=["age"], models=["k_map(5)"], population=TABLE.select(["age"]), iterative=True
         )
+
+
+def test_a_search_that_would_need_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DuckDBEngine, "memory_limit", lambda self: 1000)
+    with pytest.raises(EngineError, match=r"more than half of the memory limit .* datafly, which works on disk"):
+        release(algorithm="optimal")
+    with release(algorithm="datafly") as found:
+        assert found.checks[0].holds
+
+
+def test_the_memory_limit_is_read() -> None:
+    engine = DuckDBEngine(memory_limit="512MiB")
+    assert engine.memory_limit() == 512 * 2**20
+    engine.close()
