@@ -14,7 +14,7 @@ from reference import metrics as plain
 from reference.tables import full_domain
 
 import duckanon
-from duckanon.algorithms import Algorithm, Datafly
+from duckanon.algorithms import Algorithm, Datafly, Optimal
 from duckanon.algorithms.base import Problem
 from duckanon.algorithms.nodes import Node, evaluate, judge
 
@@ -87,6 +87,25 @@ def test_the_node_that_arx_finds_for_five_diverse_occupations(adult: Path) -> No
             ("k_anonymity", True, 217),
             ("l_diversity", True, 217),
         ]
+
+
+@pytest.mark.parametrize(
+    ("k", "limit", "more", "levels", "loss", "suppressed", "classes"),
+    [
+        (5, 0.0, {}, (0, 4, 1, 2, 3, 2, 0, 0), 0.625, 0, 26),
+        (5, 0.05, {}, (0, 3, 0, 0, 2, 1, 1, 0), 0.1783389956, 1346, 397),
+        (10, 0.05, {}, (0, 3, 0, 1, 2, 1, 1, 0), 0.2325718065375, 1437, 196),
+        (5, 0.05, {"sensitive": ["occupation"], "l": 5}, (0, 3, 0, 1, 2, 1, 1, 0), 0.2317164404, 1404, 217),
+    ],
+)
+def test_optimal_finds_what_arx_finds(
+    adult: Path, k: int, limit: float, more: dict, levels: tuple[int, ...], loss: float, suppressed: int, classes: int
+) -> None:
+    with release(adult, Optimal(), k, limit, **more) as found:
+        assert tuple(found.recoding.levels[q] for q in QUASI) == levels
+        assert (found.rows_suppressed, found.classes().num_rows) == (suppressed, classes)
+        assert found.searched["value"] == pytest.approx(loss, abs=1e-9)
+        assert found.searched["optimal"]
 
 
 def trees(adult: Path) -> list[dict]:
