@@ -41,6 +41,9 @@ def anonymize(
     max_levels: Mapping[str, int] | None = None,
     weights: Mapping[str, float] | None = None,
     iterative: bool = False,
+    bounds: str = "grid",
+    output: str | Mapping[str, str] = "interval",
+    within: Sequence[str] = (),
     suppression_limit: float = 0.0,
     on_unknown: str = "error",
     seed: int | None = None,
@@ -93,6 +96,29 @@ def anonymize(
     iterative : bool
         Recode suppressed rows again, at levels of their own, as long as that helps (local recoding). Far fewer rows
         are lost, and a column's values are then published on several levels.
+    bounds : {"grid", "cut", "tight"}
+        Of an algorithm that divides the rows into regions: where the bounds of published regions come from.
+
+        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound is a person's value.
+        - "cut": from the cuts between classes, which depend on the data: a bound can be the exact value of a person.
+        - "tight": the smallest and largest value of each class. Every bound is the exact value of a person. This is
+          for research and for comparing with papers, not for release.
+    output : str or mapping of str to str
+        What is written of a region, for all quasi-identifiers or by quasi-identifier. Kinds that need distances leave
+        texts as they are by default.
+
+        - "interval": a text such as "[15, 34]", or a label of the hierarchy. It tells the bounds and nothing else.
+        - "bounds": two columns of the original type, ``<name>_lo`` and ``<name>_hi``; "struct": one column with both.
+          They tell what "interval" tells. NULL where a bound is open, or where missing values are in the class.
+        - "midpoint": a number or date halfway between the bounds; instead of an open one, the smallest or largest value
+          of the whole table.
+        - "mean": the mean of the class. It is a function of the exact values of its members: who knows all of them but
+          one can work that one out.
+        - "lca": the lowest label of the hierarchy that holds the whole region.
+        - "set": all values of the region that occur in the table, such as "{a, b, c}"; with "tight" bounds those that
+          occur in the class. It tells exact values of persons, and which values nobody has.
+    within : sequence of str
+        Quasi-identifiers that are published as they are: rows are only put into one class if they agree in them.
     suppression_limit : float
         The share of rows that may be left out, between 0 and 1.
     on_unknown : {"error", "top"}
@@ -138,6 +164,9 @@ def anonymize(
             max_levels=max_levels,
             weights=weights,
             iterative=iterative,
+            bounds=bounds,
+            output=output,
+            within=within,
             suppression_limit=suppression_limit,
             on_unknown=on_unknown,
             seed=seed,

@@ -68,6 +68,8 @@ class Described:
 
     ``values(code, value, text, n)`` is its dictionary; ``cells(cell, level, leaves, lo, hi)`` has every cell once, lo
     and hi only where no original value can tell them; ``covers(cell, code)`` says which values a cell can stand for.
+    ``spanned`` says that lo and hi of all cells are given, so that nobody need look at what they cover. Both are
+    queries, or what gives one when it is needed.
     """
 
     name: str
@@ -75,9 +77,10 @@ class Described:
     values: str
     height: int | None
     leaves: int
-    cells: exp.Query
-    covers: exp.Query
+    cells: exp.Query | Callable[[], exp.Query]
+    covers: exp.Query | Callable[[], exp.Query]
     weight: float = 1.0
+    spanned: bool = False
 
     @property
     def ordered(self) -> bool:
@@ -130,9 +133,10 @@ def describe(
         recipes["pairs"] = lambda: _pairs(relations, attributes)
 
 
-def _tagged(j: int, query: exp.Query, *columns: str) -> exp.Select:
+def _tagged(j: int, query: exp.Query | Callable[[], exp.Query], *columns: str) -> exp.Select:
     tag = named(cast(number(j), "INTEGER"), "j")
-    return exp.select(tag, *(col(c) for c in columns)).from_(subquery(query.copy(), "t"))
+    own = query() if callable(query) else query.copy()
+    return exp.select(tag, *(col(c) for c in columns)).from_(subquery(own, "t"))
 
 
 def _values(j: int, attribute: Described) -> exp.Query:
@@ -162,6 +166,8 @@ def _values(j: int, attribute: Described) -> exp.Query:
 def _cells(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
     """Return ``(j, cell, level, leaves, lo, hi)``: every cell with the smallest and largest value it can stand for."""
     known = union_all([_tagged(j, a.cells, "cell", "level", "leaves", "lo", "hi") for j, a in enumerate(attributes)])
+    if all(a.spanned for a in attributes):
+        return known
     on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
     spans = (
         exp.select(

@@ -200,13 +200,18 @@ def check_release(
     rows: int,
     proof: str | None,
     reference: Reference | None = None,
+    published_as: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[CheckResult, ...]:
     """Check a release as it lies on disk: its columns, its number of rows, and every promise; raise if one is broken.
 
     ``proof`` is a private file with the published quasi-identifiers and the entity key, where persons are counted.
+    ``published_as`` has the names under which a quasi-identifier is published, where those are others than its own:
+    all of them together make the classes.
     """
-    names = [a.name for a in roles.quasi_identifiers]
-    if [c.name for c in engine.columns(written)] != [a.name for a in roles.published]:
+    named_as = published_as or {}
+    names = [column for a in roles.quasi_identifiers for column in named_as.get(a.name, (a.name,))]
+    declared = [column for a in roles.published for column in named_as.get(a.name, (a.name,))]
+    if [c.name for c in engine.columns(written)] != declared:
         raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
     if count_rows(engine, written) != rows:
         raise PrivacyViolation("The gate refused the release: the file does not hold the rows that were checked.")

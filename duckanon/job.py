@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import glob
-import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon import errors
 from duckanon.errors import ConfigError, DuckanonError, JobError, ParameterError, UnsupportedError, did_you_mean
+from duckanon.job_keys import REPORTS, RULE, Tables, is_text, kind_of
 from duckanon.paths import covers, is_remote
 from duckanon.registry import make_from
 
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from duckanon.plan import Plan
     from duckanon.progress import Listener
     from duckanon.source import Source
-
-Check = Callable[[Any], str | None]
-"""Returns what a value must be, or None if it is that."""
-
-_REPORTS = ("json", "md")
-_MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B|B|%)", re.IGNORECASE)
 
 PUBLISHED, FAILED, CONFIGURATION, DATA, INFEASIBLE, VIOLATION, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
@@ -53,7 +47,8 @@ class Job:
     algorithm: Algorithm
     output: Path
     steering: dict[str, Any] = field(default_factory=dict)
-    reports: tuple[str, ...] = _REPORTS
+    form: dict[str, Any] = field(default_factory=dict)
+    reports: tuple[str, ...] = REPORTS
     overwrite: bool = True
     limits: dict[str, Any] = field(default_factory=dict)
 
@@ -65,7 +60,7 @@ class Job:
     def anonymize_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that ``anonymize`` and ``Plan.make`` have in common."""
         named = {"hierarchies": self.hierarchies, "algorithm": self.algorithm}
-        return {**self.roles, **self.privacy, **self.steering, **named}
+        return {**self.roles, **self.privacy, **self.steering, **self.form, **named}
 
     def plan(self, engine: Engine, *, read: bool = True) -> Plan:
         """Resolve the job's names; with ``read=False`` only the schema of the data is looked at."""
@@ -93,7 +88,7 @@ def load_job(path: str | Path) -> Job:
     """Read and check a job file; whatever is wrong in it is a JobError that names the table and the key."""
     file = Path(path)
     try:
-        return _job(_Tables(_read(file)), file.absolute())
+        return _job(Tables(_read(file)), file.absolute())
     except (ConfigError, UnsupportedError) as error:
         raise JobError(f"{file.name}: {error}") from None
 
@@ -177,94 +172,9 @@ def _read(file: Path) -> dict[str, Any]:
         raise JobError(f"not valid TOML: {error}.") from None
 
 
-def _must(be: str, test: Callable[[Any], bool]) -> Check:
-    return lambda value: None if test(value) else be
+def _job(tables: Tables, path: Path) -> Job:
+    from duckanon.outputs import extended
 
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_text(v) for v in value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _one_of(*allowed: str) -> Check:
-    return _must(" or ".join(repr(a) for a in allowed), lambda value: value in allowed)
-
-
-_text = _must("a text", _is_text)
-_texts = _must("a list of texts", _are_texts)
-_paths = _must("a path or a list of paths", lambda v: _is_text(v) or (_are_texts(v) and len(v) > 0))
-_flag = _must("true or false", lambda v: isinstance(v, bool))
-_number = _must("a number", _is_number)
-_whole = _must("a whole number of at least 1", lambda v: _is_number(v) and isinstance(v, int) and v >= 1)
-_memory = _must("a size such as '2GB'", lambda v: isinstance(v, str) and bool(_MEMORY.fullmatch(v.strip())))
-_rule = _must("a name, a file or a table with a rule", lambda v: _is_text(v) or isinstance(v, dict))
-_models = _must(
-    "a list of texts such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}",
-    lambda v: isinstance(v, list) and all(_is_text(m) or isinstance(m, dict) for m in v),
-)
-_table = _must("a table of quasi-identifiers and numbers", lambda v: isinstance(v, dict))
-_reports = _must("a list of 'json' and 'md'", lambda v: _are_texts(v) and set(v) <= set(_REPORTS))
-
-_KEYS: dict[str, dict[str, Check]] = {
-    "source": {"path": _paths, "format": _one_of("parquet", "csv", "json"), "hive": _flag}
-    | {"database": _text, "table": _text, "query": _text},
-    "roles": {"quasi_identifiers": _texts, "sensitive": _texts, "insensitive": _texts, "identifiers": _texts}
-    | {"entity_key": _text, "unlisted": _one_of("error", "drop")},
-    "hierarchies": {},
-    "privacy": {"k": _whole, "l": _whole, "t": _number, "models": _models, "population": _paths}
-    | {"suppression_limit": _number, "on_unknown": _one_of("error", "top")},
-    "algorithm": {},
-    "steering": {"levels": _table, "min_levels": _table, "max_levels": _table, "weights": _table, "iterative": _flag},
-    "output": {"path": _text, "report": _reports, "overwrite": _flag},
-    "limits": {"memory": _memory, "threads": _whole, "temp_directory": _text},
-}
-"""Every table and key of a job file. The keys of hierarchies and algorithm depend on other tables."""
-
-
-class _Tables:
-    """The tables of a job file, each handed out only after its keys and types were checked."""
-
-    def __init__(self, content: dict[str, Any]) -> None:
-        for name, table in content.items():
-            if name not in _KEYS:
-                raise JobError(f"unknown table [{name}].{did_you_mean(name, _KEYS)} Tables: {', '.join(_KEYS)}.")
-            if not isinstance(table, dict):
-                raise JobError(f"[{name}] must be a table. Got {_kind(table)}.")
-        self._content = content
-
-    def get(self, name: str, keys: Mapping[str, Check] | None = None) -> dict[str, Any]:
-        """Return a table whose keys are all known and of the right type."""
-        table: dict[str, Any] = self._content.get(name, {})
-        known = _KEYS[name] if keys is None else keys
-        for key, value in table.items():
-            if key not in known:
-                raise JobError(f"[{name}] has no key {key!r}.{did_you_mean(key, known)} Keys: {', '.join(known)}.")
-            wanted = known[key](value)
-            if wanted is not None:
-                raise JobError(f"[{name}] {key} must be {wanted}. Got {_kind(value)}.")
-        return table
-
-    def raw(self, name: str) -> dict[str, Any]:
-        """Return a table as it stands."""
-        return dict(self._content.get(name, {}))
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float | str):
-        return repr(value)
-    return "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
-
-
-def _job(tables: _Tables, path: Path) -> Job:
     folder = path.parent
     for name, needed in (("source", ()), ("roles", ("quasi_identifiers",)), ("privacy", ()), ("output", ("path",))):
         table = tables.get(name)
@@ -274,6 +184,7 @@ def _job(tables: _Tables, path: Path) -> Job:
         if not table:
             raise JobError(f"the table [{name}] is missing or empty.")
     roles = {"unlisted": "error", **tables.get("roles")}
+    quasi = extended(roles["quasi_identifiers"], roles.get("within", ()))
     output = tables.get("output")
     target = folder / output["path"]
     if target.suffix.lower() != ".parquet":
@@ -286,12 +197,13 @@ def _job(tables: _Tables, path: Path) -> Job:
         path=path,
         source=source,
         roles=roles,
-        hierarchies=_hierarchies(tables, [*roles["quasi_identifiers"], *roles.get("sensitive", [])]),
+        hierarchies=_hierarchies(tables, [*quasi, *roles.get("sensitive", [])]),
         privacy=_privacy(tables.get("privacy"), folder),
         algorithm=_algorithm(tables.raw("algorithm")),
         output=target,
-        steering=_steering(tables.get("steering"), roles["quasi_identifiers"]),
-        reports=tuple(dict.fromkeys(output.get("report", _REPORTS))),
+        steering=_steering(tables.get("steering"), quasi),
+        form=_form_of(output, quasi),
+        reports=tuple(dict.fromkeys(output.get("report", REPORTS))),
         overwrite=output.get("overwrite", True),
         limits=_limits(tables.get("limits"), folder),
     )
@@ -326,14 +238,14 @@ def _below(folder: Path, path: str) -> str:
     return str(Path(base) / path)
 
 
-def _hierarchies(tables: _Tables, columns: Sequence[str]) -> dict[str, Any]:
+def _hierarchies(tables: Tables, columns: Sequence[str]) -> dict[str, Any]:
     lowered = {c.lower() for c in columns}
     table = tables.raw("hierarchies")
     for name in table:
         if name.lower() not in lowered:
             hint = did_you_mean(name, columns)
             raise JobError(f"[hierarchies] {name!r} is no quasi-identifier of [roles] and not sensitive.{hint}")
-    return tables.get("hierarchies", dict.fromkeys(table, _rule))
+    return tables.get("hierarchies", dict.fromkeys(table, RULE))
 
 
 def _privacy(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -360,8 +272,8 @@ def _algorithm(table: dict[str, Any]) -> Algorithm:
     from duckanon.algorithms.base import algorithms
 
     name = table.pop("name", "datafly")
-    if not _is_text(name):
-        raise JobError(f"[algorithm] name must be a text. Got {_kind(name)}.")
+    if not is_text(name):
+        raise JobError(f"[algorithm] name must be a text. Got {kind_of(name)}.")
     try:
         return make_from(algorithms, name, [], table)
     except DuckanonError as error:
@@ -378,6 +290,19 @@ def _steering(table: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     except ParameterError as error:
         raise JobError(f"[steering] {error}") from None
     return table
+
+
+def _form_of(table: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """Return the argument ``output``; what the types of the columns allow shows when the source is opened."""
+    from duckanon.outputs import named_kinds
+
+    if "form" not in table:
+        return {}
+    try:
+        named_kinds(table["form"], columns)
+    except ParameterError as error:
+        raise JobError(f"[output] form: {error}") from None
+    return {"output": table["form"]}
 
 
 def _limits(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:

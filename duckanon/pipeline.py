@@ -13,20 +13,24 @@ from sqlglot import exp
 
 from duckanon.algorithms.base import POPULATION, Problem, Tally
 from duckanon.algorithms.local import Pass, search_passes
+from duckanon.axes import place_column
+from duckanon.dividing import Divider
 from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionary, frequency
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
 from duckanon.gate import ENTITY, Reference, check_release, count_domain, count_rows, sensitive_of
-from duckanon.hierarchy import Levels, auto
+from duckanon.hierarchy import Hierarchy, Levels, auto
+from duckanon.hierarchy.auto import Auto
 from duckanon.hierarchy.shuffle import shuffled
 from duckanon.node_measure import NodeMeasure
-from duckanon.recoders import FullDomain, Local, Recoder
+from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.roles import Role
-from duckanon.sqlgen.recode import Cell, recoded_counts, released_rows
+from duckanon.sqlgen.recode import Cell, recoded_counts
 from duckanon.sqlgen.relations import call, cast, col, named, number, param, subquery, table, text, union_all
 
 if TYPE_CHECKING:
+    from duckanon.algorithms.listing import Seen
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
 
@@ -57,27 +61,56 @@ def prepare(plan: Plan, engine: Engine) -> Prepared:
     rows = count_rows(engine, source)
     _require_rows(plan, rows)
     with engine.progress.step("encode", rows):
-        coded, bound = _encode(plan, engine, source)
+        coded, bound, _ = _encode(plan, engine, source)
         counted = frequency(engine, source, coded, plan.entity)
-        tallies, nodes = _tallies(plan, engine, source, coded)
+        known, nodes = _sensitive(plan, engine, source)
+        tallies = _tallies(plan, engine, source, coded, known)
     if counted.rows != rows:
         raise DataError("The source changed while it was read: its number of rows differs between two passes.")
-    names = [a.name for a in plan.roles.quasi_identifiers]
-    steering = plan.steering
-    problem = Problem(
-        engine,
-        counted,
-        plan.models,
-        plan.algorithm.allowed_rows(rows, plan.suppression_limit, plan.models),
-        plan.unit,
-        tallies,
-        steering.spans(names, [c.height for c in coded]),
-        tuple(steering.weights.get(name, 1.0) for name in names),
-    )
+    problem = _problem(plan, engine, counted, tallies)
     return Prepared(replace(problem, measure=NodeMeasure(plan, engine, counted, bound)), bound, nodes)
 
 
+def _problem(plan: Plan, engine: Engine, counted: Frequency, tallies: dict[str, Tally]) -> Problem:
+    names = [a.name for a in plan.roles.quasi_identifiers]
+    return Problem(
+        engine,
+        counted,
+        plan.models,
+        plan.algorithm.allowed_rows(counted.rows, plan.suppression_limit, plan.models),
+        plan.unit,
+        tallies,
+        plan.steering.spans(names, [c.height for c in counted.coded]),
+        tuple(plan.steering.weights.get(name, 1.0) for name in names),
+    )
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """What a search found: how rows are recoded, and how many are not published."""
+
+    prepared: Prepared
+    recoder: Recoder
+    suppressed: int
+    searched: dict[str, Any]
+    seen: Seen | None = None
+
+
 def _carry_out(plan: Plan, engine: Engine, stage: Path | None) -> Release:
+    solve = _divide if plan.algorithm.partitions else _search
+    if stage is not None:
+        sweep(stage)
+    folder = PrivateFolder(stage)
+    try:
+        path = folder.path / "release.parquet"
+        return _materialise(plan, solve(plan, engine, path), folder, path)
+    except BaseException:
+        folder.close()
+        raise
+
+
+def _search(plan: Plan, engine: Engine, path: Path) -> _Solved:
+    """Find a node of the lattice, or several, one after the other for what is left."""
     prepared = prepare(plan, engine)
     problem = prepared.problem
     rows = problem.frequency.rows
@@ -94,26 +127,37 @@ def _carry_out(plan: Plan, engine: Engine, stage: Path | None) -> Release:
     # Those of the first pass are the problem's own, which the release keeps: its lattice may be asked for.
     for one in passes[1:]:
         engine.drop(*(tally.frequency.table for tally in one.problem.tallies.values()))
-    if stage is not None:
-        sweep(stage)
-    folder = PrivateFolder(stage)
-    try:
-        path = folder.path / "release.parquet"
-        if len(passes) == 1:
-            recoder: Recoder = FullDomain(plan, engine, problem.frequency, prepared.bound, passes[0], path)
-        else:
-            recoder = Local(plan, engine, problem.frequency, prepared.bound, passes, path)
-        return _materialise(plan, prepared, recoder, passes, folder, path)
-    except BaseException:
-        folder.close()
-        raise
+    if len(passes) == 1:
+        recoder: Recoder = FullDomain(plan, engine, problem.frequency, prepared.bound, passes[0], path)
+    else:
+        recoder = Local(plan, engine, problem.frequency, prepared.bound, passes, path)
+    first = passes[0].node
+    return _Solved(prepared, recoder, passes[-1].node.outlier_rows, first.searched, first.seen)
 
 
-def _materialise(
-    plan: Plan, prepared: Prepared, recoder: Recoder, passes: Sequence[Pass], folder: PrivateFolder, path: Path
-) -> Release:
-    engine, counted = prepared.problem.engine, prepared.problem.frequency
-    relations, suppressed = recoder.relations, passes[-1].node.outlier_rows
+def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
+    """Divide the rows into regions."""
+    source = plan.relation.query
+    rows = count_rows(engine, source)
+    _require_rows(plan, rows)
+    with engine.progress.step("encode", rows):
+        coded, bound, hierarchies = _encode(plan, engine, source)
+        known, nodes = _sensitive(plan, engine, source)
+        quasi = zip(plan.roles.quasi_identifiers, coded, bound, hierarchies, strict=True)
+        placed = [place_column(plan, engine, *column) for column in quasi]
+    counted = Frequency(engine.fresh("frequency"), tuple(coded), rows)
+    problem = _problem(plan, engine, counted, {})
+    totals = {name: (values.totals, values.ancestors) for name, values in known.items()}
+    dictionaries = {name: values.dictionary for name, values in known.items()}
+    divider = Divider(plan, engine, coded, placed, totals, dictionaries, problem.allowed, _shuffle_keys(plan.seed))
+    division = divider.divide(rows)
+    recoder = Regions(plan, engine, counted, bound, division)
+    return _Solved(Prepared(problem, bound, nodes), recoder, division.suppressed, division.searched)
+
+
+def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path) -> Release:
+    prepared, recoder, suppressed = solved.prepared, solved.recoder, solved.suppressed
+    engine, counted, relations = prepared.problem.engine, prepared.problem.frequency, recoder.relations
     with engine.progress.step("recode", counted.rows):
         _write_rows(plan, recoder, path)
     written = engine.parquet([path])
@@ -128,7 +172,15 @@ def _materialise(
         if published + suppressed != counted.rows:
             raise PrivacyViolation("The gate refused the release: rows in are not rows published plus suppressed.")
         checks = check_release(
-            engine, written, plan.roles, plan.models, plan.unit, published, relations.get("proof"), reference
+            engine,
+            written,
+            plan.roles,
+            plan.models,
+            plan.unit,
+            published,
+            relations.get("proof"),
+            reference,
+            plan.published_as,
         )
     return Release(
         plan=plan,
@@ -145,8 +197,8 @@ def _materialise(
         folder=folder,
         reference=reference,
         problem=prepared.problem,
-        searched=passes[0].node.searched,
-        seen=passes[0].node.seen,
+        searched=solved.searched,
+        seen=solved.seen,
     )
 
 
@@ -158,8 +210,11 @@ def _require_rows(plan: Plan, rows: int) -> None:
         raise InfeasibleError(f"The source has {rows} rows: fewer than the {least} that every class must have.")
 
 
-def _encode(plan: Plan, engine: Engine, source: exp.Query) -> tuple[list[Coded], tuple[Levels, ...]]:
-    coded, bound = [], []
+def _encode(
+    plan: Plan, engine: Engine, source: exp.Query
+) -> tuple[list[Coded], tuple[Levels, ...], tuple[Hierarchy, ...]]:
+    """Return the quasi-identifiers with the codes of their values and levels, and the hierarchies that were used."""
+    coded, bound, used = [], [], []
     for attribute in plan.roles.quasi_identifiers:
         further = None
         if plan.population is not None:
@@ -167,26 +222,36 @@ def _encode(plan: Plan, engine: Engine, source: exp.Query) -> tuple[list[Coded],
             further = exp.select(value).distinct().from_(subquery(plan.population.query, "p"))
         values = dictionary(engine, source, attribute.name, plan.expression(attribute), further)
         hierarchy = plan.hierarchies[attribute.name]
-        if hierarchy is None:
-            hierarchy = auto(engine, values.table, attribute.name, attribute.type)
+        if hierarchy is None or isinstance(hierarchy.rule, Auto):
+            hierarchy = auto(
+                engine, values.table, attribute.name, attribute.type, pairs=plan.algorithm.partitions
+            )
         levels = hierarchy.bind(engine, values.table, attribute.name, attribute.type, plan.on_unknown)
         if plan.algorithm.dealt is not None:
             levels = shuffled(engine, levels, plan.algorithm.dealt)
+        used.append(hierarchy)
         bound.append(levels)
         coded.append(code_hierarchy(engine, values, levels))
-    return coded, tuple(bound)
+    return coded, tuple(bound), tuple(used)
 
 
-def _tallies(
-    plan: Plan, engine: Engine, source: exp.Query, coded: Sequence[Coded]
-) -> tuple[dict[str, Tally], str | None]:
-    """Count sensitive values and the population by the codes of the quasi-identifiers, as far as models need them.
+@dataclass(frozen=True)
+class _Values:
+    """The values of a sensitive column, how often each occurs, and the nodes over them where a model climbs."""
+
+    dictionary: Dictionary
+    totals: Any
+    ancestors: tuple[Any, ...] = ()
+
+
+def _sensitive(plan: Plan, engine: Engine, source: exp.Query) -> tuple[dict[str, _Values], str | None]:
+    """Number the values of the sensitive columns that models look at.
 
     The second result is ``domain_nodes``, the hierarchies of sensitive columns, where a model measures along them.
     """
     types = {a.name: a for a in plan.roles.attributes}
     climbing = {getattr(m, "sensitive", None) for m in plan.models if m.needs_hierarchy}
-    tallies: dict[str, Tally] = {}
+    found: dict[str, _Values] = {}
     nodes: list[exp.Query] = []
     every = plan.roles.named(Role.SENSITIVE) if plan.algorithm.counts_values else []
     for name in dict.fromkeys([*sensitive_of(plan.models), *every]):
@@ -197,18 +262,29 @@ def _tallies(
             levels = plan.sensitive_hierarchies[name].bind(engine, values.table, name, attribute.type, plan.on_unknown)
             own = code_hierarchy(engine, values, levels)
             codes = [col("code"), *(col(f"c{level}") for level in range(1, own.height + 1))]
-            found = engine.arrow(exp.select(*codes).from_(table(own.levels)).order_by(col("code")))
-            ancestors = tuple(column.to_numpy() for column in found.columns)
+            climbed = engine.arrow(exp.select(*codes).from_(table(own.levels)).order_by(col("code")))
+            ancestors = tuple(column.to_numpy() for column in climbed.columns)
             nodes += node_queries(own)
         counts = engine.arrow(exp.select(col("n")).from_(table(values.table)).order_by(col("code")))
-        tallies[name] = Tally(frequency(engine, source, coded, value=values), counts.column("n").to_numpy(), ancestors)
-    if plan.population is not None:
-        tallies[POPULATION] = Tally(_population_frequency(plan, engine, coded))
+        found[name] = _Values(values, counts.column("n").to_numpy(), ancestors)
     domain_nodes = None
     if nodes:
         domain_nodes = engine.fresh("domain_nodes")
         engine.create(domain_nodes, union_all(nodes))
-    return tallies, domain_nodes
+    return found, domain_nodes
+
+
+def _tallies(
+    plan: Plan, engine: Engine, source: exp.Query, coded: Sequence[Coded], known: dict[str, _Values]
+) -> dict[str, Tally]:
+    """Count sensitive values and the population by the codes of the quasi-identifiers, as far as models need them."""
+    tallies = {
+        name: Tally(frequency(engine, source, coded, value=own.dictionary), own.totals, own.ancestors)
+        for name, own in known.items()
+    }
+    if plan.population is not None:
+        tallies[POPULATION] = Tally(_population_frequency(plan, engine, coded))
+    return tallies
 
 
 def code_hierarchy(engine: Engine, values: Dictionary, levels: Levels) -> Coded:
@@ -261,10 +337,10 @@ def _reference(plan: Plan, engine: Engine, cells: Sequence[Cell], nodes: str | N
 
 
 def _write_rows(plan: Plan, recoder: Recoder, path: Path) -> None:
-    quasi = {c.name: f"q_{j}" for j, c in enumerate(recoder.cells)}
+    inner = dict(recoder.shown)
     passed = [a for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-    inner = {a.name: f"p_{i}" for i, a in enumerate(passed)}
-    columns = [(a.name, quasi.get(a.name) or inner[a.name]) for a in plan.roles.published]
+    inner |= {a.name: f"p_{i}" for i, a in enumerate(passed)}
+    columns = [(name, inner[name]) for name in plan.published_names]
     _write(recoder, [(a.name, plan.expression(a)) for a in passed], columns, path, plan.seed)
 
 
@@ -276,8 +352,7 @@ def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
     # A keyed hash in place of the key itself: a collision could only make two persons one, never one person two.
     hidden = call("hash", param("key0"), param("key1"), entity)
     masked = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
-    columns = [(c.name, f"q_{j}") for j, c in enumerate(recoder.cells)]
-    _write(recoder, [(ENTITY, masked)], [*columns, (ENTITY, "p_0")], path, plan.seed)
+    _write(recoder, [(ENTITY, masked)], [*recoder.shown, (ENTITY, "p_0")], path, plan.seed)
 
 
 def _write(
@@ -290,7 +365,7 @@ def _write(
     engine = recoder.engine
     rows = engine.fresh("rows")
     engine.create(rows, recoder.rows(kept), _shuffle_keys(seed))
-    engine.write_parquet(released_rows(rows, recoder.cells, columns), path)
+    engine.write_parquet(recoder.released(rows, columns), path)
     engine.drop(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from duckanon.encode import Dictionary, canonical, dictionary_query, frequency_q
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve
 from duckanon.models.base import Model
+from duckanon.outputs import Outputs, extended
 from duckanon.progress import Listener, Progress
 from duckanon.promise import Promise
 from duckanon.registry import make_from, parse_call
@@ -49,11 +51,38 @@ class Plan:
     population: Relation | None = None
     sensitive_hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
     steering: Steering = field(default_factory=Steering)
+    outputs: Outputs = field(default_factory=Outputs)
 
     @property
     def unit(self) -> str:
         """What k counts: persons where there is an entity key, else rows."""
         return "persons" if self.roles.entity_key is not None else "rows"
+
+    @property
+    def bounds(self) -> str:
+        """Where published bounds come from: "grid", "cut" or "tight"."""
+        return self.outputs.bounds
+
+    @property
+    def output(self) -> dict[str, str]:
+        """What is written of each quasi-identifier."""
+        return self.outputs.kinds
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """The quasi-identifiers that are published as they are."""
+        return self.outputs.within
+
+    @property
+    def published_as(self) -> dict[str, tuple[str, ...]]:
+        """The names under which each quasi-identifier is published: two for its bounds."""
+        return {a.name: self.outputs.columns_of(a.name) for a in self.roles.quasi_identifiers}
+
+    @property
+    def published_names(self) -> list[str]:
+        """The columns of a release, in the source's order."""
+        named_as = self.published_as
+        return [column for a in self.roles.published for column in named_as.get(a.name, (a.name,))]
 
     @classmethod
     def make(
@@ -79,6 +108,9 @@ class Plan:
         max_levels: Mapping[str, int] | None = None,
         weights: Mapping[str, float] | None = None,
         iterative: bool = False,
+        bounds: str = "grid",
+        output: str | Mapping[str, str] = "interval",
+        within: Sequence[str] = (),
         suppression_limit: float = 0.0,
         on_unknown: str = "error",
         seed: int | None = None,
@@ -97,10 +129,12 @@ class Plan:
             raise ParameterError(f"on_unknown must be 'error' or 'top'. Got {on_unknown!r}.")
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise ParameterError("seed must be an int.")
+        others = {"sensitive": sensitive, "insensitive": insensitive, "an identifier": identifiers}
+        quasi = extended(quasi_identifiers, within, {**others, "the entity key": [entity_key] if entity_key else []})
         relation = Source.of(data).open(engine, read=read)
         roles = Roles.resolve(
             relation.columns,
-            quasi_identifiers=quasi_identifiers,
+            quasi_identifiers=quasi,
             sensitive=sensitive,
             identifiers=identifiers,
             insensitive=insensitive,
@@ -115,6 +149,9 @@ class Plan:
             weights=weights,
             iterative=iterative,
         )
+        outputs = Outputs.of(roles.quasi_identifiers, bounds=bounds, output=output, within=within)
+        _require_partition(chosen, outputs)
+        outputs.require_free(roles.published)
         if steering.iterative and population is not None:
             raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
         resolved = _resolve_hierarchies(hierarchies or {}, roles, engine, base)
@@ -122,7 +159,7 @@ class Plan:
         theirs = {name: h for name, h in resolved.items() if name not in ours and h is not None}
         promised = promise.bound(roles, theirs)
         people = open_population(population, roles, engine, read) if population is not None else None
-        return cls(relation, roles, ours, promised, chosen, limit, on_unknown, seed, people, theirs, steering)
+        return cls(relation, roles, ours, promised, chosen, limit, on_unknown, seed, people, theirs, steering, outputs)
 
     @classmethod
     def of(cls, data: object, *, connection: Any = None, **parameters: Any) -> Plan:
@@ -190,14 +227,25 @@ class Plan:
             "algorithm": {"name": self.algorithm.name, "parameters": self.algorithm.parameters()},
             "suppression_limit": self.suppression_limit,
             "steering": self.steering.to_dict(),
+            **self.outputs.to_dict(),
             "hierarchies": {
                 name: h.origin if h is not None else "none given: one will be made"
                 for name, h in self.hierarchies.items()
             },
-            "published": [a.name for a in self.roles.published],
+            "published": self.published_names,
             "hidden": self.roles.hidden,
             "statements": [{"step": step, "sql": sql} for step, sql in self.statements()],
         }
+
+    def _outputs_in_words(self) -> list[str]:
+        """Return what is published of regions of values, where the algorithm makes such."""
+        if not partitions(self.algorithm):
+            return []
+        kinds = {name: kind for name, kind in self.output.items() if kind != "interval"}
+        lines = [f"bounds: {self.bounds}"]
+        if kinds:
+            lines.append(f"output: {', '.join(f'{name} as {kind}' for name, kind in kinds.items())}")
+        return [*lines, *([f"within: {', '.join(self.within)}"] if self.within else [])]
 
     def explain(self) -> str:
         """Return the plan in words and SQL."""
@@ -207,6 +255,7 @@ class Plan:
             *(f"promise: {p['text']} ({p['model']})" for p in plan["promise"]),
             f"algorithm: {self.algorithm.name}, at most {self.suppression_limit:.2%} of the rows suppressed",
             *(f"{name.replace('_', ' ')}: {value}" for name, value in self.steering.to_dict().items()),
+            *self._outputs_in_words(),
             f"published: {', '.join(plan['published'])}",
             f"never published: {', '.join(plan['hidden']) or 'nothing'}",
             *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
@@ -241,6 +290,25 @@ def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:
         return algorithms.get(algorithm)()
     hint = "An algorithm as text is its name, or its name with parameters, such as optimal(metric='precision')."
     return make_from(algorithms, *parse_call(algorithm, hint))
+
+
+def partitions(algorithm: Algorithm) -> bool:
+    """Say whether an algorithm divides the rows into regions, rather than put columns on levels."""
+    return bool(getattr(algorithm, "partitions", False))
+
+
+def _require_partition(algorithm: Algorithm, outputs: Outputs) -> None:
+    if not outputs.given or partitions(algorithm):
+        return
+    able = []
+    for name in algorithms:
+        # A third party's algorithm may need parameters; it is not worth a guess.
+        with contextlib.suppress(TypeError):
+            able += [name] if partitions(algorithms.get(name)()) else []
+    raise UnsupportedError(
+        f"The algorithm {algorithm.name} puts columns on levels, and {' and '.join(outputs.given)} is for one that "
+        f"divides the rows into regions: {', '.join(able) or 'none is known'}."
+    )
 
 
 def _fraction(name: str, value: object) -> float:

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
+from duckanon.box_facts import box_relations, publish_boxes
 from duckanon.class_facts import class_relations, local_relations
+from duckanon.dividing import CODE
 from duckanon.encode import published_type
 from duckanon.facts import Relations
-from duckanon.recoding import LocalRecoding, Recoding
+from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
 from duckanon.sqlgen.classes import published_labels
-from duckanon.sqlgen.recode import Cell, local_rows, published_texts, shuffled_rows
-from duckanon.sqlgen.relations import col, table
+from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
+from duckanon.sqlgen.relations import DIALECT, call, col, named, param, qualified, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.algorithms.local import Pass
+    from duckanon.dividing import Division
     from duckanon.encode import Frequency
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
@@ -35,8 +38,15 @@ class Recoder(Protocol):
     cells: list[Cell]
     relations: Relations
 
+    @property
+    def shown(self) -> Sequence[tuple[str, str]]:
+        """The published columns of the quasi-identifiers, each with its name among ``rows``."""
+
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         """Return the published rows as ``(q_0, ..., p_0, ...)``, p being ``kept``, in an order of their own."""
+
+    def released(self, rows: str, columns: Sequence[tuple[str, str]]) -> exp.Select:
+        """Return the release from a table of ``rows``: (published name, name among rows) in the order of columns."""
 
     def recoding(self) -> Recoding:
         """Return the recoding as the owner sees it."""
@@ -68,7 +78,20 @@ def _is_text(plan: Plan, cell: Cell) -> bool:
     return not cell.constant and (not cell.typed or published_type(kind) == "VARCHAR")
 
 
-class FullDomain:
+class _OnLevels:
+    """What recoders share that put values on levels."""
+
+    cells: list[Cell]
+
+    @property
+    def shown(self) -> Sequence[tuple[str, str]]:
+        return [(c.name, f"q_{j}") for j, c in enumerate(self.cells)]
+
+    def released(self, rows: str, columns: Sequence[tuple[str, str]]) -> exp.Select:
+        return released_rows(rows, self.cells, columns)
+
+
+class FullDomain(_OnLevels):
     """Every value of a column on one level."""
 
     def __init__(
@@ -94,7 +117,7 @@ class FullDomain:
         return Recoding(levels, self.plan, self.cells, self.engine, self.problem.min_size, more)
 
 
-class Local:
+class Local(_OnLevels):
     """Several passes: what one suppresses, the next recodes at levels of its own."""
 
     def __init__(
@@ -134,4 +157,52 @@ class Local:
         return LocalRecoding(self.levels[0], self.plan, self.cells, self.engine, passes=tuple(self.levels))
 
 
-__all__ = ["FullDomain", "Local", "Recoder", "cells_at"]
+class Regions:
+    """Every class has a region of its own."""
+
+    def __init__(
+        self, plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], division: Division
+    ) -> None:
+        self.plan, self.engine, self.division = plan, engine, division
+        self.published = publish_boxes(plan, engine, counted, bound, division.boxes)
+        self.cells = self.published.cells
+        codes = [named(col(f"{CODE}{j}"), f"c_{j}") for j in range(len(self.cells))]
+        every = exp.select(*codes, named(exp.Count(this=exp.Star()), "n")).from_(table(division.rows))
+        # A view, because few ask for it.
+        engine.create_as(counted.table, every.group_by(exp.var("ALL")).sql(dialect=DIALECT), view=True)
+        functional = not getattr(plan.algorithm, "relaxed", False)
+        self.relations = box_relations(
+            plan, engine, counted, division.boxes, self.published, self._classed, functional
+        )
+
+    @property
+    def shown(self) -> Sequence[tuple[str, str]]:
+        return self.published.inner
+
+    def _classed(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        """Return ``(class_id, p_0, ...)`` of the rows whose classes are published."""
+        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+        inner = self.division.classed(passed)
+        query = exp.select(col("class_id", "r"), *(col(f"p_{i}", "r") for i in range(len(kept))))
+        on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
+        return query.from_(subquery(inner, "r")).join(table(self.published.table, "c"), on=on)
+
+    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+        inner = self.division.classed(passed)
+        through = [col(f"p_{i}", "r") for i in range(len(kept))]
+        labels = [col(name, "c") for _, name in self.published.inner]
+        key = call("hash", param("key0"), param("key1"), col("ec", "c"), *(p.copy() for p in through))
+        on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
+        query = exp.select(*labels, *through).from_(subquery(inner, "r"))
+        return query.join(table(self.published.table, "c"), on=on).order_by(key)
+
+    def released(self, rows: str, columns: Sequence[tuple[str, str]]) -> exp.Select:
+        # Enumerations are written as they are: they hold published texts only, and the file has texts.
+        return exp.select(*(named(col(inner), name) for name, inner in columns)).from_(table(rows))
+
+    def recoding(self) -> Recoding:
+        return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)
+
+
+__all__ = ["FullDomain", "Local", "Recoder", "Regions", "cells_at"]

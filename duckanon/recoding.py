@@ -50,6 +50,11 @@ class Recoding:
     relations: Mapping[str, str] | None = field(default=None, repr=False)
     """Where more than the size of a class decided: the relations that say which classes were kept."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the published columns that make the classes."""
+        return tuple(c.name for c in self.cells)
+
     def mapping(self, attribute: str) -> pa.Table:
         """Return (value, label) of one quasi-identifier, the value as text."""
         cell = next(c for c in self.cells if c.name == attribute)
@@ -176,6 +181,30 @@ class LocalRecoding(Recoding):
     def to_sql(self, dialect: str = "duckdb") -> str:
         """Refuse: which labels a row gets depends on the classes of all passes."""
         raise UnsupportedError("The recoding is local: it cannot be written as one short statement.")
+
+
+@dataclass(frozen=True)
+class BoxRecoding(Recoding):
+    """A partition: every class has a region of its own, so no column stands on one level and ``levels`` is empty.
+
+    ``names`` are the published columns that make the classes: a quasi-identifier has two where its bounds are written.
+    """
+
+    names: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names
+
+    def mapping(self, attribute: str) -> pa.Table:
+        """Refuse: a value lies in the regions of many classes."""
+        raise UnsupportedError(
+            f"The rows were divided into regions: values of {attribute!r} are published differently in other rows."
+        )
+
+    def to_sql(self, dialect: str = "duckdb") -> str:
+        """Refuse: which region a row lies in depends on the cuts of the whole partition."""
+        raise UnsupportedError("The rows were divided into regions: that cannot be written as one short statement.")
 
 
 def _text(value: exp.Expr, type_name: str) -> exp.Expr:

@@ -90,7 +90,7 @@ class Release:
 
     def classes(self) -> pa.Table:
         """Return the equivalence classes of the release: their published values and number of rows."""
-        keys = [col(c.name) for c in self.recoding.cells]
+        keys = [col(name) for name in self.recoding.columns]
         count = named(exp.Count(this=exp.Star()), "n")
         query = exp.select(*keys, count).from_(subquery(self.query(), "r")).group_by(*(k.copy() for k in keys))
         return self.engine.arrow(query.order_by(exp.Ordered(this=col("n"), desc=True), *(k.copy() for k in keys)))
@@ -123,7 +123,8 @@ class Release:
                 "attribute": level.attribute,
                 "origin": level.origin,
                 "height": level.height,
-                "level": self.recoding.levels[level.attribute],
+                # Regions stand on no level.
+                "level": self.recoding.levels.get(level.attribute),
                 "leaves": level.size,
             }
             for level in self.levels
@@ -145,7 +146,8 @@ class Release:
             "search": {**({"pass": 1} if self.plan.steering.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
             "loss": [m.to_dict() for m in self.measure(headlines())],
-            "bounds": "grid",
+            "bounds": self.plan.bounds,
+            **{k: plan[k] for k in ("output", "within") if k in plan},
             "seeded": self.plan.seed is not None,
             "notes": self._notes(),
             "seconds": {step: round(s, 3) for step, s in self.engine.progress.seconds.items()},
@@ -229,6 +231,7 @@ class Release:
             self.rows_published,
             self.relations.get("proof"),
             self.reference,
+            self.plan.published_as,
         )
 
     def close(self) -> None:

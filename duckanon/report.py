@@ -28,6 +28,8 @@ _ORDER = (
     "checks",
     "loss",
     "bounds",
+    "output",
+    "within",
     "seeded",
     "notes",
     "seconds",
@@ -41,6 +43,22 @@ _BOUNDS = {
     "tight": "Bounds in the published values are the smallest and largest value of each class: every bound is the "
     "exact value of a person. This is for research and for comparing with papers, not for release.",
 }
+
+_OUTPUT = {
+    "midpoint": "Published numbers are halfway between the bounds of a region, and no person's value need be there; "
+    "where a bound is open, the smallest or largest value of the whole table takes its place.",
+    "mean": "Published numbers are means of classes: the mean of a class of k is a function of k exact values, and who "
+    "knows all of them but one can work out that one.",
+    "set": "All values of a region that occur in the table are listed: each is the exact value of a person, and a "
+    "value that is not listed is nobody's.",
+    "lca": "Regions are published as the lowest label of the hierarchy that holds them.",
+    "bounds": "The two bounds of a region are published as columns of their own; NULL is an open bound.",
+    "struct": "The two bounds of a region are published as one column; NULL is an open bound.",
+}
+_TIGHT_SET = (
+    "The values that occur in each class are listed: every member of a class has one of them, and each is the exact "
+    "value of a person in it."
+)
 
 _NOT_PROMISED = (
     "What somebody knows beyond the declared quasi-identifiers: columns published as they are can tell persons apart.",
@@ -229,12 +247,18 @@ def _columns(summary: Summary) -> list[str]:
     roles = summary.get("roles", {})
     hierarchies = {h["attribute"]: h for h in summary.get("hierarchies", ())}
     rows: list[tuple[str, ...]] = []
+    kinds, within = summary.get("output") or {}, summary.get("within") or ()
     for name in roles.get("quasi_identifiers", ()):
         h = hierarchies.get(name)
         if h is None:
             rows.append((escape(name), "quasi-identifier", "", "", "recoded"))
             continue
         level, height = h["level"], h["height"]
+        if level is None:
+            # Regions stand on no level, and those of a column that nobody may mix are its values.
+            done = "published as it is" if name in within else f"in regions, as {kinds.get(name, 'interval')}"
+            rows.append((escape(name), "quasi-identifier", escape(h["origin"]), "", done))
+            continue
         done = "published as it is" if level == 0 else "nothing left of it" if level == height else "generalized"
         rows.append((escape(name), "quasi-identifier", escape(h["origin"]), f"{level} of {height}", done))
     for role, word in (("sensitive", "sensitive"), ("insensitive", "insensitive")):
@@ -265,7 +289,18 @@ def _bounds(summary: Summary) -> list[str]:
     drawn = [escape(h["attribute"]) for h in summary.get("hierarchies", ()) if "from the data" in h["origin"]]
     if drawn:
         lines.append(f"The cut points of these columns come from the data, all rows together: {', '.join(drawn)}.")
+    lines += _outputs(summary.get("output") or {}, bounds)
     return ["## Bounds", "", *lines]
+
+
+def _outputs(kinds: Mapping[str, str], bounds: str) -> list[str]:
+    """Return what each way of writing regions tells, with the columns that are written so."""
+    lines = []
+    for kind in dict.fromkeys(kinds.values()):
+        columns = ", ".join(escape(name) for name, own in kinds.items() if own == kind)
+        told = _TIGHT_SET if (kind, bounds) == ("set", "tight") else _OUTPUT.get(kind, "")
+        lines.append(f"Written as {escape(kind)}: {columns}. {told}".rstrip())
+    return lines
 
 
 def _notes(summary: Summary) -> list[str]:

@@ -65,10 +65,10 @@ class Roles:
         if unlisted not in ("drop", "error"):
             raise RoleError(f"unlisted must be 'drop' or 'error'. Got {unlisted!r}.")
         given: dict[Role, Sequence[str]] = {
-            Role.QUASI_IDENTIFIER: _names(quasi_identifiers, "quasi_identifiers"),
-            Role.SENSITIVE: _names(sensitive, "sensitive"),
-            Role.IDENTIFIER: _names(identifiers, "identifiers"),
-            Role.INSENSITIVE: _names(insensitive, "insensitive"),
+            Role.QUASI_IDENTIFIER: column_names(quasi_identifiers, "quasi_identifiers"),
+            Role.SENSITIVE: column_names(sensitive, "sensitive"),
+            Role.IDENTIFIER: column_names(identifiers, "identifiers"),
+            Role.INSENSITIVE: column_names(insensitive, "insensitive"),
         }
         if not given[Role.QUASI_IDENTIFIER]:
             raise RoleError("Name at least one quasi-identifier.")
@@ -143,7 +143,8 @@ class Roles:
         }
 
 
-def _names(value: Sequence[str], argument: str) -> list[str]:
+def column_names(value: Sequence[str], argument: str) -> list[str]:
+    """Return a list of column names; anything else is a RoleError that names the argument."""
     if isinstance(value, str):
         raise RoleError(f"{argument} must be a list of column names. Got the text {value!r}: write [{value!r}].")
     if not isinstance(value, Iterable):

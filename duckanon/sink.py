@@ -37,6 +37,8 @@ _KEPT = (
     "hierarchies",
     "found",
     "bounds",
+    "output",
+    "within",
     "seeded",
     "notes",
 )

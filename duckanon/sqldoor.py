@@ -87,7 +87,7 @@ class _Snapshot:
 
     @classmethod
     def of(cls, release: Release) -> _Snapshot:
-        keys = tuple(cell.name for cell in release.recoding.cells)
+        keys = release.recoding.columns
         return cls(release.query(), keys, release.report("json"), release.folder)
 
     def close(self) -> None:
@@ -256,6 +256,9 @@ _ANONYMIZE = (
     Parameter("max_levels", "mapping"),
     Parameter("weights", "mapping"),
     Parameter("iterative", "boolean"),
+    Parameter("bounds", "text"),
+    Parameter("output", "text or mapping"),
+    Parameter("within", "texts"),
     Parameter("suppression_limit", "number"),
     Parameter("on_unknown", "text"),
     Parameter("seed", "integer"),

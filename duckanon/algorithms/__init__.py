@@ -6,6 +6,7 @@ from duckanon.algorithms.datafly import Datafly
 from duckanon.algorithms.datafly_shuffled import DataflyShuffled
 from duckanon.algorithms.incognito import Incognito
 from duckanon.algorithms.mingen import MinGen
+from duckanon.algorithms.mondrian import Mondrian
 from duckanon.algorithms.ola import Ola
 from duckanon.algorithms.optimal import Optimal
 from duckanon.algorithms.samarati import Samarati
@@ -17,6 +18,7 @@ __all__ = [
     "DataflyShuffled",
     "Incognito",
     "MinGen",
+    "Mondrian",
     "Ola",
     "Optimal",
     "Samarati",

@@ -120,6 +120,11 @@ class Algorithm(ABC):
         return True
 
     @property
+    def partitions(self) -> bool:
+        """Whether rows are divided into regions (see ``duckanon.dividing``), rather than columns put on levels."""
+        return False
+
+    @property
     def counts_values(self) -> bool:
         """Whether the values of all sensitive columns are counted for the search, whatever the models look at."""
         return False

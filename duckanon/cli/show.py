@@ -136,7 +136,13 @@ def _columns(summary: Summary) -> RenderableType:
         ("loss", {"justify": "right", "no_wrap": True}),
         ("how", {}),
     )
+    kinds, within = summary.get("output") or {}, summary.get("within") or ()
     for h in summary["hierarchies"]:
+        if h["level"] is None:
+            how = "untouched" if h["attribute"] in within else f"regions, as {kinds.get(h['attribute'], 'interval')}"
+            lost = figure(losses.get(h["attribute"]))
+            table.add_row(Text(h["attribute"]), "", lost, Text(f"{how} ({h['origin']})"))
+            continue
         level = Text("■" * h["level"], style="cyan").append("□" * (h["height"] - h["level"]), style="dim")
         level.append(f" {h['level']} of {h['height']}")
         how = "untouched" if h["level"] == 0 else "fully generalized" if h["level"] == h["height"] else "generalized"

@@ -94,7 +94,7 @@ def groups_of(release: Release) -> list[dict[str, Any]]:
 
     Only the published rows are read, so nothing is said of anybody that the file does not say. Sizes are in rows.
     """
-    names = [cell.name for cell in release.recoding.cells]
+    names = list(release.recoding.columns)
     keys = [col(name) for name in names]
     counted = exp.select(
         *(named(cast(key, "VARCHAR"), f"q_{j}") for j, key in enumerate(keys)),

@@ -81,7 +81,7 @@ def with_risk(
     [('a', 2, 0.5), ('b', 2, 0.5), ('c', 1, 1.0)]
     """
     if isinstance(data, Release):
-        own = quasi_identifiers if quasi_identifiers is not None else [c.name for c in data.recoding.cells]
+        own = quasi_identifiers if quasi_identifiers is not None else data.recoding.columns
         names = [a.name for a in Roles.resolve(data.columns, quasi_identifiers=own).quasi_identifiers]
         rows = Rows(data.query(), [c.name for c in data.columns], [col(name) for name in names])
         return data.engine.reader(rows.with_risk())

@@ -93,5 +93,11 @@ class Engine(Protocol):
     def memory_limit(self) -> int | None:
         """Return how many bytes the engine may use; None where it does not say."""
 
+    def threads(self) -> int:
+        """Return how many threads the engine may use."""
+
+    def keeps_order(self) -> bool:
+        """Say whether the rows of a table are read in the order in which they were written."""
+
     def close(self) -> None:
         """Drop everything private."""

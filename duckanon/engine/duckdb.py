@@ -248,6 +248,12 @@ class DuckDBEngine:
         except (KeyError, ValueError):
             return None
 
+    def threads(self) -> int:
+        return max(1, int(self.setting("threads")))
+
+    def keeps_order(self) -> bool:
+        return self.setting("preserve_insertion_order").lower() in ("true", "1")
+
     def close(self) -> None:
         with contextlib.suppress(duckdb.Error):
             for name in self._registered:

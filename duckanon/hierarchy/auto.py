@@ -56,11 +56,12 @@ def expected(type_name: str | None) -> str:
     return "made: masks for codes of equal length, else one step to *" if kind.family == "text" else _ONE_STEP
 
 
-def auto(engine: Engine, values: str, attribute: str, type_name: str) -> Hierarchy:
+def auto(engine: Engine, values: str, attribute: str, type_name: str, pairs: bool = False) -> Hierarchy:
     """Return a hierarchy for a column, from its type and the distinct values in the table ``values``.
 
     Numbers get a nested grid whose bounds are multiples of 5 or 10 times a power of ten, dates the calendar's levels,
-    text codes of equal length a mask from the right, everything else one step to the top.
+    text codes of equal length a mask from the right, everything else one step to the top; with ``pairs``, text is
+    joined with its neighbours in the alphabet, two by two, instead.
     """
     field = Field(engine, values, attribute, ColumnType.parse(type_name))
     if field.type.kind == "number":
@@ -76,6 +77,8 @@ def auto(engine: Engine, values: str, attribute: str, type_name: str) -> Hierarc
             return Hierarchy.mask(levels=length - 1).named(
                 f"made: masks from the right of codes of {length} characters"
             )
+        if pairs:
+            return Hierarchy.order(2).named("made: neighbours in the alphabet, joined two by two")
     return Hierarchy.suppress().named(_ONE_STEP)
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import Field, Labelling, Rule, whole
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text
+from duckanon.sqlgen.relations import call, cast, col, named, number, quoted_member, subquery, table, text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -173,17 +173,11 @@ def _listed(grouped: str, group: str) -> exp.Select:
     count = exp.Count(this=exp.Star())
     short = exp.LTE(this=count, expression=number(_LISTED))
     sizes = exp.select(named(col(group), "g")).from_(table(grouped)).group_by(col(group)).having(short)
-    members = call("string_agg", _quoted(col("text", "m")), exp.Order(this=text(", "), expressions=[col("place", "m")]))
+    order = exp.Order(this=text(", "), expressions=[col("place", "m")])
+    members = call("string_agg", quoted_member(col("text", "m")), order)
     return (
         exp.select(named(col(group, "m"), "g"), named(call("concat", text("{"), members, text("}")), "label"))
         .from_(table(grouped, "m"))
         .join(subquery(sizes, "s"), on=exp.EQ(this=col("g", "s"), expression=col(group, "m")))
         .group_by(col(group, "m"))
     )
-
-
-def _quoted(value: exp.Expr) -> exp.Expr:
-    """Quote a value that has a comma, brace or quote in it, so that two groups never share a label."""
-    odd = call("regexp_matches", value, text('[,{}"]|^$|^ | $'))
-    doubled = call("replace", value.copy(), text('"'), text('""'))
-    return exp.Case().when(odd, call("concat", text('"'), doubled, text('"'))).else_(value.copy())

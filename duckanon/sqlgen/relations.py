@@ -86,6 +86,19 @@ def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr:
     return exp.and_(*parts) if parts else exp.true()
 
 
+def quoted_member(value: exp.Expr) -> exp.Expr:
+    """Quote a text that has a comma, brace or quote in it, so that two lists of texts never look alike."""
+    odd = call("regexp_matches", value, text('[,{}"]|^$|^ | $'))
+    doubled = call("replace", value.copy(), text('"'), text('""'))
+    return exp.Case().when(odd, call("concat", text('"'), doubled, text('"'))).else_(value.copy())
+
+
+def positional(query: exp.Select, name: str, alias: str) -> exp.Select:
+    """Put the rows of a table beside those of a query, first to first, second to second."""
+    query.append("joins", exp.Join(this=table(name, alias), method="POSITIONAL"))
+    return query
+
+
 def subquery(select: exp.Query, alias: str) -> exp.Subquery:
     """Return a query in parentheses with a quoted alias."""
     return exp.Subquery(this=select, alias=exp.TableAlias(this=ident(alias)))

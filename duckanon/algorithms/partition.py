@@ -1,0 +1,356 @@
+"""Partitions of rows by Mondrian's cuts, on arrays: what a search knows of the columns, and what it finds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from duckanon.errors import UnsupportedError
+from duckanon.models.base import Model
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+_GRAIN = 20_000
+"""Below this many rows a partition is not worth a task of its own."""
+_BUFFER = 2**15
+"""Most rows that are reordered by way of a second copy."""
+CHOICES = ("range", "distinct", "round_robin", "information_gain", "least_squares")
+"""How the axis of the next cut is chosen."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A quasi-identifier as cuts see it: its distinct values have places 0, 1, ..., NULL the last one.
+
+    A line has ``atoms`` (by place, ascending): cuts come only between two of them; with ``inner``, values of one atom
+    can be told apart, each by itself. A tree has ``nodes[level]`` (by place; level 0 the places, the last level one
+    node) and ``leaves[level]`` (by node); nodes are runs of places. ``numbers`` are the sizes of a line's values.
+    """
+
+    size: int
+    null: bool
+    numbers: Floats
+    atoms: Integers | None = None
+    inner: bool = False
+    nodes: tuple[Integers, ...] = ()
+    leaves: tuple[Integers, ...] = ()
+    weight: float = 1.0
+    top: int = 1
+    """The level of the top label, which a class gets that has NULL and other values."""
+
+
+@dataclass(frozen=True)
+class Items:
+    """The rows, or their distinct combinations with the number of rows of each.
+
+    ``values`` has the codes of sensitive columns, ``entity`` the numbers of persons, ``targets`` what information gain
+    and least squares look at. ``ties`` tells rows apart that are equal in everything else, for relaxed cuts.
+    """
+
+    places: NDArray[Any]
+    counts: Integers | None = None
+    entity: Integers | None = None
+    values: dict[str, Integers] = field(default_factory=dict)
+    ties: NDArray[np.uint64] | None = None
+    targets: tuple[NDArray[Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a class must satisfy, and how it is cut.
+
+    ``totals`` counts, for each sensitive column, the rows of every code in the whole table, and has the node over each
+    code on every level of the column's hierarchy.
+    """
+
+    models: tuple[Model, ...]
+    totals: dict[str, tuple[Integers, tuple[Integers, ...]]] = field(default_factory=dict)
+    relaxed: bool = False
+    choose: str = "range"
+    tight: bool = False
+
+    @property
+    def least(self) -> int:
+        """The least rows of a class."""
+        return max(m.traits.min_class_size for m in self.models)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The classes: class i has the items ``order[starts[i]:starts[i + 1]]``.
+
+    ``regions[i, j]`` are its first and last place on axis j, ``levels[i, j]`` is -1 for such a run, else the level of
+    the node over the first place.
+    """
+
+    order: NDArray[np.int32]
+    starts: Integers
+    regions: NDArray[np.int32]
+    levels: NDArray[np.int32]
+
+
+def partition(
+    axes: Sequence[Axis],
+    items: Items,
+    rules: Rules,
+    starts: Integers | None = None,
+    threads: int | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> Parts:
+    """Split the items, or each run of them between two ``starts``, until no cut is allowed.
+
+    The caller sees to it that each run satisfies the rules as a whole. The result is the same for any number of
+    threads. ``advance`` is told how many items are in classes.
+    """
+    from duckanon.kernels import mondrian as kernels
+    from duckanon.kernels.layout import BOUNDS
+
+    data, how = _data(axes, items, rules)
+    flat, asked = _axes(axes), _asked(rules) if how.judged else None
+    # What is None is not compiled.
+    relaxed, gains = True if rules.relaxed else None, True if items.targets else None
+    count = len(items.places)
+    bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
+    regions = np.array([[0, a.size - 1 - a.null] for a in axes], dtype=np.int32)
+    workers = threads if threads is not None else min(8, os.cpu_count() or 1)
+    grain = max(_GRAIN, count // (8 * workers))
+    width = len(axes)
+    scratches: list[Any] = []
+
+    def work(node: tuple[int, int, int, NDArray[np.int32]]) -> tuple[list[Any], Any]:
+        """Split a large node once, a small one to the end; return the open nodes and the classes."""
+        start, end, parent, own = node
+        scratch = scratches.pop() if scratches else _scratch(axes, items, rules, how, data.words.shape[1])
+        try:
+            once = end - start > grain
+            most = end - start if items.counts is not None else (end - start) // rules.least + 1
+            ends = np.empty(1 if once else most, dtype=np.int64)
+            out = np.empty((len(ends), width, 2), dtype=np.int32)
+            levels = np.empty((len(ends), width), dtype=np.int32)
+            first, groups = kernels.grow(
+                data, flat, asked, how, relaxed, gains, start, end, parent, own, scratch, once, ends, out, levels
+            )
+            if groups:
+                cuts = scratch.room[BOUNDS, : groups + 1].tolist()
+                return [(cuts[g], cuts[g + 1], first, scratch.regions[g].copy()) for g in range(groups)], None
+            return [], (start, end, ends[:first].copy(), out[:first].copy(), levels[:first].copy())
+        finally:
+            scratches.append(scratch)
+
+    roots = [(int(a), int(b), -1, regions) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
+    done: list[Any] = []
+    placed = 0
+    with ThreadPoolExecutor(workers) as pool:
+        running: set[Future[Any]] = {pool.submit(work, node) for node in roots}
+        try:
+            while running:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for one in finished:
+                    open_nodes, classes = one.result()
+                    running |= {pool.submit(work, node) for node in open_nodes}
+                    if classes is not None:
+                        done.append(classes)
+                        placed += classes[1] - classes[0]
+                        if advance is not None:
+                            advance(placed)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    done.sort(key=lambda classes: classes[0])
+    firsts = np.zeros(1, dtype=np.int64)
+    return Parts(
+        np.ascontiguousarray(data.numbers[:, how.order]),
+        np.concatenate([firsts, *(classes[2] for classes in done)]),
+        np.concatenate([classes[3] for classes in done]) if done else np.empty((0, width, 2), dtype=np.int32),
+        np.concatenate([classes[4] for classes in done]) if done else np.empty((0, width), dtype=np.int32),
+    )
+
+
+def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
+    """Return the items in one buffer, places first, in as few bytes as hold them; and where the rest stands."""
+    from duckanon.kernels.layout import Data, How
+
+    count, width = items.places.shape
+    largest = max((a.size for a in axes), default=1)
+    # One byte pays for large tables only; for small ones it would be one more kernel to compile.
+    kind = np.dtype(np.uint8 if largest <= 2**8 and count > 10**6 else np.uint16 if largest <= 2**16 else np.uint32)
+    codes = [items.values[name] for name in rules.totals]
+    codes += [items.entity] if items.entity is not None else []
+    numbers = 1 + (items.counts is not None) + len(codes)
+    at = -(-width * kind.itemsize // 4)
+    words = -(-(at + numbers) // 2)
+    tie, target = words, words + (items.ties is not None)
+    buffer = np.zeros((count, target + len(items.targets)), dtype=np.uint64)
+    data = Data(buffer.view(kind), buffer, buffer.view(np.int32), buffer.view(np.float64))
+    for j in range(width):
+        data.rows[:, j] = items.places[:, j]
+    data.numbers[:, at] = np.arange(count, dtype=np.int32)
+    if items.counts is not None:
+        data.numbers[:, at + 1] = items.counts
+    first = at + 1 + (items.counts is not None)
+    for i, code in enumerate(codes):
+        data.numbers[:, first + i] = code
+    if items.ties is not None:
+        buffer[:, tie] = items.ties
+    for i, values in enumerate(items.targets):
+        data.floats[:, target + i] = values
+    widths = [3 if rules.choose == "least_squares" else int(t.max(initial=0)) + 1 for t in items.targets]
+    how = How(
+        least=rules.least,
+        judged=items.entity is not None or not all(m.traits.size_only for m in rules.models),
+        persons=items.entity is not None,
+        relaxed=rules.relaxed,
+        choose=CHOICES.index(rules.choose),
+        tight=rules.tight,
+        order=at,
+        count=at + 1 if items.counts is not None else -1,
+        extra=first,
+        extras=len(rules.totals),
+        tie=tie if items.ties is not None else -1,
+        target=target,
+        slots=np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+    )
+    return data, how
+
+
+def _axes(axes: Sequence[Axis]) -> Any:
+    from duckanon.kernels.layout import Axes
+
+    keys: list[NDArray[Any]] = []
+    widths: list[NDArray[Any]] = []
+    firsts: list[NDArray[Any]] = []
+    starts, first_starts, depths = [0], [0], []
+    for axis in axes:
+        places = np.arange(axis.size)
+        if axis.atoms is None:
+            levels = [np.asarray(level) for level in axis.nodes]
+            most = max(int(axis.leaves[-1].max(initial=1)) - 1, 1)
+            own = [(np.asarray(n)[level] - 1) / most for level, n in zip(levels, axis.leaves, strict=True)]
+            firsts.append(np.zeros(1))
+        else:
+            count = axis.size - axis.null
+            dense = np.zeros(axis.size, dtype=np.int64)
+            dense[1:count] = np.cumsum(np.diff(axis.atoms[:count]) != 0)
+            if axis.null:
+                dense[count:] = (dense[count - 1] if count else -1) + 1
+            levels = [places, dense]
+            numbers = np.zeros(axis.size)
+            if count:
+                known = np.asarray(axis.numbers[:count], dtype=np.float64)
+                spread = known[-1] - known[0]
+                if np.isfinite(spread) and spread > 0:
+                    numbers[:count] = (known - known[0]) / spread
+            own = [numbers, np.zeros(axis.size)]
+            firsts.append(np.append(np.flatnonzero(np.diff(dense[:count], prepend=-1)), count))
+        keys += [*levels, (places == axis.size - 1) & axis.null]
+        widths += [*own, np.zeros(axis.size)]
+        depths.append(len(levels))
+        starts.append(starts[-1] + axis.size * (len(levels) + 1))
+        first_starts.append(first_starts[-1] + len(firsts[-1]))
+    table = [
+        [a.atoms is None for a in axes],
+        [a.inner for a in axes],
+        [a.size - 1 if a.null else -1 for a in axes],
+        [len(a.nodes) - 1 if a.atoms is None else a.top for a in axes],
+        [a.size for a in axes],
+        starts[:-1],
+        first_starts[:-1],
+        depths,
+    ]
+    return Axes(
+        np.array(table, dtype=np.int64),
+        np.concatenate(keys).astype(np.int32),
+        np.concatenate(widths).astype(np.float64),
+        np.concatenate(firsts).astype(np.int32),
+        np.array([a.weight for a in axes], dtype=np.float64),
+    )
+
+
+def _asked(rules: Rules) -> Any:
+    """Return the models as rules that the kernel can ask."""
+    from duckanon.kernels.layout import Rules as Asked
+
+    names = list(rules.totals)
+    found = [rule_of(model) for model in rules.models]
+    columns = [
+        names.index(str(getattr(model, "sensitive", None))) if kind else -1
+        for model, (kind, *_) in zip(rules.models, found, strict=True)
+    ]
+    sizes = [len(totals) for totals, _ in rules.totals.values()]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    depths = [max(len(ancestors) - 1, 1) for _, ancestors in rules.totals.values()]
+    stride, deepest = int(offsets[-1]), max(depths, default=0)
+    shares = np.zeros((3, stride + len(sizes)))
+    over = np.zeros((deepest, stride), dtype=np.int64)
+    masses = np.zeros((deepest, stride))
+    for c, (totals, ancestors) in enumerate(rules.totals.values()):
+        own, p = slice(offsets[c], offsets[c + 1]), totals / max(int(totals.sum()), 1)
+        shares[0, own], shares[1, own] = p, np.cumsum(p)
+        shares[2, offsets[c] + c + 1 : offsets[c + 1] + c + 1] = np.cumsum(np.cumsum(p))
+        for level in range(depths[c] if ancestors else 0):
+            nodes = np.asarray(ancestors[level])
+            over[level, own], masses[level, own] = nodes, np.bincount(nodes, weights=p)[nodes]
+    return Asked(
+        np.array([[kind for kind, *_ in found], columns], dtype=np.int64),
+        np.array([[a for _, a, _ in found], [b for *_, b in found]], dtype=np.float64),
+        np.array([offsets, [*depths, 0]], dtype=np.int64),
+        shares,
+        over.ravel(),
+        masses.ravel(),
+    )
+
+
+def rule_of(model: Model) -> tuple[int, float, float]:
+    """Return the kind and the numbers of the rule that a model is for the kernel; raise where it knows none."""
+    from duckanon.kernels import layout as kinds
+
+    p: dict[str, Any] = model.parameters()
+    if model.traits.size_only:
+        return kinds.SIZE, float(model.traits.min_class_size), 0.0
+    known: dict[str, Callable[[], tuple[int, float, float]]] = {
+        "l_diversity": lambda: (kinds.DISTINCT, p["l"], 0.0),
+        "p_sensitive_k_anonymity": lambda: (kinds.DISTINCT, p["p"], p["k"]),
+        "entropy_l_diversity": lambda: (kinds.ENTROPY, p["l"], 0.0),
+        "recursive_c_l_diversity": lambda: (kinds.RECURSIVE, p["c"], p["l"]),
+        "alpha_k_anonymity": lambda: (kinds.ALPHA, p["alpha"], p["k"]),
+        "t_closeness": lambda: (kinds.EQUAL, p["t"], 0.0),
+        "ordered_t_closeness": lambda: (kinds.ORDERED, p["t"], 0.0),
+        "hierarchical_t_closeness": lambda: (kinds.HIERARCHICAL, p["t"], 0.0),
+        "basic_beta_likeness": lambda: (kinds.BASIC_BETA, p["beta"], 0.0),
+        "enhanced_beta_likeness": lambda: (kinds.ENHANCED_BETA, p["beta"], 0.0),
+        "delta_disclosure": lambda: (kinds.DELTA, p["delta"] * float(np.log(p["base"])), 0.0),
+    }
+    if model.name not in known:
+        raise UnsupportedError(f"Mondrian cannot ask {model.name} about the sides of a cut.")
+    return known[model.name]()
+
+
+def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any, words: int) -> Any:
+    """Return room for one thread to work in."""
+    from duckanon.kernels.layout import Scratch
+
+    width = len(axes)
+    values = sum(len(totals) for totals, _ in rules.totals.values())
+    people = 0 if items.entity is None else int(items.entity.max(initial=0)) + 1
+    keys = max(2, *(a.size for a in axes), len(rules.totals)) + 2
+    return Scratch(
+        np.zeros((4, width), dtype=np.int64),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros((6, keys), dtype=np.int64),
+        np.zeros((keys, width, 2), dtype=np.int32),
+        np.zeros((4, values), dtype=np.int64),
+        np.zeros(values),
+        np.zeros((2, people), dtype=np.int32),
+        np.zeros(int(how.slots[-1]) * (keys + 2)),
+        np.zeros((min(len(items.places), _BUFFER), words), dtype=np.uint64),
+    )

@@ -1,0 +1,186 @@
+"""Columns as axes: lines that are cut between values or on a grid, and trees that are cut along a hierarchy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.algorithms.partition import Axis
+from duckanon.facts import size
+from duckanon.grids import grid_bounds
+from duckanon.outputs import has_distance
+from duckanon.sqlgen.relations import cast, col, named, table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from duckanon.encode import Coded
+    from duckanon.engine.base import Engine
+    from duckanon.hierarchy import Hierarchy, Levels
+    from duckanon.plan import Plan
+    from duckanon.roles import Attribute
+
+    Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An axis and its order: ``place[code]`` of each value, also as the table ``(code, place)``.
+
+    ``grid`` is the table of ``grid_bounds`` where cuts come only between the groups of the first level.
+    """
+
+    axis: Axis
+    place: Integers
+    table: str
+    grid: str | None = None
+
+    @property
+    def code(self) -> Integers:
+        """The code at each place."""
+        import numpy as np
+
+        found = np.empty_like(self.place)
+        found[self.place] = np.arange(len(self.place))
+        return found
+
+
+def place_column(
+    plan: Plan, engine: Engine, attribute: Attribute, coded: Coded, levels: Levels, hierarchy: Hierarchy
+) -> Placed:
+    """Return the axis of a quasi-identifier; ``hierarchy`` is the one given, or that was made."""
+    import numpy as np
+
+    name, own = attribute.name, coded.dictionary
+    ordered = {n.lower() for n in getattr(plan.algorithm, "ordered", ())}
+    null = _has_null(engine, own.table)
+    weight = plan.steering.weights.get(name, 1.0)
+    measured = has_distance(attribute.type)
+    if name in plan.within:
+        # Cut before everything else, and published as it is.
+        places = np.arange(own.size, dtype=np.int64)
+        axis = Axis(own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height)
+        return Placed(axis, places, _stored(engine, places))
+    if plan.bounds == "grid":
+        grid = None
+        if measured and not levels.unknown:
+            grid = grid_bounds(engine, hierarchy, own.table, name, attribute.type, levels.tree)
+        if grid is not None:
+            found = engine.arrow(exp.select(col("atom")).from_(table(grid)).order_by(col("code")))
+            atoms = np.append(found.column(0).to_numpy(), np.zeros(int(null), dtype=np.int64)).astype(np.int64)
+            axis = _line(engine, attribute, coded, null, weight, atoms, inner=True)
+            places = np.arange(own.size, dtype=np.int64)
+            return Placed(axis, places, _stored(engine, places), grid)
+        return _tree(engine, coded, null, weight)
+    given = plan.hierarchies[name] is not None
+    coded_as_text = hierarchy.rule is not None and hierarchy.rule.name == "mask"
+    if measured or name.lower() in ordered or not (given or coded_as_text):
+        axis = _line(engine, attribute, coded, null, weight, np.arange(own.size, dtype=np.int64), inner=False)
+        places = _leaf_order(engine, own.table, hierarchy, own.size, null) if not measured and given else None
+        if places is None:
+            places = np.arange(own.size, dtype=np.int64)
+        return Placed(axis, places, _stored(engine, places))
+    return _tree(engine, coded, null, weight)
+
+
+def _has_null(engine: Engine, values: str) -> bool:
+    missing = exp.Is(this=col("value"), expression=exp.null())
+    (count,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(values)).where(missing))
+    return bool(count)
+
+
+def _stored(engine: Engine, places: Integers) -> str:
+    """Create ``(code, place)``."""
+    import numpy as np
+    import pyarrow as pa
+
+    name, incoming = engine.fresh("places"), engine.fresh("incoming")
+    codes = np.arange(len(places), dtype=np.int32)
+    engine.register(incoming, pa.table({"code": codes, "place": places.astype(np.int32)}))
+    engine.create(name, exp.select("*").from_(table(incoming)))
+    engine.unregister(incoming)
+    return name
+
+
+def _line(
+    engine: Engine, attribute: Attribute, coded: Coded, null: bool, weight: float, atoms: Integers, inner: bool
+) -> Axis:
+    import numpy as np
+
+    total = coded.dictionary.size
+    own = size(col("value"), attribute.type) if has_distance(attribute.type) else None
+    numbers = np.arange(total, dtype=np.float64)
+    if own is not None:
+        query = exp.select(named(cast(own, "DOUBLE"), "v")).from_(table(coded.dictionary.table)).order_by(col("code"))
+        found: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
+        finite = np.flatnonzero(np.isfinite(found))
+        if len(finite):
+            # What has no size, infinities and NaN, is taken to lie where the last finite number does.
+            numbers = np.interp(np.arange(total), finite, found[finite])
+    return Axis(total, null, numbers, atoms, inner=inner, weight=weight, top=coded.height)
+
+
+def _leaf_order(engine: Engine, values: str, hierarchy: Hierarchy, total: int, null: bool) -> Integers | None:
+    """Return the place of each code in the order in which a hierarchy's table lists its leaves; None for a rule."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if hierarchy.levels is None:
+        return None
+    texts = engine.arrow(exp.select(col("text")).from_(table(values)).order_by(col("code"))).column(0)
+    at = pc.index_in(texts, value_set=hierarchy.levels.column(0).combine_chunks()).fill_null(len(hierarchy.levels))
+    ranks = at.to_numpy(zero_copy_only=False).astype(np.int64)
+    if null:
+        ranks[total - 1] = np.iinfo(np.int64).max
+    places = np.empty(total, dtype=np.int64)
+    places[np.argsort(ranks, kind="stable")] = np.arange(total)
+    return places
+
+
+def _tree(engine: Engine, coded: Coded, null: bool, weight: float) -> Placed:
+    """Return a tree whose nodes are runs of places: values are sorted by their path from the top."""
+    import numpy as np
+
+    total, height = coded.dictionary.size, coded.height
+    names = [f"c{level}" for level in range(height + 1)]
+    found = engine.arrow(exp.select(*(col(n) for n in names)).from_(table(coded.levels)).order_by(col("code")))
+    paths = [found.column(level).to_numpy().astype(np.int64) for level in range(height + 1)]
+    leaves_of = _leaves(engine, coded)
+    alone = np.zeros(total, dtype=np.int64)
+    if null:
+        alone[total - 1] = 1
+    order = np.lexsort([np.arange(total), *paths, alone])
+    nodes, leaves = [np.arange(total, dtype=np.int64)], [np.ones(total, dtype=np.int64)]
+    for level in range(1, height + 1):
+        # A node is told by its path from the top, NULL being a node of its own below that.
+        keys = [paths[above][order] for above in range(level, height + 1)]
+        keys += [alone[order]] if level < height else []
+        changes = np.zeros(total, dtype=np.int64)
+        for key in keys:
+            changes[1:] |= key[1:] != key[:-1]
+        own = np.cumsum(changes)
+        nodes.append(own)
+        first = np.flatnonzero(np.diff(own, prepend=-1))
+        leaves.append(leaves_of[level][paths[level][order][first]])
+    places = np.empty(total, dtype=np.int64)
+    places[order] = np.arange(total)
+    axis = Axis(total, null, np.zeros(total), None, nodes=tuple(nodes), leaves=tuple(leaves), weight=weight, top=height)
+    return Placed(axis, places, _stored(engine, places))
+
+
+def _leaves(engine: Engine, coded: Coded) -> list[Integers]:
+    """Return, level by level, how many leaves of the domain lie under each label's code."""
+    import numpy as np
+
+    columns = [col(c) for c in ("level", "code", "leaves")]
+    found = engine.arrow(exp.select(*columns).from_(table(coded.labels)))
+    level, code, leaves = (found.column(i).to_numpy().astype(np.int64) for i in range(3))
+    counts = []
+    for v in range(coded.height + 1):
+        own = np.ones(coded.sizes[v], dtype=np.int64)
+        own[code[level == v]] = leaves[level == v]
+        counts.append(own)
+    return counts

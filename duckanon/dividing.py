@@ -1,0 +1,415 @@
+"""Divide the rows of a source into classes that are regions: one pass codes the rows, arrays are cut, rows get classes.
+
+The coded rows, with the columns that are published as they are, lie in one private table that spills like any other;
+only the codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.algorithms.partition import Items, Parts, Rules, partition
+from duckanon.axes import Placed
+from duckanon.box_facts import Boxes
+from duckanon.encode import Coded, Dictionary, code_type, dictionary
+from duckanon.errors import DataError, InfeasibleError, ParameterError, did_you_mean
+from duckanon.outputs import has_distance
+from duckanon.roles import Role
+from duckanon.sqlgen.recode import pack
+from duckanon.sqlgen.relations import (
+    DIALECT,
+    call,
+    cast,
+    col,
+    named,
+    number,
+    param,
+    positional,
+    qualified,
+    same,
+    subquery,
+    table,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.mondrian import Mondrian
+    from duckanon.engine.base import Engine
+    from duckanon.plan import Plan
+
+    Totals = dict[str, tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]]
+
+CODE = "duckanon c_"
+"""Codes stand beside the source's own columns, under names that those do not have."""
+_REPEATS = 4
+"""Rows that repeat this often on average are divided as combinations with counts."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """The rows with their classes.
+
+    ``rows`` has the codes of every row and the columns that are published as they are; ``ids`` the class of each, in
+    the same order, or ``words`` that of each combination of codes. ``suppressed`` rows lie in classes that break the
+    promise.
+    """
+
+    boxes: Boxes
+    rows: str
+    ids: str | None
+    words: str | None
+    sizes: tuple[int, ...]
+    suppressed: int
+    searched: dict[str, Any] = field(default_factory=dict)
+
+    def classed(self, columns: Sequence[exp.Expr]) -> exp.Select:
+        """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``."""
+        if self.ids is not None:
+            query = exp.select(*columns, col("class_id", "k")).from_(table(self.rows, "s"))
+            return positional(query, self.ids, "k")
+        words = pack([col(f"{CODE}{j}", "s") for j in range(len(self.sizes))], self.sizes)
+        on = exp.and_(*(exp.EQ(this=exp.paren(w), expression=col(f"w_{i}", "k")) for i, w in enumerate(words)))
+        query = exp.select(*columns, col("class_id", "k")).from_(table(self.rows, "s"))
+        return query.join(table(str(self.words), "k"), on=on)
+
+
+@dataclass(frozen=True)
+class Divider:
+    """What is needed to divide a source: its plan, and its columns as axes."""
+
+    plan: Plan
+    engine: Engine
+    coded: Sequence[Coded]
+    placed: Sequence[Placed]
+    totals: Totals
+    values: dict[str, Dictionary]
+    allowed: int
+    keys: dict[str, int]
+    """Two secret words that deal ties."""
+
+    @property
+    def algorithm(self) -> Mondrian:
+        """The algorithm, which is one that makes partitions."""
+        return self.plan.algorithm  # type: ignore[return-value]
+
+    def divide(self, expected: int) -> Division:
+        """Code the rows, divide them, and say what class each is in."""
+        engine = self.engine
+        with engine.progress.step("code", expected):
+            rows, extras = self._code_rows()
+        (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(rows)))
+        if int(total) != expected:
+            raise DataError("The source changed while it was read: its number of rows differs between two passes.")
+        with engine.progress.step("search", expected, unit="rows"):
+            grouped = self._grouped(rows, extras, expected)
+            found = engine.arrow(self._fetched(grouped or rows, extras, grouped is not None))
+            items = self._items(found, extras, grouped is not None)
+            parts, kept, units = self._partition(items)
+        boxes, ids = self._boxes(items, parts, kept, units)
+        words = None
+        if grouped is not None:
+            words = self._words(grouped, ids)
+            engine.drop(ids)
+        sizes = tuple(c.dictionary.size for c in self.coded)
+        counts = items.counts if items.counts is not None else None
+        lost = _rows_of(parts, counts)[~kept]
+        division = Division(boxes, rows, None if words else ids, words, sizes, int(lost.sum()))
+        self._members(division)
+        return division
+
+    # Rows to codes
+
+    def _code_rows(self) -> tuple[str, list[str]]:
+        """Create the coded rows; return the table and the columns besides the codes that the search needs."""
+        plan, engine = self.plan, self.engine
+        query = exp.select().from_(subquery(plan.relation.query, "s"))
+        extras: list[str] = []
+        joined: list[tuple[str, Dictionary]] = [
+            (f"{CODE}{j}", coded.dictionary) for j, coded in enumerate(self.coded)
+        ]
+        joined += [(f"duckanon s_{i}", values) for i, values in enumerate(self.values.values())]
+        if plan.entity is not None:
+            joined.append(("duckanon person", dictionary(engine, plan.relation.query, "person", plan.entity)))
+        if self.algorithm.choice == "information_gain":
+            joined += [(f"duckanon t_{i}", values) for i, values in enumerate(self._targets())]
+        for position, (name, values) in enumerate(joined):
+            alias = f"v{position}"
+            query = query.select(named(cast(col("code", alias), code_type(values.size)), name))
+            on = same(qualified(values.expression, "s"), col("value", alias))
+            query = query.join(table(values.table, alias), on=on)
+            extras += [] if name.startswith(CODE) else [name]
+        if self.algorithm.choice == "least_squares":
+            for i, expression in enumerate(self._measured_targets()):
+                extras.append(f"duckanon t_{i}")
+                query = query.select(named(qualified(expression, "s"), extras[-1]))
+        kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+        kept += [plan.roles.entity_key] if plan.roles.entity_key is not None else []
+        query = query.select(*(col(name, "s") for name in kept))
+        params: dict[str, int] = {}
+        if self.algorithm.relaxed:
+            # Rows that are equal in everything that is looked at are told apart by what is published of them.
+            told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
+            told += [qualified(plan.entity, "s")] if plan.entity is not None else []
+            extras.append("duckanon tie")
+            query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
+            params = self.keys
+        rows = engine.fresh("rows")
+        engine.create(rows, query, params)
+        return rows, extras
+
+    def _target_attributes(self) -> list[Any]:
+        known = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}
+        found = []
+        for name in self.algorithm.target or ():
+            if name.lower() not in known:
+                hint = did_you_mean(name, [a.name for a in known.values()])
+                raise ParameterError(f"The target {name!r} is no published column beside the quasi-identifiers.{hint}")
+            found.append(known[name.lower()])
+        return found
+
+    def _targets(self) -> list[Dictionary]:
+        found = []
+        for attribute in self._target_attributes():
+            own = dictionary(self.engine, self.plan.relation.query, attribute.name, self.plan.expression(attribute))
+            if own.size > _MOST_TARGETS:
+                raise ParameterError(
+                    f"The target {attribute.name!r} has {own.size} values, and information gain is for at most "
+                    f"{_MOST_TARGETS}: use choose_dim='least_squares' for a number."
+                )
+            found.append(own)
+        return found
+
+    def _measured_targets(self) -> list[exp.Expr]:
+        """Return numbers; one that is missing is taken to be the mean, which says nothing."""
+        from duckanon.facts import size
+
+        found = []
+        for attribute in self._target_attributes():
+            own = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
+            if own is None:
+                raise ParameterError(f"Least squares need a number, a date or a time, and {attribute.name!r} is none.")
+            mean = exp.select(exp.Avg(this=own.copy())).from_(subquery(self.plan.relation.query, "m"))
+            (middle,) = self.engine.row(mean)
+            found.append(exp.func("COALESCE", cast(own, "DOUBLE"), number(float(middle or 0.0))))
+        return found
+
+    def _codes(self) -> list[exp.Expr]:
+        return [col(f"{CODE}{j}") for j in range(len(self.coded))]
+
+    def _grouped(self, rows: str, extras: Sequence[str], total: int) -> str | None:
+        """Create the distinct combinations with their counts, where rows repeat often enough."""
+        if self.algorithm.relaxed or "duckanon t_0" in extras and self.algorithm.choice == "least_squares":
+            return None
+        keys = [*self._codes(), *(col(e) for e in extras)]
+        several = call("approx_count_distinct", call("hash", *keys))
+        (distinct,) = self.engine.row(exp.select(several).from_(table(rows)))
+        if int(distinct) * _REPEATS > total:
+            return None
+        name = self.engine.fresh("combinations")
+        count = named(exp.Count(this=exp.Star()), "n")
+        grouped = exp.select(*(k.copy() for k in keys), count).from_(table(rows)).group_by(exp.var("ALL"))
+        self.engine.create(name, grouped)
+        return name
+
+    def _fetched(self, source: str, extras: Sequence[str], counted: bool) -> exp.Select:
+        columns = [*self._codes(), *(col(e) for e in extras)]
+        query = exp.select(*columns, *([col("n")] if counted else [])).from_(table(source))
+        return query if self.engine.keeps_order() else query.order_by(exp.column("rowid"))
+
+    def _items(self, found: pa.Table, extras: Sequence[str], counted: bool) -> Items:
+        import numpy as np
+
+        def array(name: str) -> NDArray[Any]:
+            chunks = found.column(name)
+            return np.asarray(chunks.to_numpy())
+
+        largest = max(p.axis.size for p in self.placed)
+        kind = np.uint16 if largest <= 2**16 else np.uint32
+        places = np.empty((found.num_rows, len(self.placed)), dtype=kind, order="F")
+        for j, placed in enumerate(self.placed):
+            np.take(placed.place.astype(kind), array(f"{CODE}{j}"), out=places[:, j])
+        targets = [e for e in extras if e.startswith("duckanon t_")]
+        return Items(
+            places,
+            array("n").astype(np.int64) if counted else None,
+            array("duckanon person") if "duckanon person" in extras else None,
+            {name: array(f"duckanon s_{i}") for i, name in enumerate(self.values)},
+            array("duckanon tie") if "duckanon tie" in extras else None,
+            tuple(array(t) for t in targets),
+        )
+
+    # Items to classes
+
+    def _partition(self, items: Items) -> tuple[Parts, NDArray[np.bool_], NDArray[np.int64]]:
+        """Divide the items; return the classes, which of them are kept, and the members of each."""
+        import numpy as np
+
+        algorithm, plan = self.algorithm, self.plan
+        rules = Rules(plan.models, self.totals, algorithm.relaxed, algorithm.choice, plan.bounds == "tight")
+        axes = [p.axis for p in self.placed]
+        order, starts = self._regions(items)
+        ordered = items if order is None else _taken(items, order)
+        whole = Parts(
+            np.arange(len(items.places), dtype=np.int32),
+            starts,
+            np.zeros((len(starts) - 1, len(axes), 2), dtype=np.int32),
+            np.zeros((len(starts) - 1, len(axes)), dtype=np.int32),
+        )
+        allowed, _ = judge(whole, ordered, rules)
+        self._require(_rows_of(whole, ordered.counts), allowed)
+        advance = self.engine.progress.advance
+        parts = partition(axes, ordered, rules, starts, self.engine.threads(), advance)
+        if order is not None:
+            parts = Parts(order[parts.order].astype(np.int32), parts.starts, parts.regions, parts.levels)
+        if allowed.all() and items.entity is None:
+            # Every side of every cut was asked; the gate asks again.
+            rows = _rows_of(parts, items.counts)
+            return parts, np.ones(len(rows), dtype=np.bool_), rows
+        kept, units = judge(parts, items, rules)
+        return parts, kept, units
+
+    def _regions(self, items: Items) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+        """Return the order that brings rows together which are equal ``within`` some columns, and where they end."""
+        import numpy as np
+
+        count = len(items.places)
+        names = [c.dictionary.attribute for c in self.coded]
+        columns = [items.places[:, names.index(name)] for name in self.plan.within]
+        if not columns:
+            return None, np.array([0, count], dtype=np.int64)
+        order = np.lexsort(columns[::-1])
+        changes = np.zeros(count, dtype=np.bool_)
+        for column in columns:
+            changes[1:] |= column[order][1:] != column[order][:-1]
+        return order, np.concatenate([[0], np.flatnonzero(changes), [count]]).astype(np.int64)
+
+    def _require(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_]) -> None:
+        """Raise unless the rows, or enough of the regions, satisfy the models before anything is divided."""
+        lost = int(rows[~allowed].sum())
+        if lost <= self.allowed and allowed.any():
+            return
+        promise = " and ".join(m.describe(self.plan.unit) for m in self.plan.models)
+        if not self.plan.within:
+            raise InfeasibleError(f"The table as a whole breaks the promise ({promise}): no division can keep it.")
+        raise InfeasibleError(
+            f"{int((~allowed).sum())} of {len(allowed)} parts by {', '.join(self.plan.within)} ({lost} rows) break the "
+            f"promise as a whole ({promise}), and {self.allowed} rows may be suppressed."
+        )
+
+    # Classes to tables
+
+    def _boxes(
+        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64]
+    ) -> tuple[Boxes, str]:
+        import numpy as np
+        import pyarrow as pa
+
+        classes = len(parts.starts) - 1
+        columns: dict[str, Any] = {
+            "class_id": np.arange(1, classes + 1, dtype=np.int64),
+            "n": _rows_of(parts, items.counts),
+            "units": units,
+            "kept": kept,
+        }
+        for j, placed in enumerate(self.placed):
+            code = placed.code.astype(np.int32)
+            columns[f"a_{j}"] = code[parts.regions[:, j, 0]]
+            columns[f"b_{j}"] = code[parts.regions[:, j, 1]]
+            columns[f"v_{j}"] = np.ascontiguousarray(parts.levels[:, j])
+        boxes = self._stored("boxes", pa.table(columns))
+        ids = np.empty(len(parts.order), dtype=np.int32)
+        ids[parts.order] = np.repeat(np.arange(1, classes + 1, dtype=np.int32), np.diff(parts.starts))
+        stored = self._stored("ids", pa.table({"class_id": ids}))
+        members = self.engine.fresh("members")
+        tables = tuple(p.table for p in self.placed)
+        return Boxes(boxes, tables, tuple(p.grid for p in self.placed), members), stored
+
+    def _stored(self, stem: str, data: pa.Table) -> str:
+        name, incoming = self.engine.fresh(stem), self.engine.fresh("incoming")
+        self.engine.register(incoming, data)
+        self.engine.create(name, exp.select("*").from_(table(incoming)))
+        self.engine.unregister(incoming)
+        return name
+
+    def _words(self, grouped: str, ids: str) -> str:
+        """Create ``(w_0, ..., class_id)``: the class of every combination of codes."""
+        sizes = [c.dictionary.size for c in self.coded]
+        words = pack([col(f"{CODE}{j}", "g") for j in range(len(sizes))], sizes)
+        query = exp.select(*(named(w, f"w_{i}") for i, w in enumerate(words)), col("class_id", "i")).distinct()
+        name = self.engine.fresh("words")
+        self.engine.create(name, positional(query.from_(table(grouped, "g")), ids, "i"))
+        self.engine.drop(grouped)
+        return name
+
+    def _members(self, division: Division) -> None:
+        """Make ``members(class_id, c_0, ..., n)`` a view: nobody may ask for it."""
+        codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.coded))]
+        inner = division.classed(codes)
+        names = [col(f"c_{j}") for j in range(len(codes))]
+        query = exp.select(col("class_id"), *names, named(exp.Count(this=exp.Star()), "n"))
+        query = query.from_(subquery(inner, "m")).group_by(exp.var("ALL"))
+        self.engine.create_as(division.boxes.members, query.sql(dialect=DIALECT), view=True)
+
+
+_MOST_TARGETS = 1000
+
+
+def _taken(items: Items, order: NDArray[np.int64]) -> Items:
+    def some(array: Any) -> Any:
+        return None if array is None else array[order]
+
+    values = {name: codes[order] for name, codes in items.values.items()}
+    targets = tuple(t[order] for t in items.targets)
+    return Items(items.places[order], some(items.counts), some(items.entity), values, some(items.ties), targets)
+
+
+def _rows_of(parts: Parts, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the rows of each class."""
+    import numpy as np
+
+    if counts is None:
+        return np.diff(parts.starts)
+    running = np.concatenate([[0], np.cumsum(counts[parts.order])])
+    return np.asarray(running[parts.starts[1:]] - running[parts.starts[:-1]], dtype=np.int64)
+
+
+def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Say for each class whether every model allows it, by the models themselves, and how many members it has."""
+    import numpy as np
+
+    from duckanon.models.base import Groups, Histograms
+
+    rows = _rows_of(parts, items.counts)
+    classes = len(rows)
+    owner = np.repeat(np.arange(classes), np.diff(parts.starts))
+    weights = None if items.counts is None else items.counts[parts.order]
+    sizes = rows
+    if items.entity is not None:
+        people = items.entity[parts.order].astype(np.int64)
+        most = int(people.max(initial=0)) + 1
+        sizes = np.bincount(np.unique(owner * most + people) // most, minlength=classes)
+    fine = rows >= rules.least
+    counted: dict[str, Groups] = {}
+    for model in rules.models:
+        name = getattr(model, "sensitive", None)
+        if name is not None and name not in counted:
+            totals, ancestors = rules.totals[name]
+            key, inverse = np.unique(
+                owner * len(totals) + items.values[name][parts.order].astype(np.int64), return_inverse=True
+            )
+            counts = np.bincount(inverse, weights=weights, minlength=len(key)).astype(np.int64)
+            starts = np.searchsorted(key, np.arange(classes + 1) * len(totals))
+            found = Histograms(starts, key % len(totals), counts, totals, ancestors)
+            counted[name] = Groups(sizes, rows, histograms=found)
+        fine &= model.satisfied(counted[name] if name is not None else Groups(sizes, rows))
+    return fine, sizes
+
+
+__all__ = ["CODE", "Divider", "Division", "judge"]

@@ -1,0 +1,475 @@
+"""How a partition is cut by one axis: keys are counted, grouped, and the rows of each group brought together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duckanon.kernels.jit import part
+from duckanon.kernels.layout import (
+    BOUNDS,
+    COUNTS,
+    ENTRIES,
+    FIRST,
+    GROUP,
+    HEADS,
+    HIGH,
+    HISTOGRAM,
+    INNER,
+    LEVELS,
+    LOW,
+    MEMBER,
+    NULL,
+    OTHER,
+    SEEN,
+    SPAN,
+    START,
+    TREE,
+)
+from duckanon.kernels.rows import exchange, select_ties, sort_run
+from duckanon.kernels.rules import holds
+
+
+@part
+def weight(data: Any, how: Any, i: int) -> int:  # pragma: no cover
+    """Return the rows of an item."""
+    return int(data.numbers[i, how.count]) if how.count >= 0 else 1
+
+
+@part
+def ancestor(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
+    """Return the level of the lowest common ancestor of two places of a tree."""
+    at, span, level = axes.table[START, j], axes.table[SPAN, j], 0
+    while axes.keys[at + low] != axes.keys[at + high]:
+        at += span
+        level += 1
+    return level
+
+
+@part
+def width_of(axes: Any, j: int, low: int, high: int) -> float:  # pragma: no cover
+    """Return how much of an axis a partition takes up, times its weight."""
+    if high == axes.table[NULL, j]:
+        return float(axes.weights[j])
+    at = axes.table[START, j]
+    if axes.table[TREE, j]:
+        level = ancestor(axes, j, low, high)
+        return float(axes.weights[j] * axes.widths[at + level * axes.table[SPAN, j] + low])
+    return float(axes.weights[j] * (axes.widths[at + high] - axes.widths[at + low]))
+
+
+@part
+def key_level(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
+    """Return on which level rows are told apart: -1 by NULL, -2 not at all."""
+    if low == high:
+        return -2
+    if high == axes.table[NULL, j]:
+        return -1
+    if axes.table[TREE, j]:
+        return ancestor(axes, j, low, high) - 1
+    at = axes.table[START, j] + axes.table[SPAN, j]
+    if axes.keys[at + low] != axes.keys[at + high]:
+        return 1
+    return 0 if axes.table[INNER, j] else -2
+
+
+@part
+def is_line(axes: Any, j: int, level: int) -> bool:  # pragma: no cover
+    """Say whether an axis is cut in two between atoms."""
+    return axes.table[TREE, j] == 0 and level == 1
+
+
+@part
+def keys_at(axes: Any, j: int, level: int) -> int:  # pragma: no cover
+    """Return where the keys of a level begin; those that tell NULL apart are the last of an axis."""
+    return int(axes.table[START, j] + (level if level >= 0 else axes.table[LEVELS, j]) * axes.table[SPAN, j])
+
+
+@part
+def tally(  # pragma: no cover
+    data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, scratch: Any, items: bool
+) -> int:
+    """Count the rows (or items) by their keys on axis j; SEEN lists the keys, ascending, counted from the smallest."""
+    room, keys, rows = scratch.room, axes.keys, data.rows
+    at = keys_at(axes, j, level)
+    first = keys[at + scratch.marks[LOW, j]]
+    found = 0
+    plain = items or how.count < 0
+    for i in range(start, end):
+        own = keys[at + rows[i, j]] - first
+        if room[COUNTS, own] == 0:
+            room[SEEN, found] = own
+            found += 1
+        room[COUNTS, own] += 1 if plain else data.numbers[i, how.count]
+    span = keys[at + scratch.marks[HIGH, j]] - first + 1
+    if span <= 4 * found:
+        found = 0
+        for own in range(span):
+            if room[COUNTS, own] > 0:
+                room[SEEN, found] = own
+                found += 1
+    else:
+        sort_run(room[SEEN], 0, found)
+    return found
+
+
+@part
+def clear(found: int, room: Any) -> None:  # pragma: no cover
+    """Set the counts back to zero."""
+    for i in range(found):
+        room[COUNTS, room[SEEN, i]] = 0
+
+
+@part
+def _arrange(  # pragma: no cover
+    data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, found: int, groups: int, scratch: Any
+) -> None:
+    """Bring the rows of each group together: GROUP has that of each key, BOUNDS gets their ends."""
+    room = scratch.room
+    if how.count >= 0:
+        clear(found, room)
+        tally(data, axes, how, start, end, j, level, scratch, True)
+    for g in range(groups + 1):
+        room[BOUNDS, g] = 0
+    for c in range(found):
+        own = room[SEEN, c]
+        room[BOUNDS, room[GROUP, own] + 1] += room[COUNTS, own]
+    room[BOUNDS, 0] = start
+    for g in range(groups):
+        room[BOUNDS, g + 1] += room[BOUNDS, g]
+        room[HEADS, g] = room[BOUNDS, g]
+    words, rows, keys = data.words, data.rows, axes.keys
+    at = keys_at(axes, j, level)
+    first = keys[at + scratch.marks[LOW, j]]
+    for g in range(groups):
+        while room[HEADS, g] < room[BOUNDS, g + 1]:
+            i = room[HEADS, g]
+            to = room[GROUP, keys[at + rows[i, j]] - first]
+            if to != g:
+                exchange(words, i, room[HEADS, to])
+            room[HEADS, to] += 1
+
+
+@part
+def _halves(data: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
+    """Bring the rows before a place on axis j to the front; BOUNDS gets the ends of both sides."""
+    words, rows, buffer = data.words, data.rows, scratch.buffer
+    width, left = words.shape[1], start
+    if end - start <= len(buffer):
+        # Without a branch that depends on a row: all go both ways, and only one is counted on.
+        right = 0
+        for i in range(start, end):
+            behind = 1 if rows[i, j] >= place else 0
+            for w in range(width):
+                word = words[i, w]
+                words[left, w] = word
+                buffer[right, w] = word
+            left += 1 - behind
+            right += behind
+        for i in range(right):
+            for w in range(width):
+                words[left + i, w] = buffer[i, w]
+    else:
+        last = end - 1
+        while left <= last:
+            if rows[left, j] < place:
+                left += 1
+            elif rows[last, j] >= place:
+                last -= 1
+            else:
+                exchange(words, left, last)
+                left += 1
+                last -= 1
+    room = scratch.room
+    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, left, end
+
+
+@part
+def _allowed(  # pragma: no cover
+    data: Any, rules: Any, how: Any, scratch: Any, children: int, wanted: int
+) -> bool:
+    """Ask every rule about the rows of the children whose MEMBER is ``wanted``; BOUNDS has the rows of each."""
+    room, values, people = scratch.room, scratch.values, scratch.people
+    columns = rules.columns.shape[1] - 1
+    rows, size = 0, 0
+    for c in range(children):
+        if room[MEMBER, c] == wanted:
+            for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
+                rows += weight(data, how, i)
+                if how.persons:
+                    person = data.numbers[i, how.extra + columns]
+                    size += 1 if people[0, person] == 0 else 0
+                    people[0, person] += 1
+    if not how.persons:
+        size = rows
+    fine = rows >= how.least
+    for column in range(-1, columns):
+        at = rules.columns[0, column] if column >= 0 else 0
+        found = 0
+        for c in range(children if column >= 0 and fine else 0):
+            if room[MEMBER, c] == wanted:
+                for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
+                    code = data.numbers[i, how.extra + column]
+                    if values[HISTOGRAM, at + code] == 0:
+                        values[ENTRIES, at + found] = code
+                        found += 1
+                    values[HISTOGRAM, at + code] += weight(data, how, i)
+        sort_run(values[ENTRIES], at, found)
+        for r in range(rules.table.shape[1]):
+            if fine and rules.table[1, r] == column:
+                fine = holds(rules, r, size, rows, values, HISTOGRAM, found, scratch.mass)
+        for i in range(at, at + found):
+            values[HISTOGRAM, at + values[ENTRIES, i]] = 0
+    for c in range(children if how.persons else 0):
+        if room[MEMBER, c] == wanted:
+            for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
+                people[0, data.numbers[i, how.extra + columns]] = 0
+    return fine
+
+
+@part
+def _stands(data: Any, rules: Any, how: Any, scratch: Any, children: int, wanted: int) -> bool:  # pragma: no cover
+    """Ask the rules, if there are any, about the rows of some children."""
+    if rules is None:
+        return True
+    return _allowed(data, rules, how, scratch, children, wanted)
+
+
+@part
+def both_allowed(data: Any, rules: Any, how: Any, scratch: Any) -> bool:  # pragma: no cover
+    """Ask the rules about the two sides of a cut."""
+    fine = True
+    for side in range(2):
+        scratch.room[MEMBER, 0] = 0
+        scratch.room[MEMBER, 1] = 1
+        fine = fine and _stands(data, rules, how, scratch, 2, side)
+    return fine
+
+
+@part
+def _halve(found: int, total: int, least: int, room: Any) -> int:  # pragma: no cover
+    """Return the key after which a cut comes nearest to the half, -1 where none leaves enough on both sides.
+
+    Of two that are equally near, the one with fewer rows on the left.
+    """
+    best, nearest, left = -1, total + 1, 0
+    for i in range(found - 1):
+        left += room[COUNTS, room[SEEN, i]]
+        if left >= least and total - left >= least and abs(2 * left - total) < nearest:
+            best, nearest = room[SEEN, i], abs(2 * left - total)
+    return best
+
+
+@part
+def _pooled(data: Any, rules: Any, how: Any, scratch: Any, children: int) -> int:  # pragma: no cover
+    """Put children that cannot stand alone together; return how many groups there are, MEMBER says whose is whose.
+
+    The pool takes in the smallest of the others, the earlier of equals, until it can stand. BOUNDS has the rows of
+    each child where rules are asked.
+    """
+    room = scratch.room
+    pool, rows = -1, 0
+    for c in range(children):
+        room[MEMBER, c] = c
+    # First every child is asked, then the pool, again and again: in one loop, so that rules are compiled in once.
+    c = 0
+    while c < children or pool >= 0:
+        asked = c if c < children else pool
+        n = room[COUNTS, room[SEEN, c]] if c < children else rows
+        if n >= how.least and _stands(data, rules, how, scratch, children, asked):
+            if c >= children:
+                break
+        elif c < children:
+            pool = c if pool < 0 else pool
+            room[MEMBER, c] = pool
+            rows += n
+        else:
+            smallest = -1
+            for other in range(children):
+                if room[MEMBER, other] != pool and (
+                    smallest < 0 or room[COUNTS, room[SEEN, other]] < room[COUNTS, room[SEEN, smallest]]
+                ):
+                    smallest = other
+            if smallest < 0:
+                break
+            joined = min(pool, smallest)
+            for other in range(children):
+                if room[MEMBER, other] == pool or other == smallest:
+                    room[MEMBER, other] = joined
+            pool = joined
+            rows += room[COUNTS, room[SEEN, smallest]]
+        c += 1
+    groups = 0
+    for c in range(children):
+        if room[MEMBER, c] == c:
+            room[HEADS, c] = groups
+            groups += 1
+        room[MEMBER, c] = room[HEADS, room[MEMBER, c]]
+    return groups
+
+
+@part
+def copy_regions(regions: Any, to: Any, at: int) -> None:  # pragma: no cover
+    """Copy the regions of a partition to one place among many."""
+    for j in range(len(regions)):
+        to[at, j, 0], to[at, j, 1] = regions[j, 0], regions[j, 1]
+
+
+@part
+def cut(  # pragma: no cover
+    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, regions: Any, after: int, scratch: Any
+) -> int:
+    """Cut a partition by axis j and return the number of groups, 0 if it cannot be cut so.
+
+    BOUNDS then has their rows and ``scratch.regions`` their regions. ``after`` is the key after which a line is cut,
+    counted from the smallest; -1 leaves that to the median.
+    """
+    room = scratch.room
+    level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j])
+    line = is_line(axes, j, level)
+    found = tally(data, axes, how, start, end, j, level, scratch, False)
+    total = 0
+    for i in range(found):
+        total += room[COUNTS, room[SEEN, i]]
+    groups, place = 0, 0
+    if line or level == -1:
+        last = after if after >= 0 else _halve(found, total, how.least, room)
+        groups = 2 if last >= 0 else 0
+        if groups:
+            place = axes.table[NULL, j]
+            if line:
+                first = axes.keys[keys_at(axes, j, level) + scratch.marks[LOW, j]]
+                place = axes.firsts[axes.table[FIRST, j] + first + last + 1]
+            _halves(data, start, end, j, place, scratch)
+            if not both_allowed(data, rules, how, scratch):
+                groups = 0
+    else:
+        if rules is not None:
+            # Children become runs of rows first, so that rules can be asked about each.
+            for c in range(found):
+                room[GROUP, room[SEEN, c]] = c
+            _arrange(data, axes, how, start, end, j, level, found, found, scratch)
+            if how.count >= 0:
+                clear(found, room)
+                tally(data, axes, how, start, end, j, level, scratch, False)
+        groups = _pooled(data, rules, how, scratch, found)
+        groups = groups if groups > 1 else 0
+        for c in range(found):
+            room[GROUP, room[SEEN, c]] = room[MEMBER, c]
+        if groups:
+            _arrange(data, axes, how, start, end, j, level, found, groups, scratch)
+    clear(found, room)
+    for g in range(groups):
+        copy_regions(regions, scratch.regions, g)
+    if groups and line:
+        scratch.regions[0, j, 1] = place - 1
+        scratch.regions[1, j, 0] = place
+    return groups
+
+
+@part
+def deal(  # pragma: no cover
+    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, regions: Any, scratch: Any
+) -> int:
+    """Cut a line at the median row, rows of the median place to both sides; see ``cut``."""
+    middle = start + (end - start + 1) // 2
+    if middle - start < how.least or end - middle < how.least:
+        return 0
+    select_ties(data, how, start, end, middle, j, scratch.marks.shape[1])
+    room = scratch.room
+    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, middle, end
+    if not both_allowed(data, rules, how, scratch):
+        return 0
+    left, right = 0, axes.table[SPAN, j]
+    for i in range(start, middle):
+        left = max(left, data.rows[i, j])
+    for i in range(middle, end):
+        right = min(right, data.rows[i, j])
+    atoms = keys_at(axes, j, 1)
+    low, high = axes.keys[atoms + left], axes.keys[atoms + right]
+    ends = axes.table[FIRST, j]
+    copy_regions(regions, scratch.regions, 0)
+    copy_regions(regions, scratch.regions, 1)
+    scratch.regions[0, j, 1] = axes.firsts[ends + low + 1] - 1
+    scratch.regions[1, j, 0] = axes.firsts[ends + high] if low == high else axes.firsts[ends + low + 1]
+    return 2
+
+
+@part
+def _shift(data: Any, rules: Any, how: Any, scratch: Any, i: int, sign: int) -> int:  # pragma: no cover
+    """Move a row from the right side to the left (or, with ``sign`` 0, put it on the right); return its rows."""
+    n = weight(data, how, i)
+    for c in range(rules.columns.shape[1] - 1):
+        at = rules.columns[0, c] + data.numbers[i, how.extra + c]
+        scratch.values[HISTOGRAM, at] += n if sign == 0 else -n
+        scratch.values[OTHER, at] += n * sign
+    return n
+
+
+@part
+def sweep(  # pragma: no cover
+    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, scratch: Any
+) -> int:
+    """Return the key after which a line can be cut, nearest to the half, by asking the rules about every boundary.
+
+    Rows move from the right to the left, key by key, and the histograms of both sides with them.
+    """
+    room, values, people = scratch.room, scratch.values, scratch.people
+    found = tally(data, axes, how, start, end, j, 1, scratch, False)
+    for c in range(found):
+        room[GROUP, room[SEEN, c]] = c
+    _arrange(data, axes, how, start, end, j, 1, found, found, scratch)
+    columns = rules.columns.shape[1] - 1
+    rows, persons, came = 0, 0, 0
+    for c in range(columns):
+        filled = 0
+        at = rules.columns[0, c]
+        for i in range(start, end):
+            code = data.numbers[i, how.extra + c]
+            if values[HISTOGRAM, at + code] == 0:
+                values[ENTRIES, at + filled] = code
+                values[HISTOGRAM, at + code] = 1
+                filled += 1
+        sort_run(values[ENTRIES], at, filled)
+        for i in range(at, at + filled):
+            values[HISTOGRAM, at + values[ENTRIES, i]] = 0
+        # Room for heads is not needed any more: it keeps how many values each column has.
+        room[HEADS, c] = filled
+    for i in range(start, end):
+        rows += _shift(data, rules, how, scratch, i, 0)
+        if how.persons:
+            person = data.numbers[i, how.extra + columns]
+            persons += 1 if people[0, person] == 0 else 0
+            people[0, person] += 1
+    best, nearest, left, whole = -1, rows + 1, 0, rows
+    for c in range(found - 1):
+        for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
+            left += _shift(data, rules, how, scratch, i, 1)
+            if how.persons:
+                person = data.numbers[i, how.extra + columns]
+                people[0, person] -= 1
+                persons -= 1 if people[0, person] == 0 else 0
+                came += 1 if people[1, person] == 0 else 0
+                people[1, person] += 1
+        near = abs(2 * left - whole)
+        if left < how.least or whole - left < how.least or near >= nearest:
+            continue
+        fine = True
+        for r in range(rules.table.shape[1]):
+            a = rules.table[1, r]
+            filled = room[HEADS, a] if a >= 0 else 0
+            for side in range(2):
+                n = whole - left if side == HISTOGRAM else left
+                members = n if not how.persons else persons if side == HISTOGRAM else came
+                fine = fine and holds(rules, r, members, n, values, side, filled, scratch.mass)
+        if fine:
+            best, nearest = room[SEEN, c], near
+    for i in range(start, end):
+        for c in range(columns):
+            at = rules.columns[0, c] + data.numbers[i, how.extra + c]
+            values[HISTOGRAM, at] = 0
+            values[OTHER, at] = 0
+        if how.persons:
+            people[0, data.numbers[i, how.extra + columns]] = 0
+            people[1, data.numbers[i, how.extra + columns]] = 0
+    clear(found, room)
+    return best

@@ -1,0 +1,114 @@
+"""What Mondrian's kernels pass to each other: few arrays, because every array of a call costs time to compile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RANGE, DISTINCT_VALUES, ROUND_ROBIN, GAIN, SQUARES = range(5)
+"""How the axis of a cut is chosen."""
+SIZE, DISTINCT, ENTROPY, RECURSIVE, ALPHA, EQUAL, ORDERED, HIERARCHICAL, BASIC_BETA, ENHANCED_BETA, DELTA = range(11)
+"""The kinds of rules."""
+TREE, INNER, NULL, TOP, SPAN, START, FIRST, LEVELS = range(8)
+"""The rows of ``Axes.table``."""
+COUNTS, SEEN, GROUP, HEADS, BOUNDS, MEMBER = range(6)
+"""The rows of ``Scratch.room``: all counts are zero between uses."""
+LOW, HIGH, AFTER, STATE = range(4)
+"""The rows of ``Scratch.marks``: the smallest and largest place on each axis, the key after which a line is cut, and
+how much is known: BOUNDED, the places lie between the two; EXACT, the two occur; TRIED, the axis cannot be cut."""
+BOUNDED, EXACT, TRIED = range(3)
+HISTOGRAM, OTHER, ENTRIES, FALLING = range(4)
+"""The rows of ``Scratch.values``: both histograms are zero between uses."""
+
+
+class Axes(NamedTuple):
+    """All axes; see ``algorithms.partition.Axis``.
+
+    ``table[:, j]`` describes axis j: whether it is a tree, whether values of one atom can be told apart, the place of
+    NULL (-1: none), the level of the top label, its number of places, where its numbers begin in ``keys`` and
+    ``firsts``, and how many levels of keys it has, after which those come that tell NULL apart. Level v of its keys (0: the places themselves; 1: the atoms of a line) begins at START + v * SPAN;
+    ``widths`` at the same places has, of a line, the number of each place, scaled to 0..1, and of a tree the width of
+    the node over it. ``firsts[FIRST + a]`` is the first place of atom a; one more entry closes the list.
+    """
+
+    table: NDArray[np.int64]
+    keys: NDArray[np.int32]
+    widths: NDArray[np.float64]
+    firsts: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+
+class Data(NamedTuple):
+    """The items. One buffer, seen as places (``rows[:, j]`` on axis j), as words, as 32-bit numbers and as floats.
+
+    A row is moved word by word; where its number, count, codes, tie and targets stand in it, ``How`` says.
+    """
+
+    rows: Any
+    words: NDArray[np.uint64]
+    numbers: NDArray[np.int32]
+    floats: NDArray[np.float64]
+
+
+class How(NamedTuple):
+    """What does not change while rows are split."""
+
+    least: int
+    """The least rows of a class."""
+    judged: bool
+    """Whether more than the number of rows decides."""
+    persons: bool
+    relaxed: bool
+    choose: int
+    tight: bool
+    order: int
+    """The column of ``Data.numbers`` with the number of the item."""
+    count: int
+    """The column with its rows, -1 where every item is one."""
+    extra: int
+    """The first column of the codes of sensitive columns, after which the person's number comes."""
+    extras: int
+    """How many sensitive columns there are."""
+    tie: int
+    """The column of ``Data.words`` that tells equal rows apart, -1: their numbers do."""
+    target: int
+    """The first column of ``Data.floats`` with a target."""
+    slots: NDArray[np.int64]
+    """Where the classes of each target begin among all; least squares has three sums for each target."""
+
+
+class Rules(NamedTuple):
+    """Models as rules, see ``kernels.rules``.
+
+    Rule r has a kind and a column, ``table[:, r]``, and two numbers, ``numbers[:, r]``. Column c has its values from
+    ``columns[0, c]`` on and ``columns[1, c]`` levels below the top of its hierarchy. ``shares`` has for each value its
+    frequency in the whole table, the running sum of those, and the running sum of that sum, which begins with 0 and
+    so is longer by one for each column. ``over`` and ``masses`` have the node over each value on every level, and its
+    frequency.
+    """
+
+    table: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+    columns: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    over: NDArray[np.int64]
+    masses: NDArray[np.float64]
+
+
+class Scratch(NamedTuple):
+    """Room to work in, one for each thread."""
+
+    marks: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    gained: NDArray[np.float64]
+    room: NDArray[np.int64]
+    regions: NDArray[np.int32]
+    values: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    people: NDArray[np.int32]
+    sums: NDArray[np.float64]
+    buffer: NDArray[np.uint64]
+    """Room for the rows of a small partition."""

@@ -1,0 +1,380 @@
+"""Mondrian: rows are reordered in place until every class is a run of rows.
+
+Rows are compact integer places, row by row, so that a small partition stays in the cache. A partition is split by one
+axis into two groups (lines) or one for each child (trees); groups are runs of rows, in the order of their smallest
+place, so the classes of a depth-first walk come out in their own order whatever is done side by side. There is no
+recursion: open partitions wait on a stack of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from duckanon.kernels.cuts import (
+    ancestor,
+    clear,
+    copy_regions,
+    cut,
+    deal,
+    is_line,
+    key_level,
+    keys_at,
+    sweep,
+    tally,
+    weight,
+    width_of,
+)
+from duckanon.kernels.jit import kernel, part
+from duckanon.kernels.layout import (
+    AFTER,
+    BOUNDED,
+    BOUNDS,
+    COUNTS,
+    DISTINCT_VALUES,
+    EXACT,
+    HIGH,
+    INNER,
+    LOW,
+    NULL,
+    RANGE,
+    ROUND_ROBIN,
+    SEEN,
+    SPAN,
+    SQUARES,
+    STATE,
+    TOP,
+    TREE,
+    TRIED,
+)
+
+
+@part
+def _extent(data: Any, start: int, end: int, j: int, marks: Any) -> None:  # pragma: no cover
+    """Find the smallest and largest place on an axis."""
+    rows = data.rows
+    low = high = rows[start, j]
+    for i in range(start + 1, end):
+        place = rows[i, j]
+        low = min(low, place)
+        high = max(high, place)
+    marks[LOW, j], marks[HIGH, j], marks[STATE, j] = low, high, EXACT
+
+
+@part
+def _extents(data: Any, start: int, end: int, marks: Any) -> None:  # pragma: no cover
+    """Find the smallest and largest place on every axis where they are not known."""
+    for j in range(marks.shape[1]):
+        if marks[STATE, j] == BOUNDED:
+            _extent(data, start, end, j, marks)
+
+
+@part
+def _spread(sums: Any, at: int, how: Any) -> float:  # pragma: no cover
+    """Return what a group's targets still vary: n times their entropy, or the sum of squared deviations."""
+    total = 0.0
+    for t in range(len(how.slots) - 1):
+        begin, stop = at + how.slots[t], at + how.slots[t + 1]
+        rows = 0.0
+        if how.choose == SQUARES:
+            if sums[begin] > 0:
+                total += max(0.0, sums[begin + 2] - sums[begin + 1] * sums[begin + 1] / sums[begin])
+            continue
+        for c in range(begin, stop):
+            if sums[c] > 0:
+                rows += sums[c]
+                total -= sums[c] * np.log(sums[c])
+        if rows > 0:
+            total += rows * np.log(rows)
+    return total
+
+
+@part
+def _gain(  # pragma: no cover
+    data: Any, axes: Any, how: Any, start: int, end: int, j: int, scratch: Any
+) -> None:
+    """Find what the best cut of axis j gains of the targets; AFTER gets the key after which it comes, of a line."""
+    room, sums = scratch.room, scratch.sums
+    scratch.marks[AFTER, j] = -1
+    level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j])
+    found = tally(data, axes, how, start, end, j, level, scratch, False)
+    base = keys_at(axes, j, level)
+    first = axes.keys[base + scratch.marks[LOW, j]]
+    targets = len(how.slots) - 1
+    width = how.slots[targets]
+    # The first sums are those right of a cut, then those left of it, then those of each key.
+    for s in range(2 * width):
+        sums[s] = 0.0
+    total = 0
+    for c in range(found):
+        total += room[COUNTS, room[SEEN, c]]
+        for s in range(width):
+            sums[(room[SEEN, c] + 2) * width + s] = 0.0
+    for i in range(start, end):
+        n = weight(data, how, i)
+        at = (axes.keys[base + data.rows[i, j]] - first + 2) * width
+        for t in range(targets):
+            y = data.floats[i, how.target + t]
+            slot = at + how.slots[t]
+            if how.choose == SQUARES:
+                sums[slot] += n
+                sums[slot + 1] += n * y
+                sums[slot + 2] += n * y * y
+            else:
+                sums[slot + np.int64(y)] += n
+    for c in range(found):
+        for s in range(width):
+            sums[s] += sums[(room[SEEN, c] + 2) * width + s]
+    whole = _spread(sums, 0, how)
+    best, nearest, left = -1.0, total + 1, 0
+    if is_line(axes, j, level):
+        for c in range(found - 1):
+            left += room[COUNTS, room[SEEN, c]]
+            for s in range(width):
+                moved = sums[(room[SEEN, c] + 2) * width + s]
+                sums[width + s] += moved
+                sums[s] -= moved
+            if left < how.least or total - left < how.least:
+                continue
+            gain = max(0.0, whole - _spread(sums, 0, how) - _spread(sums, width, how))
+            slack, near = 1e-9 * max(1.0, best), abs(2 * left - total)
+            if gain > best + slack or (gain > best - slack and near < nearest):
+                best, nearest, scratch.marks[AFTER, j] = gain, near, room[SEEN, c]
+    else:
+        best = whole
+        for c in range(found):
+            best -= _spread(sums, (room[SEEN, c] + 2) * width, how)
+        best = max(best, 0.0)
+    clear(found, room)
+    scratch.gained[j] = best * axes.weights[j]
+
+
+@part
+def _places(data: Any, start: int, end: int, j: int, room: Any) -> int:  # pragma: no cover
+    """Count the distinct places on an axis."""
+    found = 0
+    for i in range(start, end):
+        if room[COUNTS, data.rows[i, j]] == 0:
+            room[COUNTS, data.rows[i, j]] = 1
+            found += 1
+    for i in range(start, end):
+        room[COUNTS, data.rows[i, j]] = 0
+    return found
+
+
+@part
+def _score(  # pragma: no cover
+    data: Any, axes: Any, how: Any, gains: Any, start: int, end: int, parent: int, scratch: Any
+) -> None:
+    """Say how good each axis is for a cut; widths that were only bounded stay so."""
+    marks, scores = scratch.marks, scratch.scores
+    width = marks.shape[1]
+    if how.choose != RANGE:
+        _extents(data, start, end, marks)
+    for j in range(width):
+        marks[AFTER, j] = -1
+        scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j])
+        if how.choose == DISTINCT_VALUES:
+            scores[j] = _places(data, start, end, j, scratch.room) * axes.weights[j]
+        elif how.choose == ROUND_ROBIN:
+            scores[j] = -float((j - parent - 1 + 2 * width) % width)
+    if gains is not None:
+        for j in range(width):
+            if key_level(axes, j, marks[LOW, j], marks[HIGH, j]) != -2:
+                _gain(data, axes, how, start, end, j, scratch)
+
+
+@part
+def _next_axis(data: Any, axes: Any, gains: Any, start: int, end: int, scratch: Any) -> int:  # pragma: no cover
+    """Return the best axis that was not tried, the first of equals, -1 if none is left; what matters is made exact.
+
+    A width that is only bounded can but shrink: the axis is measured when nothing else is better, which spares most of
+    them. By gain, equals are told apart by their widths.
+    """
+    marks, scores, gained = scratch.marks, scratch.scores, scratch.gained
+    while True:
+        best = -1
+        for j in range(marks.shape[1]):
+            if marks[STATE, j] != TRIED and marks[LOW, j] != marks[HIGH, j]:
+                better = best < 0 or scores[j] > scores[best]
+                if gains is not None:
+                    if best >= 0:
+                        slack = 1e-9 * max(1.0, gained[best])
+                        close = abs(gained[j] - gained[best]) <= slack
+                        better = gained[j] > gained[best] if not close else better
+                if better:
+                    best = j
+        if best < 0 or marks[STATE, best] == EXACT:
+            return best
+        _extent(data, start, end, best, marks)
+        scores[best] = width_of(axes, best, marks[LOW, best], marks[HIGH, best])
+
+
+@part
+def _split(  # pragma: no cover
+    data: Any,
+    axes: Any,
+    rules: Any,
+    how: Any,
+    relaxed: Any,
+    gains: Any,
+    start: int,
+    end: int,
+    parent: int,
+    regions: Any,
+    scratch: Any,
+) -> tuple[int, int]:
+    """Split the rows of one partition; return the number of groups (0: none is allowed) and the axis.
+
+    BOUNDS then has the groups' rows, ``scratch.regions`` their regions; of a partition that stays whole LOW and HIGH
+    have the places that occur.
+    """
+    marks = scratch.marks
+    for j in range(marks.shape[1]):
+        marks[STATE, j] = BOUNDED if marks[LOW, j] != marks[HIGH, j] else EXACT
+    rows = end - start
+    if how.count >= 0:
+        rows = 0
+        for i in range(start, end):
+            rows += weight(data, how, i)
+    last = rows < 2 * how.least
+    if not last:
+        _score(data, axes, how, gains, start, end, parent, scratch)
+    while not last:
+        j, after = _next_axis(data, axes, gains, start, end, scratch), -1
+        if j < 0:
+            # The last resort, after all axes: a line is cut away from its median.
+            last = True
+            if rules is not None:
+                if relaxed is None:
+                    j, after = _elsewhere(data, axes, rules, how, start, end, scratch)
+            if after < 0:
+                break
+        else:
+            marks[STATE, j] = TRIED
+            after = marks[AFTER, j]
+        level = key_level(axes, j, marks[LOW, j], marks[HIGH, j])
+        groups = 0 if level == -2 else -1
+        if relaxed is not None:
+            if is_line(axes, j, level):
+                groups = deal(data, axes, rules, how, start, end, j, regions, scratch)
+        if groups < 0:
+            groups = cut(data, axes, rules, how, start, end, j, regions, after, scratch)
+        if groups > 1:
+            return groups, j
+    _extents(data, start, end, marks)
+    return 0, -1
+
+
+@part
+def _elsewhere(  # pragma: no cover
+    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, scratch: Any
+) -> tuple[int, int]:
+    """Return a line and the key after which the rules allow a cut of it, the widest line first; -1 if there is none."""
+    marks, scores = scratch.marks, scratch.scores
+    for j in range(marks.shape[1]):
+        line = is_line(axes, j, key_level(axes, j, marks[LOW, j], marks[HIGH, j]))
+        scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j]) if line else -1.0
+    while True:
+        best = 0
+        for j in range(marks.shape[1]):
+            best = j if scores[j] > scores[best] else best
+        if scores[best] < 0:
+            return 0, -1
+        after = sweep(data, axes, rules, how, start, end, best, scratch)
+        if after >= 0:
+            return best, after
+        scores[best] = -1.0
+
+
+@part
+def _publish(axes: Any, how: Any, regions: Any, marks: Any, out: Any, levels: Any, at: int) -> None:  # pragma: no cover
+    """Write the region of a class on every axis, and its level: -1 for a run of places."""
+    for j in range(marks.shape[1]):
+        low, high = marks[LOW, j], marks[HIGH, j]
+        level = -1
+        if high == axes.table[NULL, j]:
+            level = 0 if low == high else axes.table[TOP, j]
+        elif axes.table[TREE, j]:
+            level = ancestor(axes, j, low, high)
+        elif low == high and axes.table[INNER, j]:
+            level = 0
+        elif not how.tight:
+            low, high = regions[j, 0], regions[j, 1]
+        out[at, j, 0], out[at, j, 1], levels[at, j] = low, high, level
+
+
+@kernel
+def grow(  # pragma: no cover
+    data: Any,
+    axes: Any,
+    rules: Any,
+    how: Any,
+    relaxed: Any,
+    gains: Any,
+    start: int,
+    end: int,
+    parent: int,
+    regions: Any,
+    scratch: Any,
+    once: bool,
+    ends: Any,
+    out: Any,
+    levels: Any,
+) -> tuple[int, int]:
+    """Split a partition until no cut is allowed; return the number of classes, in the order of their rows.
+
+    ``rules`` is None where the number of rows decides, ``relaxed`` for strict cuts, ``gains`` where no target counts:
+    what is not asked for is not compiled. With ``once`` a partition is split a single time; then the second number is
+    that of its groups, of which BOUNDS and ``scratch.regions`` tell, and the first is the axis.
+    """
+    width = scratch.marks.shape[1]
+    nodes = np.empty((64, 3), dtype=np.int64)
+    # Of each partition that waits its regions, and the places that its rows are known to lie between.
+    waiting, known = np.empty((64, width, 2), dtype=np.int32), np.empty((64, width, 2), dtype=np.int32)
+    own, extents = np.empty((1, width, 2), dtype=np.int32), np.empty((width, 2), dtype=np.int32)
+    nodes[0, 0], nodes[0, 1], nodes[0, 2] = start, end, parent
+    copy_regions(regions, waiting, 0)
+    for j in range(width):
+        known[0, j, 0], known[0, j, 1] = 0, axes.table[SPAN, j] - 1
+    top, classes = 1, 0
+    while top > 0:
+        top -= 1
+        low, high, last = nodes[top, 0], nodes[top, 1], nodes[top, 2]
+        copy_regions(waiting[top], own, 0)
+        for j in range(width):
+            scratch.marks[LOW, j], scratch.marks[HIGH, j] = known[top, j, 0], known[top, j, 1]
+        groups, axis = _split(data, axes, rules, how, relaxed, gains, low, high, last, own[0], scratch)
+        if once and groups > 0:
+            return axis, groups
+        if groups == 0:
+            _publish(axes, how, own[0], scratch.marks, out, levels, classes)
+            ends[classes] = high
+            classes += 1
+            continue
+        if top + groups > len(nodes):
+            nodes, waiting, known = _more(nodes, waiting, known, top, groups)
+        for j in range(width):
+            extents[j, 0], extents[j, 1] = scratch.marks[LOW, j], scratch.marks[HIGH, j]
+        for g in range(groups - 1, -1, -1):
+            nodes[top, 0], nodes[top, 1] = scratch.room[BOUNDS, g], scratch.room[BOUNDS, g + 1]
+            nodes[top, 2] = axis
+            copy_regions(scratch.regions[g], waiting, top)
+            copy_regions(extents, known, top)
+            top += 1
+    return classes, 0
+
+
+@part
+def _more(nodes: Any, waiting: Any, known: Any, top: int, groups: int) -> Any:  # pragma: no cover
+    """Return the stack with room for more."""
+    room = 2 * (top + groups)
+    wider = np.empty((room, 3), dtype=np.int64)
+    further = np.empty((room, waiting.shape[1], 2), dtype=np.int32)
+    more = np.empty((room, waiting.shape[1], 2), dtype=np.int32)
+    for i in range(top):
+        wider[i, 0], wider[i, 1], wider[i, 2] = nodes[i, 0], nodes[i, 1], nodes[i, 2]
+        copy_regions(waiting[i], further, i)
+        copy_regions(known[i], more, i)
+    return wider, further, more

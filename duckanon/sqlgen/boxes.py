@@ -1,0 +1,299 @@
+"""Statements about classes that are regions: how a run of values or a node of a tree is called and what it stands for.
+
+A region of a column is given by three numbers: the codes ``a`` and ``b`` of its first and last value, and ``v``, the
+level of the node over ``a``, or -1 for the run of values from ``a`` to ``b``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from duckanon.sqlgen.axes import (
+    NUMBERS,
+    BoxColumn,
+    choose,
+    counted,
+    equal,
+    from_tick,
+    is_null,
+    listing,
+    outermost,
+    present,
+    tick,
+)
+from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text, union_all
+
+RUN = -1
+"""The level of a run of values."""
+
+
+def keys_query(boxes: str, position: int) -> exp.Select:
+    """Return the distinct regions ``(a, b, v)`` that published classes have in a column."""
+    names = [named(col(f"{c}_{position}"), c) for c in "abv"]
+    return exp.select(*names).distinct().from_(table(boxes)).where(col("kept"))
+
+
+def regions_query(column: BoxColumn, keys: str, nodes: str | None, positions: str | None) -> exp.Select:
+    """Return ``(key_0, ..., a, v, z, w, mixed, value, cell, low, high, least, most, listed)`` of regions.
+
+    ``z`` is the code of the last value, ``w`` the level that the region is named after: a run of one value is that
+    value, a run of all values the top unless bounds are tight, and with the output "lca", which needs ``positions``,
+    every run is the lowest node over it. ``mixed`` says that NULL and other values are in it. ``value`` is its first
+    value, ``cell`` its name. ``low`` and ``high`` are typed bounds, NULL where it is open; ``least`` and ``most`` are
+    the ticks of the values under a node, ``listed`` are those values.
+    """
+    at_top = equal(col("w", "r"), column.height)
+    names = [(equal(col("w", "r"), RUN), col("run_text", "r")), (equal(col("w", "r"), 0), col("own_text", "r"))]
+    under = {c: outermost(column, pick, "tick") for pick, c in (("min", "least"), ("max", "most"))}
+    cell = choose(*names, otherwise=text(column.top))
+    listed = cast(exp.null(), "VARCHAR")
+    if nodes is not None:
+        cell = choose(*names, (at_top, text(column.top)), otherwise=col("label", "n"))
+        under = {c: choose((at_top, end), otherwise=col(c, "n")) for c, end in under.items()}
+        listed = col("listed", "n")
+    words = column.key(*(col(c, "r") for c in "abv"))
+    query = exp.select(
+        *(named(word, f"key_{i}") for i, word in enumerate(words)),
+        *(col(c, "r") for c in ("a", "v", "z", "w", "mixed", "value")),
+        named(cell, "cell"),
+        *(col(c, "r") for c in ("low", "high")),
+        *(named(end, c) for c, end in under.items()),
+        named(listed, "listed"),
+    ).from_(subquery(_ends_query(column, keys, positions), "r"))
+    if nodes is not None:
+        on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), col("a", "r")))
+        query = query.join(table(nodes, "n"), on=on, join_type="left")
+    return query
+
+
+def _ends_query(column: BoxColumn, keys: str, positions: str | None) -> exp.Select:
+    """Return regions with what the axis and the grid know of their first and last value."""
+    end: exp.Expr = col("b")
+    if column.null_code is not None:
+        # A run never takes in NULL, though the axis goes on to it.
+        reaches = exp.and_(equal(col("v"), RUN), equal(col("b"), column.null_code))
+        end = choose((reaches, number(column.last_code)), otherwise=col("b"))
+    known = exp.select(*(col(c) for c in "abv"), named(cast(end, "INTEGER"), "z")).from_(table(keys))
+    run = equal(col("v", "k"), RUN)
+    above = exp.GT(this=col("v", "k"), expression=number(0))
+    mixed = exp.and_(above, present(col("value", "x")), is_null(col("value", "y")))
+    single = exp.and_(run, equal(col("place", "x"), col("place", "y")))
+    alone = exp.paren(exp.or_(equal(col("v", "k"), 0), single))
+    # A value that its hierarchy does not know is published as the top label even by itself.
+    hidden = exp.or_(mixed, exp.and_(alone, col("whole", "x")))
+    cases = [(hidden, number(column.height)), (alone, number(0)), (exp.Not(this=run), col("v", "k"))]
+    rest: exp.Expr = number(RUN)
+    if positions is not None:
+        rest = lowest(column)
+    elif not column.tight:
+        every = exp.and_(equal(col("place", "x"), column.first), equal(col("place", "y"), column.last))
+        cases.append((every, number(column.height)))
+    low, high = _bounds(column, alone, run)
+    query = exp.select(
+        *(col(c, "k") for c in "abvz"),
+        named(cast(choose(*cases, otherwise=rest), "INTEGER"), "w"),
+        named(mixed, "mixed"),
+        col("value", "x"),
+        named(col("text", "x"), "own_text"),
+        named(_run_text(column), "run_text"),
+        named(low, "low"),
+        named(high, "high"),
+    ).from_(subquery(known, "k"))
+    for alias, code, near, at in (("x", "a", "gx", "px"), ("y", "z", "gy", "py")):
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "k")))
+        if column.grid is not None:
+            query = query.join(table(column.grid, near), on=equal(col("code", near), col(code, "k")), join_type="left")
+        if positions is not None:
+            query = query.join(table(positions, at), on=equal(col("code", at), col(code, "k")))
+    return query
+
+
+def lowest(column: BoxColumn) -> exp.Expr:
+    """Return the level of the lowest node over all values from ``px`` to ``py``, which are more than one."""
+    steps = range(1, column.height)
+    cases = [(equal(col(f"i{level}", "px"), col(f"i{level}", "py")), number(level)) for level in steps]
+    return choose(*cases, otherwise=number(column.height)) if cases else number(column.height)
+
+
+def _run_text(column: BoxColumn) -> exp.Expr:
+    """Return the text of the run from ``x`` to ``y``."""
+    if column.grid is not None:
+        low, high = col("low", "gx"), col("high", "gy")
+        return choose(
+            (exp.and_(present(low), present(high)), call("concat", text("["), low, text(", "), high)),
+            (present(low), call("concat", text(">= "), low)),
+            (present(high), col("upto", "gy")),
+            otherwise=text(column.top),
+        )
+    low, high = col("shown", "x"), col("shown", "y")
+    both = call("concat", text("["), low, text(", "), high, text("]"))
+    if column.tight:
+        return both
+    return choose(
+        (equal(col("place", "x"), column.first), call("concat", text("<= "), high)),
+        (equal(col("place", "y"), column.last), call("concat", text(">= "), low)),
+        otherwise=both,
+    )
+
+
+def _bounds(column: BoxColumn, alone: exp.Expr, run: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """Return the typed bounds of a region; those of a node are known of single values only."""
+    ends: list[tuple[exp.Expr, exp.Expr]] = []
+    for alias, near, bound, edge in (("x", "gx", "lo", column.first), ("y", "gy", "hi", column.last)):
+        if column.grid is not None:
+            ends.append((run, col(bound, near)))
+        elif column.tight:
+            ends.append((run, col("value", alias)))
+        else:
+            inner = exp.NEQ(this=col("place", alias), expression=number(edge))
+            ends.append((exp.and_(run, inner), col("value", alias)))
+    own = exp.and_(alone, exp.Not(this=col("whole", "x"))), col("value", "x")
+    low, high = (cast(choose(own, end), column.type) for end in ends)
+    return low, high
+
+
+def cells_query(column: BoxColumn, regions: str, nodes: str | None, positions: str) -> exp.Select:
+    """Return ``(key_0, ..., cell, level, leaves, lo, hi)``: what every region stands for.
+
+    ``level`` is that of the lowest node over it, ``leaves`` how many leaves of the domain it takes in, ``lo`` and
+    ``hi`` are the sizes of its outermost values that occur.
+    """
+    run, own = equal(col("w", "r"), RUN), equal(col("w", "r"), 0)
+    at_top = equal(col("w", "r"), column.height)
+    count = exp.Add(this=exp.Sub(this=col("last", "py"), expression=col("first", "px")), expression=number(1))
+    leaves = [(run, call("greatest", count, number(1))), (own, number(1)), (at_top, number(column.leaves))]
+    ends = []
+    for alias, bound, pick in (("x", "lo", "min"), ("y", "hi", "max")):
+        cases = [(run, col("number", alias)), (own, col("number", "x")), (at_top, outermost(column, pick, "number"))]
+        ends.append(named(choose(*cases, otherwise=col(bound, "n") if nodes is not None else None), bound))
+    query = exp.select(
+        *column.keys("r"),
+        col("cell", "r"),
+        named(cast(choose((run, lowest(column)), otherwise=col("w", "r")), "INTEGER"), "level"),
+        named(cast(choose(*leaves, otherwise=col("leaves", "n") if nodes is not None else None), "BIGINT"), "leaves"),
+        *ends,
+    ).from_(table(regions, "r"))
+    for alias, code, at in (("x", "a", "px"), ("y", "z", "py")):
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")))
+        query = query.join(table(positions, at), on=equal(col("code", at), col(code, "r")))
+    if nodes is not None:
+        on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), col("a", "r")))
+        query = query.join(table(nodes, "n"), on=on, join_type="left")
+    return query
+
+
+def covers_query(column: BoxColumn, regions: str, levels: Sequence[int]) -> exp.Query:
+    """Return ``(cell, code)``: the values that each region can stand for, ``levels`` being those of its nodes."""
+    parts: list[exp.Query] = [
+        _inside(column, exp.select(col("cell", "r"), col("code", "p")), regions).where(equal(col("w", "r"), RUN)),
+        exp.select(col("cell"), named(col("a"), "code")).from_(table(regions)).where(equal(col("w"), 0)),
+    ]
+    for level in levels:
+        node = f"c{level}"
+        query = exp.select(col("cell", "r"), col("code", "m")).from_(table(regions, "r"))
+        query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("a", "r")))
+        query = query.join(table(column.levels, "m"), on=equal(col(node, "m"), col(node, "k")))
+        parts.append(query.where(equal(col("w", "r"), level)))
+    every = exp.select(col("cell", "r"), col("code", "p")).from_(table(regions, "r"))
+    parts.append(every.join(table(column.axis, "p"), on=equal(col("w", "r"), column.height)))
+    return exp.select(col("cell"), col("code")).distinct().from_(subquery(union_all(parts), "u"))
+
+
+def _inside(column: BoxColumn, query: exp.Select, regions: str) -> exp.Select:
+    """Add regions ``r`` with all values ``p`` from their first to their last."""
+    query = query.from_(table(regions, "r"))
+    for alias, code in (("x", "a"), ("y", "z")):
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")))
+    inside = exp.and_(
+        exp.GTE(this=col("place", "p"), expression=col("place", "x")),
+        exp.LTE(this=col("place", "p"), expression=col("place", "y")),
+    )
+    return query.join(table(column.axis, "p"), on=inside)
+
+
+# What is published
+
+
+def midpoint(column: BoxColumn) -> exp.Expr:
+    """Return the value halfway between the bounds of a region; where one is open, the end of the axis takes its place.
+
+    That of a node is halfway between the smallest and largest value under it that occur.
+    """
+    lo, hi = (
+        exp.func("COALESCE", tick(col(end), column.family), outermost(column, pick, "tick"))
+        for end, pick in (("low", "min"), ("high", "max"))
+    )
+    return choose(
+        (col("mixed"), exp.null()),
+        (equal(col("w"), 0), cast(col("value"), "DOUBLE") if column.family in NUMBERS else col("value")),
+        (equal(col("v"), RUN), from_tick(_half(column, lo, hi), column)),
+        otherwise=from_tick(_half(column, col("least"), col("most")), column),
+    )
+
+
+def _half(column: BoxColumn, lo: exp.Expr, hi: exp.Expr) -> exp.Expr:
+    if column.family in NUMBERS:
+        halves = [exp.Div(this=exp.paren(end), expression=number(2)) for end in (lo, hi)]
+        return exp.paren(exp.Add(this=halves[0], expression=halves[1]))
+    total = exp.Add(this=cast(lo, "HUGEINT"), expression=cast(hi, "HUGEINT"))
+    return exp.IntDiv(this=exp.paren(total), expression=number(2))
+
+
+def listed_values(column: BoxColumn, regions: str) -> exp.Select:
+    """Return how many values all runs together have."""
+    query = exp.select().from_(table(regions, "r"))
+    for alias, code in (("x", "a"), ("y", "z")):
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")))
+    count = exp.Add(this=exp.Sub(this=col("place", "y"), expression=col("place", "x")), expression=number(1))
+    total = exp.func("COALESCE", exp.Sum(this=cast(count, "BIGINT")), number(0))
+    return query.select(total).where(equal(col("v", "r"), RUN))
+
+
+def run_lists(column: BoxColumn, regions: str) -> exp.Select:
+    """Return ``(key_0, ..., listed)``: the values of runs that occur in the table."""
+    keys = column.keys("r")
+    members = named(listing(col("text", "p"), col("place", "p")), "listed")
+    query = _inside(column, exp.select(*keys, members), regions)
+    query = query.where(exp.and_(equal(col("v", "r"), RUN), counted("p")))
+    return query.group_by(*(key.copy() for key in keys))
+
+
+def class_means(column: BoxColumn, position: int, members: str) -> exp.Select:
+    """Return ``(class_id, q)``: the mean of the values of every class, NULL where NULL is among them.
+
+    Values that are not finite have no part in it. All but floats are summed exactly, and those in their order, so that
+    the last digit is the same each time.
+    """
+    value, rows = col("tick", "x"), col("n", "m")
+    total = exp.Sum(this=choose((present(value), rows)))
+    units = 1
+    if column.family == "float" or (column.family == "decimal" and column.scale is None):
+        product = exp.Mul(this=value, expression=rows)
+        added = call("list_sum", call("list_sort", call("list", product)))
+    else:
+        whole: exp.Expr = col("value", "x") if column.family in NUMBERS else value
+        if column.family == "decimal" and column.scale:
+            units = 10**column.scale
+            whole = exp.Mul(this=whole, expression=number(units))
+        added = exp.Sum(this=exp.Mul(this=cast(whole, "HUGEINT"), expression=rows))
+    scaled = exp.paren(exp.Mul(this=cast(total, "DOUBLE"), expression=cast(number(units), "DOUBLE")))
+    mean: exp.Expr = exp.Div(this=cast(added, "DOUBLE"), expression=scaled)
+    if column.family not in NUMBERS:
+        mean = call("round", mean)
+    found = choose((exp.Not(this=call("bool_or", is_null(col("value", "x")))), from_tick(mean, column)))
+    query = exp.select(col("class_id", "m"), named(found, "q")).from_(table(members, "m"))
+    query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col(f"c_{position}", "m")))
+    return query.group_by(col("class_id", "m"))
+
+
+def class_lists(column: BoxColumn, position: int, members: str) -> exp.Select:
+    """Return ``(class_id, q)``: the values of every class, the top label where NULL is mixed with others."""
+    held = exp.select(col("class_id"), named(col(f"c_{position}"), "code")).distinct().from_(table(members))
+    missing = is_null(col("value", "x"))
+    mixed = exp.and_(call("bool_or", missing), exp.Not(this=call("bool_and", missing.copy())))
+    found = choose((mixed, text(column.top)), otherwise=listing(col("text", "x"), col("place", "x")))
+    query = exp.select(col("class_id", "m"), named(found, "q")).from_(subquery(held, "m"))
+    query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col("code", "m")))
+    return query.group_by(col("class_id", "m"))

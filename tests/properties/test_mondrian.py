@@ -1,0 +1,237 @@
+"""Mondrian through the front door: tables of all types, published in regions, against what was promised of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from generated import Problem, key, problems, read, rows_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import mondrian as slow
+
+import duckanon
+from duckanon.algorithms import Mondrian
+from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.errors import InfeasibleError
+
+BOUNDS = ["grid", "cut", "tight"]
+NUMBER = "no. of the row"
+"""A column that tells rows apart, so that a published row can be put beside the original one."""
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as con:
+        yield con
+
+
+def numbered(table: pa.Table) -> pa.Table:
+    return table.append_column(NUMBER, pa.array(range(table.num_rows), pa.int32()))
+
+
+def released(problem: Problem, table: pa.Table, **options: Any) -> duckanon.Release:
+    return duckanon.anonymize(
+        table,
+        quasi_identifiers=problem.quasi,
+        sensitive=problem.sensitive,
+        entity_key=problem.entity,
+        k=problem.k,
+        hierarchies=problem.hierarchies,
+        **options,
+    )
+
+
+def members(problem: Problem) -> list[Any]:
+    """Whom k counts: rows, or persons, and all rows without one are one person."""
+    if problem.entity is None:
+        return list(range(problem.table.num_rows))
+    return [key(0.0) if v == 0 and isinstance(v, float) else key(v) for v in problem.table[problem.entity].to_pylist()]
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("bounds", BOUNDS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_every_class_is_large_enough_and_every_cell_covers_its_value(
+    bounds: str, relaxed: bool, data: st.DataObject, connection: Any
+) -> None:
+    problem = data.draw(problems(persons=data.draw(st.booleans())))
+    table = numbered(problem.table)
+    people = members(problem)
+    options = {"insensitive": [NUMBER], "bounds": bounds, "algorithm": Mondrian(relaxed=relaxed)}
+    if len(set(people)) < problem.k:
+        with pytest.raises(InfeasibleError):
+            released(problem, table, connection=connection, **options)
+        return
+    with released(problem, table, connection=connection, **options) as release:
+        file = read(release)
+        numbers = file[NUMBER].to_pylist()
+        assert sorted(numbers) == list(range(table.num_rows)), "nothing is suppressed, and nothing comes twice"
+        assert file.column_names == [c for c in table.column_names if c in {*problem.quasi, *problem.sensitive, NUMBER}]
+        found = defaultdict(set)
+        for row, number in zip(rows_of(file, problem.quasi), numbers, strict=True):
+            found[row].add(people[number])
+        assert min(len(own) for own in found.values()) >= problem.k
+        original = table.take(numbers)
+        assert rows_of(file, problem.sensitive) == rows_of(original, problem.sensitive)
+        for name, hierarchy in problem.hierarchies.items():
+            assert_labels_cover(hierarchy, original[name].to_pylist(), file[name].to_pylist())
+        assert all(check.holds for check in release.checks)
+
+
+def assert_labels_cover(hierarchy: duckanon.Hierarchy, values: list[Any], cells: list[Any]) -> None:
+    """A cell of a column with a hierarchy is the value itself or a label over it; of NULL, itself or the top."""
+    assert hierarchy.levels is not None
+    lines = list(zip(*(c.to_pylist() for c in hierarchy.levels.columns), strict=True))
+    labels = {line[0]: set(line) for line in lines}
+    labels[None] = {None, lines[0][-1]}
+    assert all(cell in labels[value] for value, cell in zip(values, cells, strict=True))
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("bounds", BOUNDS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_bounds_lie_around_every_value(bounds: str, relaxed: bool, data: st.DataObject, connection: Any) -> None:
+    problem = data.draw(problems())
+    table = numbered(problem.table)
+    options = {"insensitive": [NUMBER], "bounds": bounds, "algorithm": Mondrian(relaxed=relaxed)}
+    if table.num_rows < problem.k:
+        return
+    with released(problem, table, connection=connection, output="struct", **options) as release:
+        file = read(release)
+        original = table.take(file[NUMBER].to_pylist())
+        classes = [repr(row) for row in zip(*(file[n].to_pylist() for n in problem.quasi), strict=True)]
+        assert min(Counter(classes).values()) >= problem.k
+        for name in problem.quasi:
+            if pa.types.is_struct(file.schema.field(name).type):
+                own = defaultdict(list)
+                for class_, value, cell in zip(classes, original[name].to_pylist(), file[name].to_pylist(), strict=True):
+                    own[class_].append((value, cell))
+                for pairs in own.values():
+                    assert_between([v for v, _ in pairs], pairs[0][1], bounds)
+
+
+def assert_between(values: list[Any], cell: dict[str, Any] | None, bounds: str) -> None:
+    """NULL is an open bound, and where values are missing both are; NaN is the largest number."""
+
+    def order(value: Any) -> tuple[int, Any]:
+        return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+    low, high = cell.values() if cell is not None else (None, None)
+    if None in values:
+        assert low is None
+        assert high is None
+        return
+    least, most = min(map(order, values)), max(map(order, values))
+    assert low is None or order(low) <= least
+    assert high is None or order(high) >= most
+    if bounds == "tight":
+        assert (order(low), order(high)) == (least, most)
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("bounds", BOUNDS)
+@settings(max_examples=10)
+@given(problem=problems(), shuffle=st.randoms(use_true_random=False), seed=st.integers(0, 9))
+def test_threads_and_the_order_of_the_source_leave_no_trace(
+    bounds: str, relaxed: bool, problem: Problem, shuffle: random.Random, seed: int
+) -> None:
+    order = list(range(problem.table.num_rows))
+    shuffle.shuffle(order)
+    found = []
+    for threads, table in ((1, problem.table), (2, problem.table.take(order))):
+        engine = DuckDBEngine(threads=threads)
+        options = {"bounds": bounds, "algorithm": Mondrian(relaxed=relaxed), "engine": engine, "seed": seed}
+        try:
+            with released(problem, table, **options) as release:
+                found.append((rows_of(read(release)), release.path.read_bytes()))
+        except InfeasibleError:
+            found.append(None)
+        finally:
+            engine.close()
+    assert found[0] == found[1], "other rows, or another order"
+
+
+CHOICES = ["range", "distinct", "round_robin"]
+
+
+class Lines:
+    """A table of numbers, as the reference sees it: every value a place, every place an atom."""
+
+    def __init__(self, rng: random.Random) -> None:
+        count = rng.randint(1, 60)
+        self.names = [f"q{j}" for j in range(rng.randint(1, 3))]
+        self.columns = [self._column(rng, count) for _ in self.names]
+        self.values = [rng.randrange(rng.randint(1, 4)) for _ in range(count)]
+        self.people = [rng.randrange(count) for _ in range(count)] if rng.random() < 0.3 else None
+        self.k, self.l = rng.randint(1, 5), rng.choice([1, 1, 2, 3])
+        self.choose = rng.choice(CHOICES)
+        self.tight = rng.random() < 0.5
+
+    @staticmethod
+    def _column(rng: random.Random, count: int) -> list[int | None]:
+        known = [rng.choice([0, 1, 2, 10, 100]) * rng.randint(-3, 9) for _ in range(rng.randint(1, 25))]
+        missing = rng.choice([0.0, 0.0, 0.1, 0.4])
+        return [None if rng.random() < missing else rng.choice(known) for _ in range(count)]
+
+    def reference(self) -> slow.Mondrian:
+        axes, places = [], []
+        for column in self.columns:
+            known = sorted({v for v in column if v is not None})
+            null = None in column
+            size = len(known) + null
+            axes.append(slow.Axis(size, null, [*map(float, known), 0.0], range(size)))
+            places.append([len(known) if v is None else known.index(v) for v in column])
+        rows = [
+            slow.Row(cell, person=self.people[i] if self.people else None, values=(self.values[i],))
+            for i, cell in enumerate(zip(*places, strict=True))
+        ]
+        promises = [slow.promise("k_anonymity", k=self.k), slow.promise("l_diversity", 0, l=self.l)]
+        persons = self.people is not None
+        return slow.Mondrian(axes, rows, promises, choose=self.choose, tight=self.tight, persons=persons)
+
+    def table(self) -> pa.Table:
+        columns = {n: pa.array(c, pa.int32()) for n, c in zip(self.names, self.columns, strict=True)}
+        columns["s"] = pa.array(self.values, pa.int32())
+        columns["person"] = pa.array(self.people or [0] * len(self.values), pa.int64())
+        return numbered(pa.table(columns))
+
+    def release(self, connection: Any) -> duckanon.Release:
+        return duckanon.anonymize(
+            self.table(),
+            quasi_identifiers=self.names,
+            sensitive=["s"],
+            insensitive=[NUMBER],
+            entity_key="person" if self.people is not None else None,
+            k=self.k,
+            l=self.l,
+            bounds="tight" if self.tight else "cut",
+            algorithm=Mondrian(choose_dim=self.choose),
+            connection=connection,
+        )
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32))
+def test_the_published_classes_are_the_references(seed: int, connection: Any) -> None:
+    case = Lines(random.Random(seed))
+    try:
+        wanted = case.reference().classes()
+    except slow.Infeasible:
+        with pytest.raises(InfeasibleError):
+            case.release(connection)
+        return
+    with case.release(connection) as release:
+        file = read(release)
+        found = defaultdict(list)
+        for row, number in zip(rows_of(file, case.names), file[NUMBER].to_pylist(), strict=True):
+            found[row].append(number)
+        assert sorted(map(sorted, found.values())) == sorted(sorted(c.rows) for c in wanted)
