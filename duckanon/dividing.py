@@ -6,6 +6,7 @@ only the codes go to arrays. Where rows repeat, each combination goes there once
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from duckanon.axes import Placed
 from duckanon.box_facts import Boxes
 from duckanon.encode import Coded, Dictionary, code_type, dictionary
 from duckanon.errors import DataError, InfeasibleError, ParameterError, did_you_mean
+from duckanon.first_cuts import FirstCuts
 from duckanon.outputs import has_distance
 from duckanon.roles import Role
 from duckanon.sqlgen.recode import pack
@@ -33,6 +35,7 @@ from duckanon.sqlgen.relations import (
     same,
     subquery,
     table,
+    union_all,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +83,18 @@ class Division:
         return query.join(table(str(self.words), "k"), on=on)
 
 
+@dataclass
+class _Found:
+    """The classes so far, and the tables that have them and the items' classes, part by part."""
+
+    boxes: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    classes: int = 0
+    kept: int = 0
+    suppressed: int = 0
+    items: int = 0
+
+
 @dataclass(frozen=True)
 class Divider:
     """What is needed to divide a source: its plan, and its columns as axes."""
@@ -93,6 +108,7 @@ class Divider:
     allowed: int
     keys: dict[str, int]
     """Two secret words that deal ties."""
+    found: _Found = field(default_factory=lambda: _Found())
 
     @property
     def algorithm(self) -> Mondrian:
@@ -109,20 +125,117 @@ class Divider:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
         with engine.progress.step("search", expected, unit="rows"):
             grouped = self._grouped(rows, extras, expected)
-            found = engine.arrow(self._fetched(grouped or rows, extras, grouped is not None))
-            items = self._items(found, extras, grouped is not None)
-            parts, kept, units = self._partition(items)
-        boxes, ids = self._boxes(items, parts, kept, units)
-        words = None
-        if grouped is not None:
-            words = self._words(grouped, ids)
-            engine.drop(ids)
-        sizes = tuple(c.dictionary.size for c in self.coded)
-        counts = items.counts if items.counts is not None else None
-        lost = _rows_of(parts, counts)[~kept]
-        division = Division(boxes, rows, None if words else ids, words, sizes, int(lost.sum()))
+            cuts = self._first_cuts(grouped or rows, extras, grouped is not None)
+            parts = cuts.parts(self._budget(extras))
+            for bounds in parts:
+                self._part(cuts, bounds, extras, len(parts) > 1)
+        boxes, ids = self._joined("boxes", self.found.boxes), self._ids()
+        words = self._words(grouped, ids) if grouped is not None else None
+        if not self.found.kept:
+            raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
+        members = engine.fresh("members")
+        tables = tuple(p.table for p in self.placed)
+        division = Division(
+            Boxes(boxes, tables, tuple(p.grid for p in self.placed), members),
+            rows,
+            None if words else ids,
+            words,
+            tuple(c.dictionary.size for c in self.coded),
+            self.found.suppressed,
+            {"parts": len(parts)} if len(parts) > 1 else {},
+        )
         self._members(division)
         return division
+
+    def _budget(self, extras: Sequence[str]) -> int:
+        """Return how many items arrays may hold at once."""
+        if self.algorithm.budget is not None:
+            return self.algorithm.budget
+        limit = self.engine.memory_limit()
+        largest = max(p.axis.size for p in self.placed)
+        # Fetched codes, places, the buffer that is reordered, and what each class leaves.
+        row = len(self.placed) * (2 if largest <= 2**16 else 4) * 4 + 16 * len(extras) + 40
+        return sys.maxsize if limit is None else max(limit // 4 // row, 100_000)
+
+    def _first_cuts(self, source: str, extras: Sequence[str], counted: bool) -> FirstCuts:
+        names = [c.dictionary.attribute for c in self.coded]
+        return FirstCuts(
+            self.engine,
+            source,
+            [f"{CODE}{j}" for j in range(len(self.coded))],
+            self.placed,
+            [names.index(name) for name in self.plan.within],
+            self._rules(),
+            {name: f"duckanon s_{i}" for i, name in enumerate(self.values)},
+            "duckanon person" if "duckanon person" in extras else None,
+            counted,
+        )
+
+    def _part(self, cuts: FirstCuts, bounds: dict[int, tuple[int, int]], extras: Sequence[str], several: bool) -> None:
+        """Divide the rows of one part, and keep its classes."""
+        import numpy as np
+
+        engine, counted = self.engine, cuts.counted
+        columns = [*self._codes(), *(col(e) for e in extras), *([col("n")] if counted else [])]
+        query = exp.select(*columns).from_(table(cuts.source))
+        if several:
+            query = query.select(named(exp.column("rowid"), "rid")).where(*cuts.where(bounds))
+        elif not engine.keeps_order():
+            query = query.order_by(exp.column("rowid"))
+        found = engine.arrow(query)
+        items = self._items(found, extras, counted)
+        regions = np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.placed], dtype=np.int32)
+        for j, (low, high) in bounds.items():
+            regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
+        parts, kept, units = self._partition(items, regions)
+        self._keep(items, parts, kept, units, found.column("rid") if several else None)
+
+    def _keep(
+        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], rid: Any | None
+    ) -> None:
+        """Store the classes of a part, and the class of every item."""
+        import numpy as np
+        import pyarrow as pa
+
+        classes, first = len(parts.starts) - 1, self.found.classes
+        columns: dict[str, Any] = {
+            "class_id": np.arange(first + 1, first + classes + 1, dtype=np.int64),
+            "n": _rows_of(parts, items.counts),
+            "units": units,
+            "kept": kept,
+        }
+        for j, placed in enumerate(self.placed):
+            code = placed.code.astype(np.int32)
+            columns[f"a_{j}"] = code[parts.regions[:, j, 0]]
+            columns[f"b_{j}"] = code[parts.regions[:, j, 1]]
+            columns[f"v_{j}"] = np.ascontiguousarray(parts.levels[:, j])
+        self.found.boxes.append(self._stored("boxes", pa.table(columns)))
+        ids = np.empty(len(parts.order), dtype=np.int32)
+        ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
+        self.found.ids.append(self._stored("ids", pa.table({"class_id": ids, **({"rid": rid} if rid else {})})))
+        self.found.classes += classes
+        self.found.kept += int(kept.sum())
+        self.found.suppressed += int(columns["n"][~kept].sum())
+
+    def _joined(self, stem: str, tables: Sequence[str], columns: Sequence[str] = ()) -> str:
+        """Put the tables of all parts into one."""
+        if len(tables) == 1:
+            return tables[0]
+        name = self.engine.fresh(stem)
+        wanted = [col(c) for c in columns] or [exp.Star()]
+        self.engine.create(name, union_all([exp.select(*wanted).from_(table(t)) for t in tables]))
+        self.engine.drop(*tables)
+        return name
+
+    def _ids(self) -> str:
+        """Return the table of the items' classes, in the order of the items."""
+        if len(self.found.ids) == 1:
+            return self.found.ids[0]
+        every = self._joined("ids", self.found.ids)
+        name = self.engine.fresh("ids")
+        self.engine.create(name, exp.select(col("class_id")).from_(table(every)).order_by(col("rid")))
+        self.engine.drop(every)
+        return name
 
     # Rows to codes
 
@@ -218,11 +331,6 @@ class Divider:
         self.engine.create(name, grouped)
         return name
 
-    def _fetched(self, source: str, extras: Sequence[str], counted: bool) -> exp.Select:
-        columns = [*self._codes(), *(col(e) for e in extras)]
-        query = exp.select(*columns, *([col("n")] if counted else [])).from_(table(source))
-        return query if self.engine.keeps_order() else query.order_by(exp.column("rowid"))
-
     def _items(self, found: pa.Table, extras: Sequence[str], counted: bool) -> Items:
         import numpy as np
 
@@ -247,12 +355,17 @@ class Divider:
 
     # Items to classes
 
-    def _partition(self, items: Items) -> tuple[Parts, NDArray[np.bool_], NDArray[np.int64]]:
+    def _rules(self) -> Rules:
+        algorithm, plan = self.algorithm, self.plan
+        return Rules(plan.models, self.totals, algorithm.relaxed, algorithm.choice, plan.bounds == "tight")
+
+    def _partition(
+        self, items: Items, regions: NDArray[np.int32]
+    ) -> tuple[Parts, NDArray[np.bool_], NDArray[np.int64]]:
         """Divide the items; return the classes, which of them are kept, and the members of each."""
         import numpy as np
 
-        algorithm, plan = self.algorithm, self.plan
-        rules = Rules(plan.models, self.totals, algorithm.relaxed, algorithm.choice, plan.bounds == "tight")
+        rules = self._rules()
         axes = [p.axis for p in self.placed]
         order, starts = self._regions(items)
         ordered = items if order is None else _taken(items, order)
@@ -264,8 +377,17 @@ class Divider:
         )
         allowed, _ = judge(whole, ordered, rules)
         self._require(_rows_of(whole, ordered.counts), allowed)
-        advance = self.engine.progress.advance
-        parts = partition(axes, ordered, rules, starts, self.engine.threads(), advance)
+        before, progress = self.found.items, self.engine.progress
+        parts = partition(
+            axes,
+            ordered,
+            rules,
+            starts=starts,
+            regions=regions,
+            threads=self.engine.threads(),
+            advance=lambda n: progress.advance(before + n),
+        )
+        self.found.items += len(items.places)
         if order is not None:
             parts = Parts(order[parts.order].astype(np.int32), parts.starts, parts.regions, parts.levels)
         if allowed.all() and items.entity is None:
@@ -292,8 +414,8 @@ class Divider:
 
     def _require(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_]) -> None:
         """Raise unless the rows, or enough of the regions, satisfy the models before anything is divided."""
-        lost = int(rows[~allowed].sum())
-        if lost <= self.allowed and allowed.any():
+        lost = int(rows[~allowed].sum()) + self.found.suppressed
+        if lost <= self.allowed and (allowed.any() or self.plan.within):
             return
         promise = " and ".join(m.describe(self.plan.unit) for m in self.plan.models)
         if not self.plan.within:
@@ -304,32 +426,6 @@ class Divider:
         )
 
     # Classes to tables
-
-    def _boxes(
-        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64]
-    ) -> tuple[Boxes, str]:
-        import numpy as np
-        import pyarrow as pa
-
-        classes = len(parts.starts) - 1
-        columns: dict[str, Any] = {
-            "class_id": np.arange(1, classes + 1, dtype=np.int64),
-            "n": _rows_of(parts, items.counts),
-            "units": units,
-            "kept": kept,
-        }
-        for j, placed in enumerate(self.placed):
-            code = placed.code.astype(np.int32)
-            columns[f"a_{j}"] = code[parts.regions[:, j, 0]]
-            columns[f"b_{j}"] = code[parts.regions[:, j, 1]]
-            columns[f"v_{j}"] = np.ascontiguousarray(parts.levels[:, j])
-        boxes = self._stored("boxes", pa.table(columns))
-        ids = np.empty(len(parts.order), dtype=np.int32)
-        ids[parts.order] = np.repeat(np.arange(1, classes + 1, dtype=np.int32), np.diff(parts.starts))
-        stored = self._stored("ids", pa.table({"class_id": ids}))
-        members = self.engine.fresh("members")
-        tables = tuple(p.table for p in self.placed)
-        return Boxes(boxes, tables, tuple(p.grid for p in self.placed), members), stored
 
     def _stored(self, stem: str, data: pa.Table) -> str:
         name, incoming = self.engine.fresh(stem), self.engine.fresh("incoming")

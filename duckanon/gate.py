@@ -220,11 +220,13 @@ def check_release(
         counted, entity = engine.parquet([Path(proof)]), col(ENTITY)
         require_same_classes(engine, written, counted, names)
     keys = [col(n) for n in names]
-    own = {"classes": count_classes(engine, counted, keys, entity, keys=True)}
     sensitive = sensitive_of(models)
+    known = reference or Reference()
+    # The values that make a class are kept only where something is to be joined to them.
+    tied = bool(sensitive) or known.population is not None
+    own = {"classes": count_classes(engine, counted, keys, entity, keys=tied)}
     if sensitive:
         own["class_values"] = count_values(engine, written, keys, {s: col(s) for s in sensitive}, own["classes"])
-    known = reference or Reference()
     if known.population is not None:
         own["population_classes"] = place_population(engine, own["classes"], known.population, names)
     given = {"domain_values": known.domain_values, "domain_nodes": known.domain_nodes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,11 +142,11 @@ class Release:
                 "rows_published": self.rows_published,
                 "rows_suppressed": self.rows_suppressed,
                 "suppressed_share": share,
-                **self._class_sizes(),
+                **self._class_sizes,
             },
             "search": {**({"pass": 1} if self.plan.steering.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
-            "loss": [m.to_dict() for m in self.measure(headlines())],
+            "loss": self._loss,
             "bounds": self.plan.bounds,
             **{k: plan[k] for k in ("output", "within") if k in plan},
             "seeded": self.plan.seed is not None,
@@ -153,6 +154,13 @@ class Release:
             "seconds": {step: round(s, 3) for step, s in self.engine.progress.seconds.items()},
         }
 
+    # Classes do not change once they are made: what several reports show is counted once.
+
+    @cached_property
+    def _loss(self) -> list[dict[str, Any]]:
+        return [m.to_dict() for m in self.measure(headlines())]
+
+    @cached_property
     def _class_sizes(self) -> dict[str, Any]:
         """Return how many classes are published, and their sizes in what the promise counts: rows or persons."""
         quantiles = [call("quantile_disc", col("units"), number(q)) for q in (0.25, 0.5, 0.75)]

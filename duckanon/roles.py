@@ -60,8 +60,12 @@ class Roles:
         insensitive: Sequence[str] = (),
         entity_key: str | None = None,
         unlisted: str = "drop",
+        nested: bool = False,
     ) -> Roles:
-        """Match the given names with the columns; everything that does not fit is a RoleError."""
+        """Match the given names with the columns; everything that does not fit is a RoleError.
+
+        ``nested`` allows quasi-identifiers of a nested type: only a release has such.
+        """
         if unlisted not in ("drop", "error"):
             raise RoleError(f"unlisted must be 'drop' or 'error'. Got {unlisted!r}.")
         given: dict[Role, Sequence[str]] = {
@@ -92,7 +96,7 @@ class Roles:
         for column in columns:
             default = Role.ENTITY_KEY if column.name == key else Role.UNLISTED
             role = found.get(column.name, default)
-            if role is Role.QUASI_IDENTIFIER and _is_nested(column.type):
+            if role is Role.QUASI_IDENTIFIER and _is_nested(column.type) and not nested:
                 raise RoleError(
                     f"Column {column.name!r} has a nested type ({_outer(column.type)}): not a quasi-identifier."
                 )

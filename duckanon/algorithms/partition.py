@@ -103,13 +103,15 @@ def partition(
     items: Items,
     rules: Rules,
     starts: Integers | None = None,
+    regions: NDArray[np.int32] | None = None,
     threads: int | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> Parts:
     """Split the items, or each run of them between two ``starts``, until no cut is allowed.
 
     The caller sees to it that each run satisfies the rules as a whole. The result is the same for any number of
-    threads. ``advance`` is told how many items are in classes.
+    threads. ``regions`` are the first and last place on each axis of what is divided, where that is not all of it;
+    ``advance`` is told how many items are in classes.
     """
     from duckanon.kernels import mondrian as kernels
     from duckanon.kernels.layout import BOUNDS
@@ -120,7 +122,8 @@ def partition(
     relaxed, gains = True if rules.relaxed else None, True if items.targets else None
     count = len(items.places)
     bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
-    regions = np.array([[0, a.size - 1 - a.null] for a in axes], dtype=np.int32)
+    if regions is None:
+        regions = np.array([[0, a.size - 1 - a.null] for a in axes], dtype=np.int32)
     workers = threads if threads is not None else min(8, os.cpu_count() or 1)
     grain = max(_GRAIN, count // (8 * workers))
     width = len(axes)

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from duckanon.disclosure.attacks.base import Case, Finding, attackers
 from duckanon.disclosure.placing import Placed, place
-from duckanon.disclosure.subject import Subject, of_release, of_table, opened
+from duckanon.disclosure.subject import Subject, of_release, of_table, opened, originals
 from duckanon.release import Release
 from duckanon.roles import Role
 from duckanon.sqlgen.relations import col, named, table, text
@@ -74,7 +74,7 @@ def attack(
     chosen = {name: attackers.get(name)() for name in (attacks if attacks is not None else list(attackers))}
     if isinstance(release, Release):
         released = of_release(release, quasi_identifiers, sensitive)
-        known = of_table(release.engine, original, list(released.quasi))
+        known = of_table(release.engine, original, originals(release, list(released.quasi)))
         return _run(chosen, _case(known, released, release, None))
     with opened(connection) as engine:
         released = of_table(engine, release, quasi_identifiers, sensitive)

@@ -82,7 +82,7 @@ def with_risk(
     """
     if isinstance(data, Release):
         own = quasi_identifiers if quasi_identifiers is not None else data.recoding.columns
-        names = [a.name for a in Roles.resolve(data.columns, quasi_identifiers=own).quasi_identifiers]
+        names = [a.name for a in Roles.resolve(data.columns, quasi_identifiers=own, nested=True).quasi_identifiers]
         rows = Rows(data.query(), [c.name for c in data.columns], [col(name) for name in names])
         return data.engine.reader(rows.with_risk())
     engine = open_engine(connection)

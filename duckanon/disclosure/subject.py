@@ -18,7 +18,7 @@ from duckanon.hierarchy.rules import ColumnType
 from duckanon.pipeline import code_hierarchy, node_queries
 from duckanon.plan import open_engine, open_population
 from duckanon.release import Release
-from duckanon.roles import Role, Roles
+from duckanon.roles import Role, Roles, column_names
 from duckanon.source import Relation, Source
 from duckanon.sqlgen.relations import cast, col, named, subquery, table, union_all
 
@@ -233,10 +233,10 @@ def of_release(
 ) -> Subject:
     """Return a release as a subject, with its own roles unless others are given; persons where it counts them."""
     roles = release.plan.roles
-    own = [a.name for a in roles.quasi_identifiers]
-    names = list(quasi_identifiers) if quasi_identifiers is not None else own
+    own = list(release.recoding.columns)
+    names = _published(release, quasi_identifiers) if quasi_identifiers is not None else own
     resolved = Roles.resolve(
-        release.columns, quasi_identifiers=names, sensitive=sensitive or roles.named(Role.SENSITIVE)
+        release.columns, quasi_identifiers=names, sensitive=sensitive or roles.named(Role.SENSITIVE), nested=True
     )
     names = [a.name for a in resolved.quasi_identifiers]
     counted, entity = release.query(), None
@@ -261,6 +261,19 @@ def of_release(
         whole=(release.plan.relation.query, original),
         known=release.relations if as_made else {},
     )
+
+
+def _published(release: Release, names: Sequence[str]) -> list[str]:
+    """Return the columns under which quasi-identifiers are published: one may be published as its two bounds."""
+    known = {name.lower(): columns for name, columns in release.plan.published_as.items()}
+    given = column_names(names, "quasi_identifiers")
+    return [column for name in given for column in known.get(name.lower(), (name,))]
+
+
+def originals(release: Release, names: Sequence[str]) -> list[str]:
+    """Return the columns of the source that published columns were made of."""
+    made_of = {column: name for name, columns in release.plan.published_as.items() for column in columns}
+    return list(dict.fromkeys(made_of.get(name, name) for name in names))
 
 
 def _sensitive_hierarchies(engine: Engine, roles: Roles, given: Mapping[str, Any]) -> dict[str, Hierarchy]:

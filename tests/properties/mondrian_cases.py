@@ -159,10 +159,9 @@ class Case:
     def fast_rules(self) -> Rules:
         made = []
         for name, column, given in self.wanted:
-            exact = {p: v if p in ("k", "l", "p") and v == int(v) else float(v) for p, v in given.items()}
-            exact = {p: int(v) if p in ("k", "l", "p") and float(v).is_integer() else v for p, v in exact.items()}
+            numbers_ = {p: int(v) if v == int(v) else float(v) for p, v in given.items()}
             named = {} if column is None else {"sensitive": COLUMNS[column]}
-            made.append(models.get(name)(**exact, **named))
+            made.append(models.get(name)(**numbers_, **named))
         totals = {}
         for column, levels in enumerate(self.trees):
             counts = np.bincount(self.table(column), minlength=len(levels[0])).astype(np.int64)

@@ -113,10 +113,11 @@ def test_bounds_lie_around_every_value(bounds: str, relaxed: bool, data: st.Data
         for name in problem.quasi:
             if pa.types.is_struct(file.schema.field(name).type):
                 own = defaultdict(list)
-                for class_, value, cell in zip(classes, original[name].to_pylist(), file[name].to_pylist(), strict=True):
-                    own[class_].append((value, cell))
-                for pairs in own.values():
-                    assert_between([v for v, _ in pairs], pairs[0][1], bounds)
+                pairs = zip(original[name].to_pylist(), file[name].to_pylist(), strict=True)
+                for class_, pair in zip(classes, pairs, strict=True):
+                    own[class_].append(pair)
+                for found in own.values():
+                    assert_between([v for v, _ in found], found[0][1], bounds)
 
 
 def assert_between(values: list[Any], cell: dict[str, Any] | None, bounds: str) -> None:
@@ -161,68 +162,92 @@ def test_threads_and_the_order_of_the_source_leave_no_trace(
 
 
 CHOICES = ["range", "distinct", "round_robin"]
+WIDTH = 10
+"""Of the groups of a grid of numbers."""
+LEAVES = [f"v{i:02}" for i in range(12)]
+TREE = {leaf: [leaf, f"g{i // 3}", f"h{i // 6}", "*"] for i, leaf in enumerate(LEAVES)}
+"""Texts with a hierarchy: the order of their leaves is that of the alphabet, so that places are known."""
 
 
-class Lines:
-    """A table of numbers, as the reference sees it: every value a place, every place an atom."""
+class Table:
+    """Columns of numbers (lines) and of texts (trees) as the reference sees them, and as anybody would publish them."""
 
     def __init__(self, rng: random.Random) -> None:
         count = rng.randint(1, 60)
-        self.names = [f"q{j}" for j in range(rng.randint(1, 3))]
-        self.columns = [self._column(rng, count) for _ in self.names]
+        self.bounds = rng.choice(BOUNDS)
+        self.kinds = [rng.choice(["number", "number", "text"]) for _ in range(rng.randint(1, 3))]
+        self.names = [f"q{j}" for j in range(len(self.kinds))]
+        self.columns = [self._column(rng, kind, count) for kind in self.kinds]
         self.values = [rng.randrange(rng.randint(1, 4)) for _ in range(count)]
         self.people = [rng.randrange(count) for _ in range(count)] if rng.random() < 0.3 else None
         self.k, self.l = rng.randint(1, 5), rng.choice([1, 1, 2, 3])
         self.choose = rng.choice(CHOICES)
-        self.tight = rng.random() < 0.5
 
     @staticmethod
-    def _column(rng: random.Random, count: int) -> list[int | None]:
-        known = [rng.choice([0, 1, 2, 10, 100]) * rng.randint(-3, 9) for _ in range(rng.randint(1, 25))]
+    def _column(rng: random.Random, kind: str, count: int) -> list[Any]:
+        known: list[Any] = rng.sample(LEAVES, rng.randint(1, len(LEAVES)))
+        if kind == "number":
+            known = [rng.choice([0, 1, 2, 10, 100]) * rng.randint(-3, 9) for _ in range(rng.randint(1, 25))]
         missing = rng.choice([0.0, 0.0, 0.1, 0.4])
         return [None if rng.random() < missing else rng.choice(known) for _ in range(count)]
 
+    def axis(self, kind: str, known: list[Any], null: bool) -> slow.Axis:
+        size = len(known) + null
+        if kind == "number":
+            grid = self.bounds == "grid"
+            atoms = [v // WIDTH for v in known] if grid else list(range(len(known)))
+            return slow.Axis(size, null, [float(v) for v in known], atoms, inner=grid)
+        nodes, leaves = [], []
+        for level in range(4):
+            labels = [TREE[v][level] for v in known]
+            order = list(dict.fromkeys(labels))
+            # Below the top NULL has a node of its own.
+            nodes.append([order.index(x) for x in labels] + [len(order) if level < 3 else 0] * null)
+            leaves.append([sum(line[level] == x for line in TREE.values()) for x in order or ["*"]] + [1] * null)
+        return slow.Axis(size, null, nodes=nodes, leaves=leaves)
+
     def reference(self) -> slow.Mondrian:
         axes, places = [], []
-        for column in self.columns:
+        for kind, column in zip(self.kinds, self.columns, strict=True):
             known = sorted({v for v in column if v is not None})
-            null = None in column
-            size = len(known) + null
-            axes.append(slow.Axis(size, null, [*map(float, known), 0.0], range(size)))
+            axes.append(self.axis(kind, known, None in column))
             places.append([len(known) if v is None else known.index(v) for v in column])
         rows = [
             slow.Row(cell, person=self.people[i] if self.people else None, values=(self.values[i],))
             for i, cell in enumerate(zip(*places, strict=True))
         ]
         promises = [slow.promise("k_anonymity", k=self.k), slow.promise("l_diversity", 0, l=self.l)]
-        persons = self.people is not None
-        return slow.Mondrian(axes, rows, promises, choose=self.choose, tight=self.tight, persons=persons)
-
-    def table(self) -> pa.Table:
-        columns = {n: pa.array(c, pa.int32()) for n, c in zip(self.names, self.columns, strict=True)}
-        columns["s"] = pa.array(self.values, pa.int32())
-        columns["person"] = pa.array(self.people or [0] * len(self.values), pa.int64())
-        return numbered(pa.table(columns))
+        return slow.Mondrian(axes, rows, promises, choose=self.choose, persons=self.people is not None)
 
     def release(self, connection: Any) -> duckanon.Release:
+        types = {"number": pa.int32(), "text": pa.string()}
+        columns = {
+            name: pa.array(column, types[kind])
+            for name, kind, column in zip(self.names, self.kinds, self.columns, strict=True)
+        }
+        columns["s"] = pa.array(self.values, pa.int32())
+        columns["person"] = pa.array(self.people or [0] * len(self.values), pa.int64())
+        lines = pa.table([pa.array(c) for c in zip(*TREE.values(), strict=True)], names=["l0", "l1", "l2", "l3"])
+        made = {
+            "number": duckanon.Hierarchy.intervals(width=WIDTH, levels=2),
+            "text": duckanon.Hierarchy.from_table(lines),
+        }
         return duckanon.anonymize(
-            self.table(),
+            numbered(pa.table(columns)),
             quasi_identifiers=self.names,
             sensitive=["s"],
             insensitive=[NUMBER],
             entity_key="person" if self.people is not None else None,
+            hierarchies={name: made[kind] for name, kind in zip(self.names, self.kinds, strict=True)},
             k=self.k,
             l=self.l,
-            bounds="tight" if self.tight else "cut",
+            bounds=self.bounds,
             algorithm=Mondrian(choose_dim=self.choose),
             connection=connection,
         )
 
 
-@settings(max_examples=60)
-@given(seed=st.integers(0, 2**32))
-def test_the_published_classes_are_the_references(seed: int, connection: Any) -> None:
-    case = Lines(random.Random(seed))
+def compare(case: Table, connection: Any) -> None:
     try:
         wanted = case.reference().classes()
     except slow.Infeasible:
@@ -234,4 +259,14 @@ def test_the_published_classes_are_the_references(seed: int, connection: Any) ->
         found = defaultdict(list)
         for row, number in zip(rows_of(file, case.names), file[NUMBER].to_pylist(), strict=True):
             found[row].append(number)
-        assert sorted(map(sorted, found.values())) == sorted(sorted(c.rows) for c in wanted)
+        classes = [sorted(c.rows) for c in wanted]
+        if case.bounds == "tight":
+            # Two classes of which the regions differ may still have the same values at their ends.
+            classes = joined(case, classes)
+        assert sorted(map(sorted, found.values())) == sorted(classes)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32))
+def test_the_published_classes_are_the_references(seed: int, connection: Any) -> None:
+    compare(Table(random.Random(seed)), connection)

@@ -1,0 +1,157 @@
+"""The first cuts of a table that is too large for arrays: made by the database, so that each part fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from duckanon.models.base import Groups, Histograms
+from duckanon.sqlgen.relations import call, col, named, number, table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.partition import Rules
+    from duckanon.axes import Placed
+    from duckanon.engine.base import Engine
+
+    Bounds = dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class FirstCuts:
+    """Cuts a table of codes into parts of at most ``budget`` items, each a range of codes on some axes.
+
+    ``within`` are the axes whose values stay apart in any case: between those nothing need be asked. All other cuts
+    are those of Mondrian on lines: the widest is cut nearest to its median, if both sides satisfy every model.
+    """
+
+    engine: Engine
+    source: str
+    codes: Sequence[str]
+    placed: Sequence[Placed]
+    within: Sequence[int]
+    rules: Rules
+    columns: dict[str, str] = field(default_factory=dict)
+    """The column with the codes of each sensitive column."""
+    person: str | None = None
+    counted: bool = False
+
+    def parts(self, budget: int) -> list[Bounds]:
+        """Return the ranges of the parts; a part that cannot be cut any more stays as large as it is."""
+        waiting: list[Bounds] = [{}]
+        found: list[Bounds] = []
+        while waiting:
+            bounds = waiting.pop()
+            cut = self._cut(bounds) if self._items(bounds) > budget else None
+            if cut is None:
+                found.append(bounds)
+                continue
+            axis, place = cut
+            low, high = bounds.get(axis, (0, self.placed[axis].axis.size - 1))
+            waiting += [{**bounds, axis: (place, high)}, {**bounds, axis: (low, place - 1)}]
+        return found
+
+    def where(self, bounds: Bounds) -> list[exp.Expr]:
+        """Return the conditions that a part's rows meet."""
+        return [
+            exp.Between(this=col(self.codes[j]), low=number(low), high=number(high))
+            for j, (low, high) in bounds.items()
+        ]
+
+    def _rows(self) -> exp.Expr:
+        return exp.Sum(this=col("n")) if self.counted else exp.Count(this=exp.Star())
+
+    def _items(self, bounds: Bounds) -> int:
+        query = exp.select(exp.Count(this=exp.Star())).from_(table(self.source))
+        (count,) = self.engine.row(query.where(*self.where(bounds)))
+        return int(count)
+
+    def _cut(self, bounds: Bounds) -> tuple[int, int] | None:
+        """Return the axis and the place of the next cut; None where no cut is allowed."""
+        import numpy as np
+
+        lines = [
+            j
+            for j, p in enumerate(self.placed)
+            if p.axis.atoms is not None and (p.place == np.arange(len(p.place))).all()
+        ]
+        extents = [e for j in lines for e in (exp.Min(this=col(self.codes[j])), exp.Max(this=col(self.codes[j])))]
+        if not extents:
+            return None
+        found = self.engine.row(exp.select(*extents).from_(table(self.source)).where(*self.where(bounds)))
+        spans = {j: (int(found[2 * i]), int(found[2 * i + 1])) for i, j in enumerate(lines)}
+        apart = [j for j in self.within if spans[j][0] != spans[j][1]]
+        if apart:
+            counts = self._counts(apart[0], bounds)
+            return apart[0], _halved(counts, np.arange(len(counts)), 1)
+        widths = {j: self._width(j, *spans[j]) for j in lines if spans[j][0] != spans[j][1]}
+        for j in sorted(widths, key=lambda j: (-widths[j], j)):
+            axis = self.placed[j].axis
+            if axis.null and spans[j][1] == axis.size - 1:
+                place = axis.size - 1
+            else:
+                place = _halved(self._counts(j, bounds), np.asarray(axis.atoms), self.rules.least)
+            if 0 < place and self._allowed(j, place, bounds):
+                return j, place
+        return None
+
+    def _width(self, j: int, low: int, high: int) -> float:
+        axis = self.placed[j].axis
+        if axis.null and high == axis.size - 1:
+            return axis.weight
+        whole = axis.numbers[axis.size - 1 - axis.null] - axis.numbers[0]
+        return float(axis.weight * (axis.numbers[high] - axis.numbers[low]) / whole) if whole > 0 else 0.0
+
+    def _counts(self, j: int, bounds: Bounds) -> NDArray[np.int64]:
+        """Return the rows of a part by their codes on an axis."""
+        import numpy as np
+
+        code = col(self.codes[j])
+        query = exp.select(named(code, "c"), named(self._rows(), "rows")).from_(table(self.source))
+        found = self.engine.arrow(query.where(*self.where(bounds)).group_by(code.copy()))
+        counts = np.zeros(self.placed[j].axis.size, dtype=np.int64)
+        counts[found.column(0).to_numpy()] = found.column(1).to_numpy().astype(np.int64)
+        return counts
+
+    def _allowed(self, j: int, place: int, bounds: Bounds) -> bool:
+        """Ask every model about both sides of a cut."""
+        import numpy as np
+
+        side = exp.case().when(exp.LT(this=col(self.codes[j]), expression=number(place)), number(0)).else_(number(1))
+        base = exp.select(named(side, "side")).from_(table(self.source)).where(*self.where(bounds)).group_by(number(1))
+        people = call("count", exp.Distinct(expressions=[col(self.person)])) if self.person else self._rows()
+        known = self.engine.rows(base.copy().select(named(self._rows(), "rows"), named(people, "people")))
+        rows, sizes = (np.zeros(2, dtype=np.int64) for _ in range(2))
+        for at, n, members in known:
+            rows[at], sizes[at] = n, members
+        fine = rows >= self.rules.least
+        plain = Groups(sizes, rows)
+        counted: dict[str, Groups] = {}
+        for name, column in self.columns.items():
+            query = base.copy().select(named(col(column), "code"), named(self._rows(), "rows"))
+            values = self.engine.arrow(query.group_by(number(2)).order_by(number(1), number(2)))
+            at, codes, counts = (values.column(i).to_numpy().astype(np.int64) for i in range(3))
+            totals, ancestors = self.rules.totals[name]
+            histograms = Histograms(np.searchsorted(at, np.arange(3)), codes, counts, totals, ancestors)
+            counted[name] = Groups(sizes, rows, histograms=histograms)
+        for model in self.rules.models:
+            fine &= model.satisfied(counted.get(str(getattr(model, "sensitive", None)), plain))
+        return bool(fine.all())
+
+
+def _halved(counts: NDArray[np.int64], atoms: NDArray[np.int64], least: int) -> int:
+    """Return the place before which a cut between two atoms comes nearest to the half, 0 where there is none."""
+    import numpy as np
+
+    left = np.cumsum(counts)
+    total = int(left[-1]) if len(left) else 0
+    ends = np.flatnonzero(np.diff(atoms[: len(counts)]))
+    ends = ends[(left[ends] >= least) & (total - left[ends] >= least)]
+    if not len(ends):
+        return 0
+    return int(ends[np.argmin(np.abs(2 * left[ends] - total))]) + 1
