@@ -79,9 +79,8 @@ def place_column(
     coded_as_text = hierarchy.rule is not None and hierarchy.rule.name == "mask"
     if measured or name.lower() in ordered or not (given or coded_as_text):
         axis = _line(engine, attribute, coded, null, weight, np.arange(own.size, dtype=np.int64), inner=False)
-        places = _leaf_order(engine, own.table, hierarchy, own.size, null) if not measured and given else None
-        if places is None:
-            places = np.arange(own.size, dtype=np.int64)
+        listed = _leaf_order(engine, own.table, hierarchy, own.size, null) if not measured and given else None
+        places = np.arange(own.size, dtype=np.int64) if listed is None else listed
         return Placed(axis, places, _stored(engine, places))
     return _tree(engine, coded, null, weight)
 

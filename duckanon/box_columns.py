@@ -101,6 +101,8 @@ def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequenc
     inner: list[tuple[str, str]] = []
     axes, cells = [], []
     query = exp.select(col("class_id", "b"), named(col("class_id", "b"), "ec")).from_(table(boxes.table, "b"))
+    several = sum(_by_class(plan.output[a.name], plan.bounds) for a in plan.roles.quasi_identifiers) > 1
+    members = _stored(engine, boxes.members) if several else boxes.members
     quasi = zip(plan.roles.quasi_identifiers, counted.coded, bound, strict=True)
     for j, (attribute, coded, levels) in enumerate(quasi):
         axis = Axis.of(plan, engine, attribute, coded, levels, boxes, j)
@@ -109,13 +111,16 @@ def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequenc
         alias = f"s_{j}"
         parts = (f"q_{j}", f"q_{j}b") if axis.column.output == "bounds" else (f"q_{j}",)
         inner += zip(plan.published_as[attribute.name], parts, strict=True)
-        shown, by_class = _shown(axis, boxes)
+        by_class = _by_class(axis.column.output, axis.column.bounds)
+        shown = _shown_by_class(axis, boxes.table, members) if by_class else _shown(axis)
         on = equal(col("class_id", alias), col("class_id", "b")) if by_class else axis.column.on(alias, j, "b")
         query = query.join(table(shown, alias), on=on, copy=False)
         sources = ("q", "qb")[: len(parts)]
         query = query.select(*(named(col(c, alias), part) for c, part in zip(sources, parts, strict=True)), copy=False)
     name = engine.fresh("published")
     engine.create(name, query.where(col("kept", "b"), copy=False))
+    if several:
+        engine.drop(members)
     name, merged = _merged(engine, name, [part for _, part in inner])
     return Published(name, tuple(inner), tuple(axes), cells, merged)
 
@@ -242,32 +247,46 @@ def _with_axis(engine: Engine, column: BoxColumn, place: str, type_name: str) ->
     )
     first, last, last_code, null_code = engine.row(query.from_(table(column.axis)))
     missing = None if null_code is None else int(null_code)
-    return replace(
-        column, first=int(first or 0), last=int(last or 0), last_code=int(last_code or 0), null_code=missing
-    )
+    return replace(column, first=int(first or 0), last=int(last or 0), last_code=int(last_code or 0), null_code=missing)
 
 
 # What is published of a region, or of a class
 
 
-def _shown(axis: Axis, boxes: Boxes) -> tuple[str, bool]:
-    """Create ``(key_0, ..., q[, qb])``, or ``(class_id, q)`` where it depends on the class: the second result says it."""
+def _by_class(output: str, bounds: str) -> bool:
+    """Say whether what is published depends on the members of a class, and not on its region alone."""
+    return output == "mean" or (output, bounds) == ("set", "tight")
+
+
+def _stored(engine: Engine, members: str) -> str:
+    """Return the members as a table: they may be a view, which is too dear to look at twice."""
+    name = engine.fresh("members")
+    engine.create(name, exp.select("*").from_(table(members)))
+    return name
+
+
+def _shown_by_class(axis: Axis, boxes: str, members: str) -> str:
+    """Create ``(class_id, q)``."""
+    name = axis.engine.fresh("shown")
+    if axis.column.output == "mean":
+        axis.engine.create(name, class_means(axis.column, axis.position, members))
+        return name
+    axis.engine.create(name, class_lists(axis.column, axis.position, boxes, members))
+    return _enumerated(axis.engine, table(name, "t"), [col("class_id")], col("q"))
+
+
+def _shown(axis: Axis) -> str:
+    """Create ``(key_0, ..., q[, qb])``."""
     engine, column = axis.engine, axis.column
     name = engine.fresh("shown")
-    if column.output == "mean":
-        engine.create(name, class_means(column, axis.position, boxes.members))
-        return name, True
-    if column.output == "set" and column.tight:
-        engine.create(name, class_lists(column, axis.position, boxes.members))
-        return _enumerated(engine, table(name, "t"), [col("class_id")], col("q")), True
     keys = column.keys("r")
     query = exp.select(*keys).from_(table(axis.regions, "r"))
     if column.output in ("bounds", "struct", "midpoint"):
         engine.create(name, query.select(*_measured(column)))
-        return name, False
+        return name
     if column.type != "VARCHAR" and _as_it_is(axis):
         engine.create(name, query.select(named(col("value", "r"), "q")))
-        return name, False
+        return name
     if column.output == "set":
         _require_short(axis)
         lists = subquery(run_lists(column, axis.regions), "l")
@@ -275,8 +294,8 @@ def _shown(axis: Axis, boxes: Boxes) -> tuple[str, bool]:
         own = [(equal(col("w", "r"), 0), col("cell", "r")), (col("mixed", "r"), text(column.top))]
         found = choose(*own, otherwise=exp.func("COALESCE", col("listed", "l"), col("listed", "r")))
         engine.create(name, query.select(named(found, "q")).join(lists, on=on, join_type="left"))
-        return _enumerated(engine, table(name, "t"), column.keys(), col("q")), False
-    return _enumerated(engine, table(axis.regions, "t"), column.keys(), col("cell")), False
+        return _enumerated(engine, table(name, "t"), column.keys(), col("q"))
+    return _enumerated(engine, table(axis.regions, "t"), column.keys(), col("cell"))
 
 
 def _require_short(axis: Axis) -> None:

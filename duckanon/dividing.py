@@ -1,8 +1,4 @@
-"""Divide the rows of a source into classes that are regions: one pass codes the rows, arrays are cut, rows get classes.
-
-The coded rows, with the columns that are published as they are, lie in one private table that spills like any other;
-only the codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows.
-"""
+"""Divide the rows of a source into classes that are regions: one pass codes the rows, arrays are cut, rows get classes."""
 
 from __future__ import annotations
 
@@ -14,45 +10,22 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.partition import Items, Parts, Rules, partition
-from duckanon.axes import Placed
 from duckanon.box_facts import Boxes
-from duckanon.encode import Coded, Dictionary, code_type, dictionary
-from duckanon.errors import DataError, InfeasibleError, ParameterError, did_you_mean
+from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
+from duckanon.errors import DataError, InfeasibleError
 from duckanon.first_cuts import FirstCuts
-from duckanon.outputs import has_distance
-from duckanon.roles import Role
 from duckanon.sqlgen.recode import pack
-from duckanon.sqlgen.relations import (
-    DIALECT,
-    call,
-    cast,
-    col,
-    named,
-    number,
-    param,
-    positional,
-    qualified,
-    same,
-    subquery,
-    table,
-    union_all,
-)
+from duckanon.sqlgen.relations import DIALECT, col, named, positional, subquery, table, union_all
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.mondrian import Mondrian
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
 
     Totals = dict[str, tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]]
-
-CODE = "duckanon c_"
-"""Codes stand beside the source's own columns, under names that those do not have."""
-_REPEATS = 4
-"""Rows that repeat this often on average are divided as combinations with counts."""
 
 
 @dataclass(frozen=True)
@@ -97,50 +70,49 @@ class _Found:
 
 @dataclass(frozen=True)
 class Divider:
-    """What is needed to divide a source: its plan, and its columns as axes."""
+    """Divides the rows of a source; ``totals`` has the sensitive values of the whole table, see ``Rules``."""
 
-    plan: Plan
-    engine: Engine
-    coded: Sequence[Coded]
-    placed: Sequence[Placed]
+    coder: RowCoder
     totals: Totals
-    values: dict[str, Dictionary]
     allowed: int
-    keys: dict[str, int]
-    """Two secret words that deal ties."""
-    found: _Found = field(default_factory=lambda: _Found())
+    found: _Found = field(default_factory=_Found)
 
     @property
-    def algorithm(self) -> Mondrian:
-        """The algorithm, which is one that makes partitions."""
-        return self.plan.algorithm  # type: ignore[return-value]
+    def plan(self) -> Plan:
+        """What is to be done."""
+        return self.coder.plan
+
+    @property
+    def engine(self) -> Engine:
+        """Where the rows are."""
+        return self.coder.engine
 
     def divide(self, expected: int) -> Division:
         """Code the rows, divide them, and say what class each is in."""
-        engine = self.engine
+        engine, coder = self.engine, self.coder
         with engine.progress.step("code", expected):
-            rows, extras = self._code_rows()
+            rows, extras = coder.rows()
         (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(rows)))
         if int(total) != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
         with engine.progress.step("search", expected, unit="rows"):
-            grouped = self._grouped(rows, extras, expected)
+            grouped = coder.grouped(rows, extras, expected)
             cuts = self._first_cuts(grouped or rows, extras, grouped is not None)
             parts = cuts.parts(self._budget(extras))
             for bounds in parts:
                 self._part(cuts, bounds, extras, len(parts) > 1)
-        boxes, ids = self._joined("boxes", self.found.boxes), self._ids()
-        words = self._words(grouped, ids) if grouped is not None else None
         if not self.found.kept:
             raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
+        boxes, ids = self._joined("boxes", self.found.boxes), self._ids()
+        words = self._words(grouped, ids) if grouped is not None else None
         members = engine.fresh("members")
-        tables = tuple(p.table for p in self.placed)
+        tables = tuple(p.table for p in self.coder.placed)
         division = Division(
-            Boxes(boxes, tables, tuple(p.grid for p in self.placed), members),
+            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members),
             rows,
             None if words else ids,
             words,
-            tuple(c.dictionary.size for c in self.coded),
+            tuple(c.dictionary.size for c in self.coder.coded),
             self.found.suppressed,
             {"parts": len(parts)} if len(parts) > 1 else {},
         )
@@ -149,25 +121,25 @@ class Divider:
 
     def _budget(self, extras: Sequence[str]) -> int:
         """Return how many items arrays may hold at once."""
-        if self.algorithm.budget is not None:
-            return self.algorithm.budget
+        if self.coder.algorithm.budget is not None:
+            return self.coder.algorithm.budget
         limit = self.engine.memory_limit()
-        largest = max(p.axis.size for p in self.placed)
+        largest = max(p.axis.size for p in self.coder.placed)
         # Fetched codes, places, the buffer that is reordered, and what each class leaves.
-        row = len(self.placed) * (2 if largest <= 2**16 else 4) * 4 + 16 * len(extras) + 40
+        row = len(self.coder.placed) * (2 if largest <= 2**16 else 4) * 4 + 16 * len(extras) + 40
         return sys.maxsize if limit is None else max(limit // 4 // row, 100_000)
 
     def _first_cuts(self, source: str, extras: Sequence[str], counted: bool) -> FirstCuts:
-        names = [c.dictionary.attribute for c in self.coded]
+        names = [c.dictionary.attribute for c in self.coder.coded]
         return FirstCuts(
             self.engine,
             source,
-            [f"{CODE}{j}" for j in range(len(self.coded))],
-            self.placed,
+            [f"{CODE}{j}" for j in range(len(self.coder.coded))],
+            self.coder.placed,
             [names.index(name) for name in self.plan.within],
             self._rules(),
-            {name: f"duckanon s_{i}" for i, name in enumerate(self.values)},
-            "duckanon person" if "duckanon person" in extras else None,
+            {name: f"{VALUE}{i}" for i, name in enumerate(self.coder.values)},
+            PERSON if PERSON in extras else None,
             counted,
         )
 
@@ -176,15 +148,15 @@ class Divider:
         import numpy as np
 
         engine, counted = self.engine, cuts.counted
-        columns = [*self._codes(), *(col(e) for e in extras), *([col("n")] if counted else [])]
+        columns = [*self.coder.codes, *(col(e) for e in extras), *([col("n")] if counted else [])]
         query = exp.select(*columns).from_(table(cuts.source))
         if several:
             query = query.select(named(exp.column("rowid"), "rid")).where(*cuts.where(bounds))
         elif not engine.keeps_order():
             query = query.order_by(exp.column("rowid"))
         found = engine.arrow(query)
-        items = self._items(found, extras, counted)
-        regions = np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.placed], dtype=np.int32)
+        items = self.coder.items(found, extras, counted)
+        regions = np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.coder.placed], dtype=np.int32)
         for j, (low, high) in bounds.items():
             regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
         parts, kept, units = self._partition(items, regions)
@@ -204,7 +176,7 @@ class Divider:
             "units": units,
             "kept": kept,
         }
-        for j, placed in enumerate(self.placed):
+        for j, placed in enumerate(self.coder.placed):
             code = placed.code.astype(np.int32)
             columns[f"a_{j}"] = code[parts.regions[:, j, 0]]
             columns[f"b_{j}"] = code[parts.regions[:, j, 1]]
@@ -217,13 +189,12 @@ class Divider:
         self.found.kept += int(kept.sum())
         self.found.suppressed += int(columns["n"][~kept].sum())
 
-    def _joined(self, stem: str, tables: Sequence[str], columns: Sequence[str] = ()) -> str:
+    def _joined(self, stem: str, tables: Sequence[str]) -> str:
         """Put the tables of all parts into one."""
         if len(tables) == 1:
             return tables[0]
         name = self.engine.fresh(stem)
-        wanted = [col(c) for c in columns] or [exp.Star()]
-        self.engine.create(name, union_all([exp.select(*wanted).from_(table(t)) for t in tables]))
+        self.engine.create(name, union_all([exp.select("*").from_(table(t)) for t in tables]))
         self.engine.drop(*tables)
         return name
 
@@ -237,126 +208,10 @@ class Divider:
         self.engine.drop(every)
         return name
 
-    # Rows to codes
-
-    def _code_rows(self) -> tuple[str, list[str]]:
-        """Create the coded rows; return the table and the columns besides the codes that the search needs."""
-        plan, engine = self.plan, self.engine
-        query = exp.select().from_(subquery(plan.relation.query, "s"))
-        extras: list[str] = []
-        joined: list[tuple[str, Dictionary]] = [
-            (f"{CODE}{j}", coded.dictionary) for j, coded in enumerate(self.coded)
-        ]
-        joined += [(f"duckanon s_{i}", values) for i, values in enumerate(self.values.values())]
-        if plan.entity is not None:
-            joined.append(("duckanon person", dictionary(engine, plan.relation.query, "person", plan.entity)))
-        if self.algorithm.choice == "information_gain":
-            joined += [(f"duckanon t_{i}", values) for i, values in enumerate(self._targets())]
-        for position, (name, values) in enumerate(joined):
-            alias = f"v{position}"
-            query = query.select(named(cast(col("code", alias), code_type(values.size)), name))
-            on = same(qualified(values.expression, "s"), col("value", alias))
-            query = query.join(table(values.table, alias), on=on)
-            extras += [] if name.startswith(CODE) else [name]
-        if self.algorithm.choice == "least_squares":
-            for i, expression in enumerate(self._measured_targets()):
-                extras.append(f"duckanon t_{i}")
-                query = query.select(named(qualified(expression, "s"), extras[-1]))
-        kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-        kept += [plan.roles.entity_key] if plan.roles.entity_key is not None else []
-        query = query.select(*(col(name, "s") for name in kept))
-        params: dict[str, int] = {}
-        if self.algorithm.relaxed:
-            # Rows that are equal in everything that is looked at are told apart by what is published of them.
-            told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
-            told += [qualified(plan.entity, "s")] if plan.entity is not None else []
-            extras.append("duckanon tie")
-            query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
-            params = self.keys
-        rows = engine.fresh("rows")
-        engine.create(rows, query, params)
-        return rows, extras
-
-    def _target_attributes(self) -> list[Any]:
-        known = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}
-        found = []
-        for name in self.algorithm.target or ():
-            if name.lower() not in known:
-                hint = did_you_mean(name, [a.name for a in known.values()])
-                raise ParameterError(f"The target {name!r} is no published column beside the quasi-identifiers.{hint}")
-            found.append(known[name.lower()])
-        return found
-
-    def _targets(self) -> list[Dictionary]:
-        found = []
-        for attribute in self._target_attributes():
-            own = dictionary(self.engine, self.plan.relation.query, attribute.name, self.plan.expression(attribute))
-            if own.size > _MOST_TARGETS:
-                raise ParameterError(
-                    f"The target {attribute.name!r} has {own.size} values, and information gain is for at most "
-                    f"{_MOST_TARGETS}: use choose_dim='least_squares' for a number."
-                )
-            found.append(own)
-        return found
-
-    def _measured_targets(self) -> list[exp.Expr]:
-        """Return numbers; one that is missing is taken to be the mean, which says nothing."""
-        from duckanon.facts import size
-
-        found = []
-        for attribute in self._target_attributes():
-            own = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
-            if own is None:
-                raise ParameterError(f"Least squares need a number, a date or a time, and {attribute.name!r} is none.")
-            mean = exp.select(exp.Avg(this=own.copy())).from_(subquery(self.plan.relation.query, "m"))
-            (middle,) = self.engine.row(mean)
-            found.append(exp.func("COALESCE", cast(own, "DOUBLE"), number(float(middle or 0.0))))
-        return found
-
-    def _codes(self) -> list[exp.Expr]:
-        return [col(f"{CODE}{j}") for j in range(len(self.coded))]
-
-    def _grouped(self, rows: str, extras: Sequence[str], total: int) -> str | None:
-        """Create the distinct combinations with their counts, where rows repeat often enough."""
-        if self.algorithm.relaxed or "duckanon t_0" in extras and self.algorithm.choice == "least_squares":
-            return None
-        keys = [*self._codes(), *(col(e) for e in extras)]
-        several = call("approx_count_distinct", call("hash", *keys))
-        (distinct,) = self.engine.row(exp.select(several).from_(table(rows)))
-        if int(distinct) * _REPEATS > total:
-            return None
-        name = self.engine.fresh("combinations")
-        count = named(exp.Count(this=exp.Star()), "n")
-        grouped = exp.select(*(k.copy() for k in keys), count).from_(table(rows)).group_by(exp.var("ALL"))
-        self.engine.create(name, grouped)
-        return name
-
-    def _items(self, found: pa.Table, extras: Sequence[str], counted: bool) -> Items:
-        import numpy as np
-
-        def array(name: str) -> NDArray[Any]:
-            chunks = found.column(name)
-            return np.asarray(chunks.to_numpy())
-
-        largest = max(p.axis.size for p in self.placed)
-        kind = np.uint16 if largest <= 2**16 else np.uint32
-        places = np.empty((found.num_rows, len(self.placed)), dtype=kind, order="F")
-        for j, placed in enumerate(self.placed):
-            np.take(placed.place.astype(kind), array(f"{CODE}{j}"), out=places[:, j])
-        targets = [e for e in extras if e.startswith("duckanon t_")]
-        return Items(
-            places,
-            array("n").astype(np.int64) if counted else None,
-            array("duckanon person") if "duckanon person" in extras else None,
-            {name: array(f"duckanon s_{i}") for i, name in enumerate(self.values)},
-            array("duckanon tie") if "duckanon tie" in extras else None,
-            tuple(array(t) for t in targets),
-        )
-
     # Items to classes
 
     def _rules(self) -> Rules:
-        algorithm, plan = self.algorithm, self.plan
+        algorithm, plan = self.coder.algorithm, self.plan
         return Rules(plan.models, self.totals, algorithm.relaxed, algorithm.choice, plan.bounds == "tight")
 
     def _partition(
@@ -366,7 +221,7 @@ class Divider:
         import numpy as np
 
         rules = self._rules()
-        axes = [p.axis for p in self.placed]
+        axes = [p.axis for p in self.coder.placed]
         order, starts = self._regions(items)
         ordered = items if order is None else _taken(items, order)
         whole = Parts(
@@ -402,7 +257,7 @@ class Divider:
         import numpy as np
 
         count = len(items.places)
-        names = [c.dictionary.attribute for c in self.coded]
+        names = [c.dictionary.attribute for c in self.coder.coded]
         columns = [items.places[:, names.index(name)] for name in self.plan.within]
         if not columns:
             return None, np.array([0, count], dtype=np.int64)
@@ -436,7 +291,7 @@ class Divider:
 
     def _words(self, grouped: str, ids: str) -> str:
         """Create ``(w_0, ..., class_id)``: the class of every combination of codes."""
-        sizes = [c.dictionary.size for c in self.coded]
+        sizes = [c.dictionary.size for c in self.coder.coded]
         words = pack([col(f"{CODE}{j}", "g") for j in range(len(sizes))], sizes)
         query = exp.select(*(named(w, f"w_{i}") for i, w in enumerate(words)), col("class_id", "i")).distinct()
         name = self.engine.fresh("words")
@@ -446,15 +301,12 @@ class Divider:
 
     def _members(self, division: Division) -> None:
         """Make ``members(class_id, c_0, ..., n)`` a view: nobody may ask for it."""
-        codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.coded))]
+        codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.coder.coded))]
         inner = division.classed(codes)
         names = [col(f"c_{j}") for j in range(len(codes))]
         query = exp.select(col("class_id"), *names, named(exp.Count(this=exp.Star()), "n"))
         query = query.from_(subquery(inner, "m")).group_by(exp.var("ALL"))
         self.engine.create_as(division.boxes.members, query.sql(dialect=DIALECT), view=True)
-
-
-_MOST_TARGETS = 1000
 
 
 def _taken(items: Items, order: NDArray[np.int64]) -> Items:
@@ -508,4 +360,4 @@ def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], 
     return fine, sizes
 
 
-__all__ = ["CODE", "Divider", "Division", "judge"]
+__all__ = ["Divider", "Division", "judge"]

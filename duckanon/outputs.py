@@ -100,7 +100,11 @@ class Outputs:
         """Return the settings as plain values."""
         kinds = {name: kind for name, kind in self.kinds.items() if kind != "interval"}
         found: dict[str, object] = {"bounds": self.bounds}
-        return {**found, **({"output": kinds} if kinds else {}), **({"within": list(self.within)} if self.within else {})}
+        return {
+            **found,
+            **({"output": kinds} if kinds else {}),
+            **({"within": list(self.within)} if self.within else {}),
+        }
 
 
 def has_distance(type_name: str) -> bool:
@@ -168,7 +172,9 @@ def named_kinds(output: object, columns: Sequence[str]) -> dict[str, str]:
     for name, kind in output.items():
         match = lowered.get(str(name).lower())
         if match is None:
-            raise ParameterError(f"output names {name!r}, which is no quasi-identifier.{did_you_mean(str(name), columns)}")
+            raise ParameterError(
+                f"output names {name!r}, which is no quasi-identifier.{did_you_mean(str(name), columns)}"
+            )
         _one_of(f"output of {match!r}", kind, KINDS)
         found[match] = kind
     return found

@@ -14,6 +14,7 @@ from sqlglot import exp
 from duckanon.algorithms.base import POPULATION, Problem, Tally
 from duckanon.algorithms.local import Pass, search_passes
 from duckanon.axes import place_column
+from duckanon.coded_rows import RowCoder
 from duckanon.dividing import Divider
 from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionary, frequency
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
@@ -149,8 +150,8 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     problem = _problem(plan, engine, counted, {})
     totals = {name: (values.totals, values.ancestors) for name, values in known.items()}
     dictionaries = {name: values.dictionary for name, values in known.items()}
-    divider = Divider(plan, engine, coded, placed, totals, dictionaries, problem.allowed, _shuffle_keys(plan.seed))
-    division = divider.divide(rows)
+    coder = RowCoder(plan, engine, coded, placed, dictionaries, _shuffle_keys(plan.seed))
+    division = Divider(coder, totals, problem.allowed).divide(rows)
     recoder = Regions(plan, engine, counted, bound, division)
     return _Solved(Prepared(problem, bound, nodes), recoder, division.suppressed, division.searched)
 
@@ -223,9 +224,7 @@ def _encode(
         values = dictionary(engine, source, attribute.name, plan.expression(attribute), further)
         hierarchy = plan.hierarchies[attribute.name]
         if hierarchy is None or isinstance(hierarchy.rule, Auto):
-            hierarchy = auto(
-                engine, values.table, attribute.name, attribute.type, pairs=plan.algorithm.partitions
-            )
+            hierarchy = auto(engine, values.table, attribute.name, attribute.type, pairs=plan.algorithm.partitions)
         levels = hierarchy.bind(engine, values.table, attribute.name, attribute.type, plan.on_unknown)
         if plan.algorithm.dealt is not None:
             levels = shuffled(engine, levels, plan.algorithm.dealt)

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from duckanon.box_facts import box_relations, publish_boxes
 from duckanon.class_facts import class_relations, local_relations
-from duckanon.dividing import CODE
+from duckanon.coded_rows import CODE
 from duckanon.encode import published_type
 from duckanon.facts import Relations
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
@@ -171,9 +171,7 @@ class Regions:
         # A view, because few ask for it.
         engine.create_as(counted.table, every.group_by(exp.var("ALL")).sql(dialect=DIALECT), view=True)
         functional = not getattr(plan.algorithm, "relaxed", False)
-        self.relations = box_relations(
-            plan, engine, counted, division.boxes, self.published, self._classed, functional
-        )
+        self.relations = box_relations(plan, engine, counted, division.boxes, self.published, self._classed, functional)
 
     @property
     def shown(self) -> Sequence[tuple[str, str]]:

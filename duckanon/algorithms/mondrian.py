@@ -71,9 +71,7 @@ class Mondrian(Algorithm):
             raise ParameterError("The 'relaxed' parameter of mondrian must be true or false.")
         if self.choose_dim is not None and self.choose_dim not in CHOICES:
             hint = did_you_mean(str(self.choose_dim), CHOICES)
-            raise ParameterError(
-                f"The 'choose_dim' parameter of mondrian must be one of {', '.join(CHOICES)}.{hint}"
-            )
+            raise ParameterError(f"The 'choose_dim' parameter of mondrian must be one of {', '.join(CHOICES)}.{hint}")
         for name in ("target", "ordered"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         if bool(self.target) != (self.choice in _BY_TARGET):
@@ -114,5 +112,7 @@ def _names(parameter: str, value: object) -> tuple[str, ...]:
         return ()
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(n, str) and n for n in names):
-        raise ParameterError(f"The {parameter!r} parameter of mondrian must be the name of a column, or a list of them.")
+        raise ParameterError(
+            f"The {parameter!r} parameter of mondrian must be the name of a column, or a list of them."
+        )
     return tuple(names)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encode import canonical
-from duckanon.errors import DataError, ParameterError, did_you_mean
+from duckanon.errors import DataError, ParameterError, UnsupportedError, did_you_mean
 from duckanon.sqlgen.recode import pack
 from duckanon.sqlgen.relations import call, cast, col, conjunction, named, number, qualified, same, subquery, table
 
@@ -133,6 +133,11 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     """
     cells = release.recoding.cells
     local = "tuple_map" in release.relations
+    if not local and not release.recoding.levels:
+        raise UnsupportedError(
+            "Rows with the same values are in several classes of this release (relaxed cuts): nothing tells which row is "
+            "in which."
+        )
     extra = {name: column for name, column in (("key", key if with_key else None), ("value", value)) if column}
     inner = exp.select(
         named(_row_id(release, key), "row_id"),

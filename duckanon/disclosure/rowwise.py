@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.disclosure.subject import published_columns
 from duckanon.encode import canonical
 from duckanon.errors import DataError, RoleError
 from duckanon.gate import persons
@@ -81,7 +82,7 @@ def with_risk(
     [('a', 2, 0.5), ('b', 2, 0.5), ('c', 1, 1.0)]
     """
     if isinstance(data, Release):
-        own = quasi_identifiers if quasi_identifiers is not None else data.recoding.columns
+        own = data.recoding.columns if quasi_identifiers is None else published_columns(data, quasi_identifiers)
         names = [a.name for a in Roles.resolve(data.columns, quasi_identifiers=own, nested=True).quasi_identifiers]
         rows = Rows(data.query(), [c.name for c in data.columns], [col(name) for name in names])
         return data.engine.reader(rows.with_risk())

@@ -234,7 +234,7 @@ def of_release(
     """Return a release as a subject, with its own roles unless others are given; persons where it counts them."""
     roles = release.plan.roles
     own = list(release.recoding.columns)
-    names = _published(release, quasi_identifiers) if quasi_identifiers is not None else own
+    names = published_columns(release, quasi_identifiers) if quasi_identifiers is not None else own
     resolved = Roles.resolve(
         release.columns, quasi_identifiers=names, sensitive=sensitive or roles.named(Role.SENSITIVE), nested=True
     )
@@ -263,7 +263,7 @@ def of_release(
     )
 
 
-def _published(release: Release, names: Sequence[str]) -> list[str]:
+def published_columns(release: Release, names: Sequence[str]) -> list[str]:
     """Return the columns under which quasi-identifiers are published: one may be published as its two bounds."""
     known = {name.lower(): columns for name, columns in release.plan.published_as.items()}
     given = column_names(names, "quasi_identifiers")

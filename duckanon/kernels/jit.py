@@ -42,7 +42,6 @@ def kernel(function: F) -> F:
 
 def part(function: F) -> F:
     """Compile what only kernels call: nothing is made for Python's sake, which halves the time to compile."""
-    compiled: Any = numba.njit(
-        nogil=True, fastmath=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(function)
+    options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
     return cast("F", compiled)

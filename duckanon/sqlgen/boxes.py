@@ -288,9 +288,11 @@ def class_means(column: BoxColumn, position: int, members: str) -> exp.Select:
     return query.group_by(col("class_id", "m"))
 
 
-def class_lists(column: BoxColumn, position: int, members: str) -> exp.Select:
-    """Return ``(class_id, q)``: the values of every class, the top label where NULL is mixed with others."""
-    held = exp.select(col("class_id"), named(col(f"c_{position}"), "code")).distinct().from_(table(members))
+def class_lists(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+    """Return ``(class_id, q)``: the values of every class that is kept, the top label where NULL is mixed with others."""
+    held = exp.select(col("class_id", "h"), named(col(f"c_{position}", "h"), "code")).distinct()
+    on = exp.and_(equal(col("class_id", "h"), col("class_id", "b")), col("kept", "b"))
+    held = held.from_(table(members, "h")).join(table(boxes, "b"), on=on)
     missing = is_null(col("value", "x"))
     mixed = exp.and_(call("bool_or", missing), exp.Not(this=call("bool_and", missing.copy())))
     found = choose((mixed, text(column.top)), otherwise=listing(col("text", "x"), col("place", "x")))

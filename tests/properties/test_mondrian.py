@@ -57,12 +57,12 @@ def members(problem: Problem) -> list[Any]:
 
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("bounds", BOUNDS)
-@settings(max_examples=20)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_every_class_is_large_enough_and_every_cell_covers_its_value(
     bounds: str, relaxed: bool, data: st.DataObject, connection: Any
 ) -> None:
-    problem = data.draw(problems(persons=data.draw(st.booleans())))
+    problem = data.draw(problems(persons=data.draw(st.booleans()), max_rows=60))
     table = numbered(problem.table)
     people = members(problem)
     options = {"insensitive": [NUMBER], "bounds": bounds, "algorithm": Mondrian(relaxed=relaxed)}
@@ -97,10 +97,10 @@ def assert_labels_cover(hierarchy: duckanon.Hierarchy, values: list[Any], cells:
 
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("bounds", BOUNDS)
-@settings(max_examples=20)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_bounds_lie_around_every_value(bounds: str, relaxed: bool, data: st.DataObject, connection: Any) -> None:
-    problem = data.draw(problems())
+    problem = data.draw(problems(max_rows=60))
     table = numbered(problem.table)
     options = {"insensitive": [NUMBER], "bounds": bounds, "algorithm": Mondrian(relaxed=relaxed)}
     if table.num_rows < problem.k:
@@ -140,8 +140,8 @@ def assert_between(values: list[Any], cell: dict[str, Any] | None, bounds: str) 
 
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("bounds", BOUNDS)
-@settings(max_examples=10)
-@given(problem=problems(), shuffle=st.randoms(use_true_random=False), seed=st.integers(0, 9))
+@settings(max_examples=3)
+@given(problem=problems(max_rows=60), shuffle=st.randoms(use_true_random=False), seed=st.integers(0, 9))
 def test_threads_and_the_order_of_the_source_leave_no_trace(
     bounds: str, relaxed: bool, problem: Problem, shuffle: random.Random, seed: int
 ) -> None:
@@ -159,6 +159,35 @@ def test_threads_and_the_order_of_the_source_leave_no_trace(
         finally:
             engine.close()
     assert found[0] == found[1], "other rows, or another order"
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@settings(max_examples=6)
+@given(data=st.data())
+def test_rows_are_only_joined_within(relaxed: bool, data: st.DataObject, connection: Any) -> None:
+    """Parts that are too small as a whole are left out, all others are published, and nothing is mixed."""
+    problem = data.draw(problems(persons=data.draw(st.booleans()), max_rows=60))
+    table, people = numbered(problem.table), members(problem)
+    name = data.draw(st.sampled_from(problem.quasi))
+    inside = [(key(0.0),) if row == (key(-0.0),) else row for row in rows_of(table, [name])]
+    own = defaultdict(set)
+    for part, person in zip(inside, people, strict=True):
+        own[part].add(person)
+    wanted = [i for i, part in enumerate(inside) if len(own[part]) >= problem.k]
+    options = {"insensitive": [NUMBER], "algorithm": Mondrian(relaxed=relaxed), "within": [name], "connection": connection}
+    if not wanted:
+        with pytest.raises(InfeasibleError):
+            released(problem, table, suppression_limit=1.0, **options)
+        return
+    with released(problem, table, suppression_limit=1.0, **options) as release:
+        file = read(release)
+        numbers = file[NUMBER].to_pylist()
+        assert sorted(numbers) == wanted
+        found = defaultdict(set)
+        for row, number in zip(rows_of(file, problem.quasi), numbers, strict=True):
+            found[row].add(number)
+        assert all(len({inside[i] for i in rows}) == 1 for rows in found.values())
+        assert all(len({people[i] for i in rows}) >= problem.k for rows in found.values())
 
 
 CHOICES = ["range", "distinct", "round_robin"]
@@ -259,14 +288,17 @@ def compare(case: Table, connection: Any) -> None:
         found = defaultdict(list)
         for row, number in zip(rows_of(file, case.names), file[NUMBER].to_pylist(), strict=True):
             found[row].append(number)
-        classes = [sorted(c.rows) for c in wanted]
-        if case.bounds == "tight":
-            # Two classes of which the regions differ may still have the same values at their ends.
-            classes = joined(case, classes)
-        assert sorted(map(sorted, found.values())) == sorted(classes)
+        assert sorted(map(sorted, found.values())) == sorted(sorted(c.rows) for c in wanted)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_the_published_classes_are_the_references(seed: int, connection: Any) -> None:
     compare(Table(random.Random(seed)), connection)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_the_classes_of_a_thousand_more_tables(block: int, connection: Any) -> None:
+    for seed in range(block * 100, block * 100 + 100):
+        compare(Table(random.Random(f"table {seed}")), connection)

@@ -491,6 +491,19 @@ def test_a_file_has_no_text_that_is_not_published(engine: DuckDBEngine, tmp_path
     assert [row[1] for row in types] == ["VARCHAR", "VARCHAR"]
 
 
+def test_the_members_of_suppressed_classes_are_nowhere_in_the_file(engine: DuckDBEngine, tmp_path: Path) -> None:
+    data = pa.table({"q": ["FR", "BE", "canary", "cuckoo"]})
+    regions: list[Region] = [("BE", "FR", RUN), ("canary", "cuckoo", RUN)]
+    path = tmp_path / "release.parquet"
+    for output in ("interval", "set"):
+        options = {"bounds": "tight", "output": output}
+        made = Made(engine, data, [[0, 1], [2, 3]], {"q": regions}, options, suppressed=[1])
+        made.written(path)
+        assert pq.read_table(path).num_rows == 1
+        assert b"canary" not in path.read_bytes()
+        assert b"BE" in path.read_bytes()
+
+
 def test_many_texts_are_no_enumeration(engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duckanon.box_columns.ENUM_LIMIT", 3)
     made = countries(engine)
@@ -543,3 +556,65 @@ def test_decimals_are_summed_exactly(engine: DuckDBEngine) -> None:
         assert made.shown() == [(0.325,)]
         made = Made(engine, data, [[0, 1, 2, 3]], {"q": regions}, {"output": "bounds", "bounds": "tight"})
         assert made.shown() == [(Decimal("0.1"), Decimal("0.7"))]
+
+
+# On the way through the house: the file, the gate, the report, a job, SQL
+
+ROWS = pa.table(
+    {
+        "age": [17, 18, 22, 33, 34, 36, 41, 44, 47, 60, 61, 62],
+        "sex": ["f", "m"] * 6,
+        "ill": list("abcabcabcabc"),
+        "id": list(range(12)),
+    }
+)
+RELEASE = {"quasi_identifiers": ["age"], "sensitive": ["ill"], "k": 3, "algorithm": "mondrian", "hierarchies": {"age": AGES}}
+
+
+@pytest.mark.parametrize("entity", [{}, {"entity_key": "id"}])
+@pytest.mark.parametrize("output", ["bounds", "struct"])
+def test_all_columns_of_a_quasi_identifier_make_the_classes(output: str, entity: dict[str, str], tmp_path: Path) -> None:
+    with duckanon.anonymize(ROWS, **RELEASE, **entity, output=output, within=["sex"]) as release:
+        wanted = ["age_lo", "age_hi", "sex", "ill"] if output == "bounds" else ["age", "sex", "ill"]
+        assert [c.name for c in release.columns] == wanted
+        table = pq.read_table(release.path)
+        release.verify(release.path)
+        path = tmp_path / "other.parquet"
+        # One row's upper bound is changed: its class is its own now, and the gate must see it.
+        if output == "bounds":
+            column = [*table.column("age_hi").to_pylist()[:-1], 99]
+            changed = table.set_column(1, "age_hi", pa.array(column, table.schema.field("age_hi").type))
+        else:
+            rows = table.column("age").to_pylist()
+            rows[-1] = {**rows[-1], "hi": 99}
+            changed = table.set_column(0, "age", pa.array(rows, table.schema.field("age").type))
+        pq.write_table(changed, path)
+        with pytest.raises(duckanon.errors.PrivacyViolation, match="The gate refused the release"):
+            release.verify(path)
+        for columns in (wanted[1:], [wanted[-1], *wanted[:-1]]):
+            pq.write_table(table.select(columns), path)
+            with pytest.raises(duckanon.errors.PrivacyViolation, match="its columns are not the declared ones"):
+                release.verify(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_of_regions_tells_about_itself(kind: str) -> None:
+    with duckanon.anonymize(ROWS, **RELEASE, output=kind, bounds="tight", within=["sex"]) as release:
+        summary = release.summary()
+        assert [h["level"] for h in summary["hierarchies"]] == [None, None]
+        assert (summary["bounds"], summary["within"]) == ("tight", ["sex"])
+        assert summary.get("output") == (None if kind == "interval" else {"age": kind, "sex": "interval"} | {"age": kind})\
+            or summary["output"] == {"age": kind}
+        classes = release.classes()
+        assert classes.num_rows == summary["found"]["classes"]
+        assert sum(classes.column("n").to_pylist()) == 12
+        assert release.recoding.levels == {}
+        with pytest.raises(UnsupportedError, match="divided into regions"):
+            release.recoding.to_sql()
+        with pytest.raises(UnsupportedError, match="divided into regions"):
+            release.recoding.mapping("age")
+        report = release.report("md")
+        assert f"| age | quasi-identifier | given: rule intervals |  | in regions, as {kind} |" in report
+        assert "|  | published as it is |" in report
+        assert "every bound is the exact value of a person" in report
+        assert ("Written as" in report) == (kind != "interval")

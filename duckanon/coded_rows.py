@@ -1,0 +1,170 @@
+"""The rows of a source with codes for values: what a division works on, and what is published of it.
+
+Codes stand beside the columns that are published as they are, in one private table that spills like any other; only the
+codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.algorithms.partition import Items
+from duckanon.encode import Coded, Dictionary, code_type, dictionary
+from duckanon.errors import ParameterError, did_you_mean
+from duckanon.facts import size
+from duckanon.outputs import has_distance
+from duckanon.roles import Attribute, Role
+from duckanon.sqlgen.relations import call, cast, col, named, number, param, qualified, same, subquery, table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.mondrian import Mondrian
+    from duckanon.axes import Placed
+    from duckanon.engine.base import Engine
+    from duckanon.plan import Plan
+
+CODE = "duckanon c_"
+"""Codes stand under names that the source's own columns do not have."""
+VALUE, TARGET, PERSON, TIE = "duckanon s_", "duckanon t_", "duckanon person", "duckanon tie"
+_REPEATS = 4
+"""Rows that repeat this often on average are divided as combinations with counts."""
+_MOST_TARGETS = 1000
+
+
+@dataclass(frozen=True)
+class RowCoder:
+    """Makes the coded rows of a source; ``values`` are the dictionaries of the sensitive columns that models look at.
+
+    ``keys`` are two secret words by which ties are dealt.
+    """
+
+    plan: Plan
+    engine: Engine
+    coded: Sequence[Coded]
+    placed: Sequence[Placed]
+    values: dict[str, Dictionary]
+    keys: dict[str, int]
+
+    @property
+    def algorithm(self) -> Mondrian:
+        """The algorithm, which is one that makes partitions."""
+        return self.plan.algorithm  # type: ignore[return-value]
+
+    @property
+    def codes(self) -> list[exp.Expr]:
+        """The columns of codes."""
+        return [col(f"{CODE}{j}") for j in range(len(self.coded))]
+
+    def rows(self) -> tuple[str, list[str]]:
+        """Create the coded rows; return the table and the columns besides the codes that the search needs."""
+        plan, engine = self.plan, self.engine
+        query = exp.select().from_(subquery(plan.relation.query, "s"))
+        extras: list[str] = []
+        joined: list[tuple[str, Dictionary]] = [(f"{CODE}{j}", coded.dictionary) for j, coded in enumerate(self.coded)]
+        joined += [(f"{VALUE}{i}", values) for i, values in enumerate(self.values.values())]
+        if plan.entity is not None:
+            joined.append((PERSON, dictionary(engine, plan.relation.query, "person", plan.entity)))
+        if self.algorithm.choice == "information_gain":
+            joined += [(f"{TARGET}{i}", values) for i, values in enumerate(self._targets())]
+        for position, (name, values) in enumerate(joined):
+            alias = f"v{position}"
+            query = query.select(named(cast(col("code", alias), code_type(values.size)), name))
+            on = same(qualified(values.expression, "s"), col("value", alias))
+            query = query.join(table(values.table, alias), on=on)
+            extras += [] if name.startswith(CODE) else [name]
+        if self.algorithm.choice == "least_squares":
+            for i, expression in enumerate(self._measured_targets()):
+                extras.append(f"{TARGET}{i}")
+                query = query.select(named(qualified(expression, "s"), extras[-1]))
+        kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+        kept += [plan.roles.entity_key] if plan.roles.entity_key is not None else []
+        query = query.select(*(col(name, "s") for name in kept))
+        params: dict[str, int] = {}
+        if self.algorithm.relaxed:
+            # Rows that are equal in everything that is looked at are told apart by what is published of them.
+            told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
+            told += [qualified(plan.entity, "s")] if plan.entity is not None else []
+            extras.append(TIE)
+            query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
+            params = self.keys
+        rows = engine.fresh("rows")
+        engine.create(rows, query, params)
+        return rows, extras
+
+    def _target_attributes(self) -> list[Attribute]:
+        known = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}
+        found = []
+        for name in self.algorithm.target or ():
+            if name.lower() not in known:
+                hint = did_you_mean(name, [a.name for a in known.values()])
+                raise ParameterError(f"The target {name!r} is no published column beside the quasi-identifiers.{hint}")
+            found.append(known[name.lower()])
+        return found
+
+    def _targets(self) -> list[Dictionary]:
+        found = []
+        for attribute in self._target_attributes():
+            own = dictionary(self.engine, self.plan.relation.query, attribute.name, self.plan.expression(attribute))
+            if own.size > _MOST_TARGETS:
+                raise ParameterError(
+                    f"The target {attribute.name!r} has {own.size} values, and information gain is for at most "
+                    f"{_MOST_TARGETS}: use choose_dim='least_squares' for a number."
+                )
+            found.append(own)
+        return found
+
+    def _measured_targets(self) -> list[exp.Expr]:
+        """Return numbers; one that is missing is taken to be the mean, which says nothing."""
+        found: list[exp.Expr] = []
+        for attribute in self._target_attributes():
+            own = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
+            if own is None:
+                raise ParameterError(f"Least squares need a number, a date or a time, and {attribute.name!r} is none.")
+            mean = exp.select(exp.Avg(this=own.copy())).from_(subquery(self.plan.relation.query, "m"))
+            (middle,) = self.engine.row(mean)
+            found.append(exp.func("COALESCE", cast(own, "DOUBLE"), number(float(middle or 0.0))))
+        return found
+
+    def grouped(self, rows: str, extras: Sequence[str], total: int) -> str | None:
+        """Create the distinct combinations with their counts, where rows repeat often enough."""
+        if self.algorithm.relaxed or self.algorithm.choice == "least_squares":
+            return None
+        keys = [*self.codes, *(col(e) for e in extras)]
+        several = call("approx_count_distinct", call("hash", *keys))
+        (distinct,) = self.engine.row(exp.select(several).from_(table(rows)))
+        if int(distinct) * _REPEATS > total:
+            return None
+        name = self.engine.fresh("combinations")
+        count = named(exp.Count(this=exp.Star()), "n")
+        grouped = exp.select(*(k.copy() for k in keys), count).from_(table(rows)).group_by(exp.var("ALL"))
+        self.engine.create(name, grouped)
+        return name
+
+    def items(self, found: pa.Table, extras: Sequence[str], counted: bool) -> Items:
+        """Return fetched codes as arrays of places."""
+        import numpy as np
+
+        def array(name: str) -> NDArray[Any]:
+            chunks = found.column(name)
+            return np.asarray(chunks.to_numpy())
+
+        largest = max(p.axis.size for p in self.placed)
+        kind = np.uint16 if largest <= 2**16 else np.uint32
+        places = np.empty((found.num_rows, len(self.placed)), dtype=kind, order="F")
+        for j, placed in enumerate(self.placed):
+            np.take(placed.place.astype(kind), array(f"{CODE}{j}"), out=places[:, j])
+        targets = [e for e in extras if e.startswith(TARGET)]
+        return Items(
+            places,
+            array("n").astype(np.int64) if counted else None,
+            array(PERSON) if PERSON in extras else None,
+            {name: array(f"{VALUE}{i}") for i, name in enumerate(self.values)},
+            array(TIE) if TIE in extras else None,
+            tuple(array(t) for t in targets),
+        )
