@@ -35,7 +35,7 @@ def anonymize(
     t: float | None = None,
     models: Sequence[Model | str | Mapping[str, Any]] = (),
     population: object = None,
-    algorithm: str | Algorithm = "datafly",
+    algorithm: str | Algorithm | None = None,
     levels: Mapping[str, int] | None = None,
     min_levels: Mapping[str, int] | None = None,
     max_levels: Mapping[str, int] | None = None,
@@ -85,8 +85,10 @@ def anonymize(
         ``{"model": "l_diversity", "l": 3, "sensitive": "disease"}``.
     population : table, optional
         The people from whom ``data`` were drawn, with the same quasi-identifiers: for k_map and delta_presence.
-    algorithm : str or Algorithm
-        How the recoding is found: "datafly", "optimal", "ola", ...; ``duckanon list algorithms`` has all.
+    algorithm : str or Algorithm, optional
+        How the recoding is found: "mondrian", "optimal", "ola", ...; ``duckanon list algorithms`` has all. By default
+        "mondrian"; or "datafly" where levels, ``iterative`` or a promise about a population or the whole table ask
+        for columns on levels.
     levels : mapping of str to int, optional
         Apply this node: the level of each quasi-identifier, 0 for those that are not named. Nothing is searched.
     min_levels, max_levels : mapping of str to int, optional

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from duckanon.plan import Plan
     from duckanon.roles import Attribute
 
+MANY_TEXTS = 1_000_000
+"""Most texts of a column that are enumerated, where a file then has only those that its rows use."""
 ENUM_LIMIT = 50_000
 """Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort."""
 
@@ -62,8 +64,8 @@ class Boxes:
     """What a search leaves: classes that are regions.
 
     ``table(class_id, n, units, kept, a_0, b_0, v_0, ...)`` has every class with the region of each quasi-identifier:
-    the codes of its first and last value and the level of the node over them, -1 for a run. NULL mixed with other values
-    is the top with NULL as the last value. ``places`` are tables ``(code, place)``, the order of each axis; ``grids``
+    the codes of its first and last value and the level of the node over them, -1 for a run. NULL mixed with others is
+    the top, with NULL as the last value. ``places`` are tables ``(code, place)``, the order of each axis; ``grids``
     those of ``grid_bounds``, where the axis is a line that is cut on a grid. ``members(class_id, c_0, ..., n)`` counts
     the rows of every class by the codes of their values.
     """
@@ -302,8 +304,8 @@ def _require_short(axis: Axis) -> None:
     (total,) = axis.engine.row(listed_values(axis.column, axis.regions))
     if total > MOST_LISTED:
         raise UnsupportedError(
-            f"output='set' of {axis.column.name!r} would list {int(total)} values, more than {MOST_LISTED}: its regions "
-            "are too wide for that. Use output='interval', or a coarser column."
+            f"output='set' of {axis.column.name!r} would list {int(total)} values, more than {MOST_LISTED}: its "
+            "regions are too wide for that. Use output='interval', or a coarser column."
         )
 
 
@@ -327,7 +329,7 @@ def _enumerated(engine: Engine, source: exp.Table, keys: Sequence[exp.Expr], fou
     texts = exp.select(found).distinct().from_(source).where(present(found))
     (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(texts.copy(), "t")))
     short = found.copy()
-    if 0 < total <= ENUM_LIMIT:
+    if 0 < total <= (MANY_TEXTS if engine.writes_used_texts else ENUM_LIMIT):
         enum = engine.fresh("enum")
         engine.create_enum(enum, texts.order_by(found.copy()))
         short = exp.Cast(this=short, to=exp.DataType.build(enum, udt=True))

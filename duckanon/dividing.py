@@ -1,4 +1,4 @@
-"""Divide the rows of a source into classes that are regions: one pass codes the rows, arrays are cut, rows get classes."""
+"""Divide the rows of a source into classes that are regions: rows are coded, arrays are cut, rows get classes."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class FirstCuts:
                 place = axis.size - 1
             else:
                 place = _halved(self._counts(j, bounds), np.asarray(axis.atoms), self.rules.least)
-            if 0 < place and self._allowed(j, place, bounds):
+            if place > 0 and self._allowed(j, place, bounds):
                 return j, place
         return None
 

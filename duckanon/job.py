@@ -44,7 +44,7 @@ class Job:
     roles: dict[str, Any]
     hierarchies: dict[str, Any]
     privacy: dict[str, Any]
-    algorithm: Algorithm
+    algorithm: Algorithm | None
     output: Path
     steering: dict[str, Any] = field(default_factory=dict)
     form: dict[str, Any] = field(default_factory=dict)
@@ -268,10 +268,13 @@ def _privacy(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return found
 
 
-def _algorithm(table: dict[str, Any]) -> Algorithm:
+def _algorithm(table: dict[str, Any]) -> Algorithm | None:
+    """Return the algorithm that a job names; None leaves the choice to the plan."""
     from duckanon.algorithms.base import algorithms
 
-    name = table.pop("name", "datafly")
+    if not table:
+        return None
+    name = table.pop("name", "mondrian")
     if not is_text(name):
         raise JobError(f"[algorithm] name must be a text. Got {kind_of(name)}.")
     try:

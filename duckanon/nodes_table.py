@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from duckanon.algorithms.listing import MOST, require_metrics, tabulate
 from duckanon.errors import ParameterError
 from duckanon.pipeline import prepare
-from duckanon.plan import Plan, open_engine
+from duckanon.plan import Plan, open_engine, resolve_algorithm
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,6 +93,9 @@ def nodes_of(
     plan: Plan, engine: Engine, metrics: str | Sequence[str] = ("loss",), *, pareto: bool = False, most: int = MOST
 ) -> pa.Table:
     """Return the nodes of a plan's lattice, as ``lattice`` does."""
+    if plan.algorithm.partitions:
+        # Regions stand on no level; the lattice is there all the same.
+        plan = replace(plan, algorithm=resolve_algorithm("optimal"))
     with engine.snapshot():
         return tabulate(prepare(plan, engine).problem, metrics, pareto=pareto, most=most)
 

@@ -25,7 +25,7 @@ from duckanon.hierarchy.shuffle import shuffled
 from duckanon.node_measure import NodeMeasure
 from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
-from duckanon.resources import PrivateFolder, sweep
+from duckanon.resources import PrivateFolder, file_digest, sweep
 from duckanon.roles import Role
 from duckanon.sqlgen.recode import Cell, recoded_counts
 from duckanon.sqlgen.relations import call, cast, col, named, number, param, subquery, table, text, union_all
@@ -200,6 +200,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
         problem=prepared.problem,
         searched=solved.searched,
         seen=solved.seen,
+        digest=file_digest(path),
     )
 
 
@@ -361,11 +362,7 @@ def _write(
     path: Path,
     seed: int | None,
 ) -> None:
-    engine = recoder.engine
-    rows = engine.fresh("rows")
-    engine.create(rows, recoder.rows(kept), _shuffle_keys(seed))
-    engine.write_parquet(recoder.released(rows, columns), path)
-    engine.drop(rows)
+    recoder.engine.write_parquet(recoder.released(recoder.rows(kept), columns), path, _shuffle_keys(seed))
 
 
 def _shuffle_keys(seed: int | None) -> dict[str, int]:

@@ -102,7 +102,7 @@ class Plan:
         t: float | None = None,
         models: Sequence[Model | str | Mapping[str, Any]] = (),
         population: object = None,
-        algorithm: str | Algorithm = "datafly",
+        algorithm: str | Algorithm | None = None,
         levels: Mapping[str, int] | None = None,
         min_levels: Mapping[str, int] | None = None,
         max_levels: Mapping[str, int] | None = None,
@@ -119,7 +119,9 @@ class Plan:
     ) -> Plan:
         """Resolve every name and validate every parameter; with ``read=False`` only the schema is looked at."""
         promise = Promise.of(k=k, l=l, t=t, models=models)
-        chosen = resolve_algorithm(algorithm)
+        chosen = resolve_algorithm(
+            algorithm or _usual(promise, levels=bool(levels or min_levels or max_levels), iterative=iterative)
+        )
         for model in promise.models:
             if not chosen.supports(model):
                 raise UnsupportedError(f"The algorithm {chosen.name} cannot enforce {model.name}.")
@@ -152,6 +154,8 @@ class Plan:
         outputs = Outputs.of(roles.quasi_identifiers, bounds=bounds, output=output, within=within)
         _require_partition(chosen, outputs)
         outputs.require_free(roles.published)
+        if partitions(chosen):
+            steering.require_no_levels(chosen.name)
         if steering.iterative and population is not None:
             raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
         resolved = _resolve_hierarchies(hierarchies or {}, roles, engine, base)
@@ -290,6 +294,12 @@ def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:
         return algorithms.get(algorithm)()
     hint = "An algorithm as text is its name, or its name with parameters, such as optimal(metric='precision')."
     return make_from(algorithms, *parse_call(algorithm, hint))
+
+
+def _usual(promise: Promise, *, levels: bool, iterative: bool) -> str:
+    """Return the algorithm where none is named: Mondrian, unless something is asked for that only levels can give."""
+    whole = any(m.needs_population or m.traits.whole_table for m in promise.models)
+    return "datafly" if levels or iterative or whole else "mondrian"
 
 
 def partitions(algorithm: Algorithm) -> bool:

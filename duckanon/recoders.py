@@ -45,8 +45,8 @@ class Recoder(Protocol):
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         """Return the published rows as ``(q_0, ..., p_0, ...)``, p being ``kept``, in an order of their own."""
 
-    def released(self, rows: str, columns: Sequence[tuple[str, str]]) -> exp.Select:
-        """Return the release from a table of ``rows``: (published name, name among rows) in the order of columns."""
+    def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
+        """Return the release from ``rows``, in their order: (published name, name among rows) for each column."""
 
     def recoding(self) -> Recoding:
         """Return the recoding as the owner sees it."""
@@ -87,7 +87,7 @@ class _OnLevels:
     def shown(self) -> Sequence[tuple[str, str]]:
         return [(c.name, f"q_{j}") for j, c in enumerate(self.cells)]
 
-    def released(self, rows: str, columns: Sequence[tuple[str, str]]) -> exp.Select:
+    def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
         return released_rows(rows, self.cells, columns)
 
 
@@ -195,9 +195,9 @@ class Regions:
         query = exp.select(*labels, *through).from_(subquery(inner, "r"))
         return query.join(table(self.published.table, "c"), on=on).order_by(key)
 
-    def released(self, rows: str, columns: Sequence[tuple[str, str]]) -> exp.Select:
+    def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
         # Enumerations are written as they are: they hold published texts only, and the file has texts.
-        return exp.select(*(named(col(inner), name) for name, inner in columns)).from_(table(rows))
+        return exp.select(*(named(col(inner), name) for name, inner in columns)).from_(subquery(rows, "r"))
 
     def recoding(self) -> Recoding:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import tempfile
@@ -89,3 +90,9 @@ def _remove(path: Path, lock: int | None) -> None:
 def _close_all() -> None:
     for folder in list(_live):
         folder.close()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from duckanon.errors import ParameterError, did_you_mean
+from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,16 @@ class Steering:
                 raise ParameterError(f"The hierarchy of {column!r} has the levels 0 to {height}. Got {max(low, high)}.")
             found.append((low, high))
         return tuple(found)
+
+    def require_no_levels(self, algorithm: str) -> None:
+        """Raise where levels are steered, and the algorithm has none."""
+        given = {"levels": self.levels, "min_levels": self.minimum, "max_levels": self.maximum}
+        asked = [name for name, value in {**given, "iterative": self.iterative}.items() if value]
+        if asked:
+            raise UnsupportedError(
+                f"The algorithm {algorithm} divides rows into regions, which stand on no level: {' and '.join(asked)} "
+                "is for optimal, datafly and the others that put columns on levels."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was given, as plain values."""

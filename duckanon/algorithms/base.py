@@ -135,8 +135,9 @@ class Algorithm(ABC):
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        """Return the parameters by name, as plain values."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 algorithms: Registry[Algorithm] = Registry("algorithm", "duckanon.algorithms")

@@ -26,7 +26,8 @@ class Mondrian(Algorithm):
     their hierarchy, a group for each child of the lowest node that has all values. Children that cannot stand alone
     stay together under their parent. NULL is cut off from other values first. Nothing is suppressed. Where only the
     size of classes counts, the median cut is moved to the nearest place that leaves enough rows on both sides; for
-    other models the median is tried on every column before other places are, so that no allowed cut is left.
+    other models the median is tried on every column before other places are, so that no allowed cut of such a column
+    is left.
 
     With ``bounds="grid"`` (see ``anonymize``) cuts come only between groups of the hierarchy's first level.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def partition(
         finally:
             scratches.append(scratch)
 
-    roots = [(int(a), int(b), -1, regions) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
+    roots = [(int(a), int(b), -1, regions) for a, b in pairwise(bounds) if b > a]
     done: list[Any] = []
     placed = 0
     with ThreadPoolExecutor(workers) as pool:
@@ -205,7 +206,7 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
     if items.ties is not None:
         buffer[:, tie] = items.ties
     for i, values in enumerate(items.targets):
-        data.floats[:, target + i] = values
+        data.floats[:, target + i] = values - values.min() if rules.choose == "least_squares" and count else values
     widths = [3 if rules.choose == "least_squares" else int(t.max(initial=0)) + 1 for t in items.targets]
     how = How(
         least=rules.least,
@@ -215,7 +216,7 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
         choose=CHOICES.index(rules.choose),
         tight=rules.tight,
         order=at,
-        count=at + 1 if items.counts is not None else -1,
+        many=at + 1 if items.counts is not None else -1,
         extra=first,
         extras=len(rules.totals),
         tie=tie if items.ties is not None else -1,
@@ -246,13 +247,15 @@ def _axes(axes: Sequence[Axis]) -> Any:
             if axis.null:
                 dense[count:] = (dense[count - 1] if count else -1) + 1
             levels = [places, dense]
-            numbers = np.zeros(axis.size)
+            numbers, whole = np.zeros(axis.size), np.ones(axis.size)
             if count:
                 known = np.asarray(axis.numbers[:count], dtype=np.float64)
-                spread = known[-1] - known[0]
+                with np.errstate(over="ignore"):
+                    spread = known[-1] - known[0]
                 if np.isfinite(spread) and spread > 0:
-                    numbers[:count] = (known - known[0]) / spread
-            own = [numbers, np.zeros(axis.size)]
+                    numbers[:count] = known
+                    whole[:] = spread
+            own = [numbers, whole]
             firsts.append(np.append(np.flatnonzero(np.diff(dense[:count], prepend=-1)), count))
         keys += [*levels, (places == axis.size - 1) & axis.null]
         widths += [*own, np.zeros(axis.size)]

@@ -135,8 +135,8 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     local = "tuple_map" in release.relations
     if not local and not release.recoding.levels:
         raise UnsupportedError(
-            "Rows with the same values are in several classes of this release (relaxed cuts): nothing tells which row is "
-            "in which."
+            "Rows with the same values are in several classes of this release (relaxed cuts): nothing tells which row "
+            "is in which."
         )
     extra = {name: column for name, column in (("key", key if with_key else None), ("value", value)) if column}
     inner = exp.select(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import isfinite
+from math import inf, isfinite
 
 from duckanon.hierarchy.rules import ColumnType
 
@@ -14,6 +14,7 @@ _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _BOUND = rf"(?:{_DATE}|{_NUMBER})"
 _SPAN = re.compile(rf"\s*([\[(]?)\s*({_BOUND})\s*(,|;|~|-|\.\.)\s*({_BOUND})\s*([\])]?)\s*")
 _POINT = re.compile(rf"\s*({_BOUND})\s*")
+_OPEN = re.compile(rf"\s*(<=|<|>=|>)\s*({_BOUND})\s*")
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -38,6 +39,8 @@ def parse(label: str, type_name: str) -> Parsed:
     ('red', 'green')
     >>> parse("37.5", "BIGINT").span
     (37.5, 37.5, False, False)
+    >>> parse("< 18", "BIGINT").span, parse(">= 65", "BIGINT").span
+    ((-inf, 18.0, False, True), (65.0, inf, False, False))
     >>> parse("about forty", "BIGINT")
     Parsed(span=None, members=())
     """
@@ -50,6 +53,12 @@ def parse(label: str, type_name: str) -> Parsed:
             span = (bounds[0], bounds[1], opening == "(", closing == ")")
             # Without brackets a comma may separate bounds or members; whether those are values, the column knows.
             return Parsed(span, members if separator in ",;" and not opening else ())  # type: ignore[arg-type]
+    side = _OPEN.fullmatch(label)
+    if side is not None:
+        sign, end = side.groups()
+        own = size_of(end, type_name)
+        if own is not None:
+            return Parsed((-inf, own, False, sign == "<") if sign[0] == "<" else (own, inf, sign == ">", False))
     point = _POINT.fullmatch(label)
     if point is not None:
         own = size_of(point.group(1), type_name)

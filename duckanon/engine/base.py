@@ -24,6 +24,8 @@ class Engine(Protocol):
     name: str
     version: str
     progress: Progress
+    writes_used_texts: bool
+    """Whether each part of a file has only those texts of an enumeration that its rows use, not all of them."""
 
     def run(self, statement: Statement, params: Params | None = None) -> None:
         """Run a statement and forget its result."""
@@ -66,7 +68,7 @@ class Engine(Protocol):
     def unregister(self, name: str) -> None:
         """Forget a registered object."""
 
-    def write_parquet(self, select: exp.Query, path: Path) -> None:
+    def write_parquet(self, select: exp.Query, path: Path, params: Params | None = None) -> None:
         """Write a query to one Parquet file, in the order of the query, without metadata of its own."""
 
     def parquet(self, paths: Sequence[Path]) -> exp.Query:

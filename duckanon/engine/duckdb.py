@@ -90,6 +90,7 @@ class DuckDBEngine:
 
     name = "duckdb"
     version: str = duckdb.__version__
+    writes_used_texts = int(duckdb.__version__.split(".")[0]) >= 2
 
     def __init__(
         self,
@@ -205,8 +206,8 @@ class DuckDBEngine:
         guarded(lambda: self._connection.unregister(name))
         self._registered.remove(name)
 
-    def write_parquet(self, select: exp.Query, path: Path) -> None:
-        self.run(copy_to(select, str(path), {"format": "parquet", "row_group_size": _ROW_GROUP}))
+    def write_parquet(self, select: exp.Query, path: Path, params: Mapping[str, Any] | None = None) -> None:
+        self.run(copy_to(select, str(path), {"format": "parquet", "row_group_size": _ROW_GROUP}), params)
 
     def parquet(self, paths: Sequence[Path]) -> exp.Query:
         source = scan("read_parquet", [_literal_path(p) for p in paths], {"hive_partitioning": False})

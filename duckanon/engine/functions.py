@@ -1,8 +1,9 @@
-"""Table functions in Python for SQL: how a call in a statement reaches a handler, and its answer the statement.
+"""Functions in Python for SQL: how a call in a statement reaches a handler, and its answer the statement.
 
-A function is a table macro around ``query(<scalar function>)``. DuckDB calls the scalar function while it binds the
-statement, and the function answers with the text of a SELECT, which takes the call's place. It works on a cursor of its
-own: it sees what is committed, not what the calling transaction wrote, and nothing private to the calling session.
+A table function is a table macro around ``query(<scalar function>)``. DuckDB calls the scalar function while it binds
+the statement, and the function answers with the text of a SELECT, which takes the call's place. It works on a cursor of
+its own: it sees what is committed, not what the calling transaction wrote, and nothing private to the calling session.
+Functions of values see nothing but their arguments.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import duckdb
 from sqlglot import exp
 
 from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.scalars import Scalar, is_registered
 from duckanon.errors import DuckanonError, EngineError, ParameterError, UnsupportedError
 from duckanon.sqlgen.relations import DIALECT, call, cast, col, ident, number, table, text
 
@@ -179,7 +181,7 @@ def connect(path: str, *, read_only: bool, config: dict[str, Any]) -> Connection
     return duckdb.connect(path, read_only=read_only, config=config)
 
 
-def install(connection: Connection, functions: Iterable[Function]) -> None:
+def install(connection: Connection, functions: Iterable[Function], scalars: Iterable[Scalar] = ()) -> None:
     """Make functions callable on a connection, and under ``CATALOG`` on all others of the same database.
 
     Nothing is written into the database: the macros are temporary, or lie in an attached database in memory.
@@ -190,16 +192,18 @@ def install(connection: Connection, functions: Iterable[Function]) -> None:
     with _lock:
         _forget_closed()
         try:
-            _install(connection, offered)
+            _install(connection, offered, tuple(scalars))
         except duckdb.Error as error:
             # No statement of an installation reads data, so the text can quote none.
             raise EngineError(f"The functions cannot be installed. {str(error).splitlines()[0]}") from None
 
 
-def _install(connection: Connection, offered: dict[str, Function]) -> None:
+def _install(connection: Connection, offered: dict[str, Function], scalars: tuple[Scalar, ...]) -> None:
     # On a cursor, because what is registered must be there after a ROLLBACK and may not disturb a result in use.
     with closing(connection.cursor()) as cursor:
         _register(cursor)
+        for scalar in scalars:
+            scalar.register(cursor)
         instance, shared = _instance_of(cursor)
         # Known first: DuckDB calls a function without parameters while its macro is created.
         place = _installed.setdefault(instance, _Installed())
@@ -210,14 +214,16 @@ def _install(connection: Connection, offered: dict[str, Function]) -> None:
         if shared:
             for function in offered.values():
                 cursor.execute(_macro(function, instance, None, table(function.name, schema="main", catalog=CATALOG)))
+            for scalar in scalars:
+                cursor.execute(scalar.macro(CATALOG))
     for function in offered.values():
         connection.execute(_macro(function, instance, session, table(function.name, schema="main", catalog="temp")))
+    for scalar in scalars:
+        connection.execute(scalar.macro("temp"))
 
 
 def _register(cursor: Connection) -> None:
-    known = exp.select("1").from_(exp.Table(this=call("duckdb_functions")))
-    known = known.where(exp.EQ(this=col("function_name"), expression=text(_SCALAR)))
-    if not cursor.execute(known.sql(dialect=DIALECT)).fetchall():
+    if not is_registered(cursor, _SCALAR):
         # Once the connection that registered a function is closed, DuckDB has a bare pointer to it and crashes if it is
         # gone: so it is a function that lives as long as the process, and it holds no connection.
         cursor.create_function(_SCALAR, dispatch, ["VARCHAR"], "VARCHAR", side_effects=True)
@@ -286,14 +292,18 @@ def dispatch(payload: str) -> str:
     """Answer a call with the text of a SELECT; one that raises the reason, and nothing but it, where the call fails."""
     try:
         return _answer(json.loads(payload)).sql(dialect=DIALECT)
-    except DuckanonError as error:
-        reason = str(error)
     except Exception as error:
-        # Its text may quote a cell, and must not reach the caller.
-        reason = f"duckanon failed with a {type(error).__name__} (its message is withheld: it may quote data)."
+        reason = reason_of(error)
     # Evaluated while the statement is bound, so that not even a view can be created; and no traceback surrounds it.
     refusal = exp.Table(this=call("query", call("error", text(reason))))
     return exp.select("*").from_(refusal).sql(dialect=DIALECT)
+
+
+def reason_of(error: Exception) -> str:
+    """Return what a caller may read of an error: text that is not ours may quote a cell, and must not reach them."""
+    if isinstance(error, DuckanonError):
+        return str(error)
+    return f"duckanon failed with a {type(error).__name__} (its message is withheld: it may quote data)."
 
 
 def _answer(payload: dict[str, Any]) -> exp.Query:

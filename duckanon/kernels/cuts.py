@@ -32,7 +32,7 @@ from duckanon.kernels.rules import holds
 @part
 def weight(data: Any, how: Any, i: int) -> int:  # pragma: no cover
     """Return the rows of an item."""
-    return int(data.numbers[i, how.count]) if how.count >= 0 else 1
+    return int(data.numbers[i, how.many]) if how.many >= 0 else 1
 
 
 @part
@@ -54,7 +54,8 @@ def width_of(axes: Any, j: int, low: int, high: int) -> float:  # pragma: no cov
     if axes.table[TREE, j]:
         level = ancestor(axes, j, low, high)
         return float(axes.weights[j] * axes.widths[at + level * axes.table[SPAN, j] + low])
-    return float(axes.weights[j] * (axes.widths[at + high] - axes.widths[at + low]))
+    whole = axes.widths[at + axes.table[SPAN, j] + low]
+    return float(axes.weights[j] * ((axes.widths[at + high] - axes.widths[at + low]) / whole))
 
 
 @part
@@ -93,13 +94,13 @@ def tally(  # pragma: no cover
     at = keys_at(axes, j, level)
     first = keys[at + scratch.marks[LOW, j]]
     found = 0
-    plain = items or how.count < 0
+    plain = items or how.many < 0
     for i in range(start, end):
         own = keys[at + rows[i, j]] - first
         if room[COUNTS, own] == 0:
             room[SEEN, found] = own
             found += 1
-        room[COUNTS, own] += 1 if plain else data.numbers[i, how.count]
+        room[COUNTS, own] += 1 if plain else data.numbers[i, how.many]
     span = keys[at + scratch.marks[HIGH, j]] - first + 1
     if span <= 4 * found:
         found = 0
@@ -125,7 +126,7 @@ def _arrange(  # pragma: no cover
 ) -> None:
     """Bring the rows of each group together: GROUP has that of each key, BOUNDS gets their ends."""
     room = scratch.room
-    if how.count >= 0:
+    if how.many >= 0:
         clear(found, room)
         tally(data, axes, how, start, end, j, level, scratch, True)
     for g in range(groups + 1):
@@ -348,7 +349,7 @@ def cut(  # pragma: no cover
             for c in range(found):
                 room[GROUP, room[SEEN, c]] = c
             _arrange(data, axes, how, start, end, j, level, found, found, scratch)
-            if how.count >= 0:
+            if how.many >= 0:
                 clear(found, room)
                 tally(data, axes, how, start, end, j, level, scratch, False)
         groups = _pooled(data, rules, how, scratch, found)

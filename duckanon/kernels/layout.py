@@ -18,8 +18,9 @@ COUNTS, SEEN, GROUP, HEADS, BOUNDS, MEMBER = range(6)
 """The rows of ``Scratch.room``: all counts are zero between uses."""
 LOW, HIGH, AFTER, STATE = range(4)
 """The rows of ``Scratch.marks``: the smallest and largest place on each axis, the key after which a line is cut, and
-how much is known: BOUNDED, the places lie between the two; EXACT, the two occur; TRIED, the axis cannot be cut."""
+how much is known of it."""
 BOUNDED, EXACT, TRIED = range(3)
+"""The places of an axis lie between the two; the two occur; and it was tried in vain."""
 HISTOGRAM, OTHER, ENTRIES, FALLING = range(4)
 """The rows of ``Scratch.values``: both histograms are zero between uses."""
 
@@ -29,9 +30,10 @@ class Axes(NamedTuple):
 
     ``table[:, j]`` describes axis j: whether it is a tree, whether values of one atom can be told apart, the place of
     NULL (-1: none), the level of the top label, its number of places, where its numbers begin in ``keys`` and
-    ``firsts``, and how many levels of keys it has, after which those come that tell NULL apart. Level v of its keys (0: the places themselves; 1: the atoms of a line) begins at START + v * SPAN;
-    ``widths`` at the same places has, of a line, the number of each place, scaled to 0..1, and of a tree the width of
-    the node over it. ``firsts[FIRST + a]`` is the first place of atom a; one more entry closes the list.
+    ``firsts``, and how many levels of keys it has, after which those come that tell NULL apart. Level v of its keys
+    (0: the places themselves; 1: the atoms of a line) begins at START + v * SPAN; ``widths`` at the same places has, of
+    a line, the number of each place, scaled to 0..1, and of a tree the width of the node over it. ``firsts[FIRST + a]``
+    is the first place of atom a; one more entry closes the list.
     """
 
     table: NDArray[np.int64]
@@ -66,7 +68,7 @@ class How(NamedTuple):
     tight: bool
     order: int
     """The column of ``Data.numbers`` with the number of the item."""
-    count: int
+    many: int
     """The column with its rows, -1 where every item is one."""
     extra: int
     """The first column of the codes of sensitive columns, after which the person's number comes."""

@@ -34,6 +34,7 @@ from duckanon.kernels.layout import (
     COUNTS,
     DISTINCT_VALUES,
     EXACT,
+    GAIN,
     HIGH,
     INNER,
     LOW,
@@ -234,7 +235,7 @@ def _split(  # pragma: no cover
     for j in range(marks.shape[1]):
         marks[STATE, j] = BOUNDED if marks[LOW, j] != marks[HIGH, j] else EXACT
     rows = end - start
-    if how.count >= 0:
+    if how.many >= 0:
         rows = 0
         for i in range(start, end):
             rows += weight(data, how, i)
@@ -275,17 +276,20 @@ def _elsewhere(  # pragma: no cover
     marks, scores = scratch.marks, scratch.scores
     for j in range(marks.shape[1]):
         line = is_line(axes, j, key_level(axes, j, marks[LOW, j], marks[HIGH, j]))
-        scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j]) if line else -1.0
+        if how.choose >= GAIN:
+            scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j])
+        if not line:
+            scores[j] = -np.inf
     while True:
         best = 0
         for j in range(marks.shape[1]):
             best = j if scores[j] > scores[best] else best
-        if scores[best] < 0:
+        if scores[best] == -np.inf:
             return 0, -1
         after = sweep(data, axes, rules, how, start, end, best, scratch)
         if after >= 0:
             return best, after
-        scores[best] = -1.0
+        scores[best] = -np.inf
 
 
 @part

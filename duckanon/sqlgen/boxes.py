@@ -168,10 +168,14 @@ def cells_query(column: BoxColumn, regions: str, nodes: str | None, positions: s
     for alias, bound, pick in (("x", "lo", "min"), ("y", "hi", "max")):
         cases = [(run, col("number", alias)), (own, col("number", "x")), (at_top, outermost(column, pick, "number"))]
         ends.append(named(choose(*cases, otherwise=col(bound, "n") if nodes is not None else None), bound))
+    # A value that its hierarchy does not know is published as the top label, but on level 0.
+    single = exp.and_(equal(col("v", "r"), RUN), equal(col("a", "r"), col("z", "r")))
+    value = exp.paren(exp.or_(equal(col("v", "r"), 0), single))
+    level = choose((run, lowest(column)), (value, number(0)), otherwise=col("w", "r"))
     query = exp.select(
         *column.keys("r"),
         col("cell", "r"),
-        named(cast(choose((run, lowest(column)), otherwise=col("w", "r")), "INTEGER"), "level"),
+        named(cast(level, "INTEGER"), "level"),
         named(cast(choose(*leaves, otherwise=col("leaves", "n") if nodes is not None else None), "BIGINT"), "leaves"),
         *ends,
     ).from_(table(regions, "r"))
@@ -289,7 +293,7 @@ def class_means(column: BoxColumn, position: int, members: str) -> exp.Select:
 
 
 def class_lists(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
-    """Return ``(class_id, q)``: the values of every class that is kept, the top label where NULL is mixed with others."""
+    """Return ``(class_id, q)``: the values of every class that is kept, the top label where NULL is among others."""
     held = exp.select(col("class_id", "h"), named(col(f"c_{position}", "h"), "code")).distinct()
     on = exp.and_(equal(col("class_id", "h"), col("class_id", "b")), col("kept", "b"))
     held = held.from_(table(members, "h")).join(table(boxes, "b"), on=on)

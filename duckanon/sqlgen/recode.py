@@ -187,7 +187,7 @@ def recoded_counts(source: exp.Query, cells: Sequence[Cell], expressions: Sequen
     return query.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
 
 
-def released_rows(rows: str, cells: Sequence[Cell], columns: Sequence[tuple[str, str]]) -> exp.Select:
+def released_rows(rows: exp.Query, cells: Sequence[Cell], columns: Sequence[tuple[str, str]]) -> exp.Select:
     """Return the release: ``columns`` lists (published name, ``q_j`` or ``p_i``) in their order."""
     values: dict[str, exp.Expr] = {}
     for j, cell in enumerate(cells):
@@ -196,7 +196,7 @@ def released_rows(rows: str, cells: Sequence[Cell], columns: Sequence[tuple[str,
         elif cell.enum is not None:
             values[f"q_{j}"] = cast(col(f"q_{j}"), "VARCHAR")
     projection = [named(values.get(inner, col(inner)), name) for name, inner in columns]
-    return exp.select(*projection).from_(table(rows))
+    return exp.select(*projection).from_(subquery(rows, "r"))
 
 
 def _value_codes(cell: Cell) -> exp.Select:

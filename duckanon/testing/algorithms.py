@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from duckanon.algorithms.base import Algorithm, algorithms
 from duckanon.errors import DataError, DuckanonError, InfeasibleError
 from duckanon.models.k_anonymity import KAnonymity
 from duckanon.pipeline import make
 from duckanon.plan import Plan, open_engine
 from duckanon.release import Release
+from duckanon.sqlgen.relations import col, table
 from duckanon.testing.common import require, require_documented, require_frozen
 
 if TYPE_CHECKING:
@@ -73,8 +76,9 @@ def check_algorithm(algorithm: Algorithm | type[Algorithm]) -> None:
     """Raise an AssertionError unless an algorithm keeps the rules of the house.
 
     What it publishes is counted in Python: every class has at least k members, every row is published or suppressed, no
-    more are suppressed than allowed, and every published cell is what the recoding makes of an original. The same seed
-    gives the same rows for one and two threads, and the order of the source does not matter.
+    more are suppressed than allowed, and every published cell is what the recoding makes of an original. Of an
+    algorithm that divides the rows into regions, every published row must stand for an original row of its own. The
+    same seed gives the same rows for one and two threads, and the order of the source does not matter.
 
     Parameters
     ----------
@@ -133,7 +137,7 @@ def _check_case(algorithm: Algorithm, case: Case) -> None:
     with _solve(algorithm, case) as release:
         published = _published(release)
         _check_classes(where, algorithm, case, release, published)
-        _check_cover(where, case, release, published)
+        (_check_regions if algorithm.partitions else _check_cover)(where, case, release, published)
     for change, options in (("again", {}), ("with one thread", {"threads": 1}), ("backwards", {"backwards": True})):
         with _solve(algorithm, case, **options) as other:
             require(_published(other) == published, f"{where}: other rows, or another order, when run {change}.")
@@ -159,6 +163,12 @@ def _check_classes(
         sizes = Counter(row[:width] for row in published)
         require(min(sizes.values()) >= case.k, f"{where}: a class has fewer than k rows.")
         return
+    if algorithm.partitions:
+        covered = _covered(where, case, release)
+        for cells in {r[:width] for r in published}:
+            people = {o[-1] for o in case.rows if all(v in c[s] for c, s, v in zip(covered, cells, o, strict=False))}
+            require(len(people) >= case.k, f"{where}: a class covers fewer than k persons.")
+        return
     mapped = _mapped(case, release)
     members: dict[tuple[Any, ...], set[Any]] = {}
     for row, original in zip(mapped, case.rows, strict=True):
@@ -171,6 +181,53 @@ def _check_cover(where: str, case: Case, release: Release, published: Sequence[t
     ill = case.table().column("ill").to_pylist()
     possible = Counter((*row, s) for row, s in zip(_mapped(case, release), ill, strict=True))
     require(not Counter(published) - possible, f"{where}: a published row is not the recoding of an original row.")
+
+
+def _check_regions(where: str, case: Case, release: Release, published: Sequence[tuple[Any, ...]]) -> None:
+    """Find an original row of its own for every published row: a matching, grown by augmenting paths."""
+    covered = _covered(where, case, release)
+    width = len(case.quasi)
+    originals = [
+        (*row[:-1], ill) for row, ill in zip(case.rows, case.table().column("ill").to_pylist(), strict=True)
+    ]
+    fitting = {
+        row: [
+            i
+            for i, original in enumerate(originals)
+            if original[width] == row[width]
+            and all(original[j] in covered[j].get(row[j], ()) for j in range(width))
+        ]
+        for row in set(published)
+    }
+    owner: dict[int, int] = {}
+
+    def placed(number: int, tried: set[int]) -> bool:
+        for i in fitting[published[number]]:
+            if i not in tried:
+                tried.add(i)
+                if i not in owner or placed(owner[i], tried):
+                    owner[i] = number
+                    return True
+        return False
+
+    found = all(placed(number, set()) for number in range(len(published)))
+    require(found, f"{where}: a published row covers no original row that is not taken by another.")
+
+
+def _covered(where: str, case: Case, release: Release) -> list[dict[Any, set[Any]]]:
+    """Return, column by column, the original values that each cell stands for."""
+    on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
+    query = exp.select(col("j", "o"), col("cell", "o"), col("value", "v"))
+    query = query.from_(table(release.relations["covers"], "o"))
+    found: list[dict[Any, set[Any]]] = [{} for _ in case.quasi]
+    for j, cell, value in release.engine.rows(query.join(table(release.relations["column_values"], "v"), on=on)):
+        found[j].setdefault(cell, set()).add(value)
+    for j, cells in enumerate(found):
+        values = {row[j] for row in case.rows}
+        for cell, covered in cells.items():
+            known = {cell} if cell in values else values if cell == "*" else covered
+            require(covered == known, f"{where}: a cell does not stand for the values that its label names.")
+    return found
 
 
 def _mapped(case: Case, release: Release) -> list[tuple[Any, ...]]:

@@ -186,7 +186,7 @@ class Case:
 
     def fast(self, order: list[int] | None = None, threads: int = 1) -> Found:
         starts = None if self.starts is None else np.array(self.starts, dtype=np.int64)
-        parts = partition(self.fast_axes(), self.fast_items(order), self.fast_rules(), starts, threads)
+        parts = partition(self.fast_axes(), self.fast_items(order), self.fast_rules(), starts, threads=threads)
         return plain(parts, order)
 
     def written_out(self) -> tuple[Case, list[int]]:

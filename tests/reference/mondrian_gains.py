@@ -1,4 +1,4 @@
-"""What a cut tells about target columns (LeFevre et al., Workload-aware anonymization, 2006), exact as long as it can be.
+"""What a cut tells about target columns (LeFevre et al., Workload-aware anonymization, 2006), as exact as it can be.
 
 A column of targets is a list of whole numbers; ``whole`` has one for each target, ``parts`` the same for every part.
 """

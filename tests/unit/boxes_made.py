@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.facts import Relations
 from duckanon.grids import grid_bounds
 from duckanon.hierarchy import Levels, auto
+from duckanon.outputs import Outputs
 from duckanon.plan import Plan
 
 RUN = -1
@@ -46,6 +48,7 @@ class Made:
     suppressed: Sequence[int] = ()
     use_grid: bool = True
     places: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    known: Published | None = None
 
     def __post_init__(self) -> None:
         engine, cursor = self.engine, self.engine._connection
@@ -127,8 +130,20 @@ class Made:
         )
         return name
 
+    def written_as(self, output: str) -> Made:
+        """Return the same classes with another output."""
+        other = copy(self)
+        quasi = self.plan.roles.quasi_identifiers
+        own = Outputs.of(quasi, bounds=self.plan.bounds, output=output, within=self.plan.within)
+        other.plan = replace(self.plan, outputs=own)
+        other.known = None
+        return other
+
     def publish(self) -> Published:
-        return publish_boxes(self.plan, self.engine, self.counted, self.bound, self.boxes)
+        """Publish once, and return the same again."""
+        if self.known is None:
+            self.known = publish_boxes(self.plan, self.engine, self.counted, self.bound, self.boxes)
+        return self.known
 
     def shown(self) -> list[tuple[Any, ...]]:
         """Return what is published of the classes, in their order."""

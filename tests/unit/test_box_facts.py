@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from boxes_made import RUN, Made, Region
 
 import duckanon
 from duckanon.box_facts import box_relations
@@ -16,6 +15,7 @@ from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.facts import Relations
 from duckanon.hierarchy import Hierarchy
 from duckanon.metrics.base import measure
+from tests.unit.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])
 PLACES = Hierarchy.tree({"Europe": {"West": ["FR", "BE"], "North": ["SE"]}, "Asia": {"East": ["JP", "KR"]}})
@@ -83,10 +83,18 @@ def test_cells_of_runs(engine: DuckDBEngine) -> None:
     # Neither needed what the cells cover.
     assert "covers" not in dict(relations)
     assert rows_of(relations, "covers", "cell, code") == [
-        ("[15, 19]", 0), ("[15, 19]", 1), ("[20, 34]", 2), ("[20, 34]", 3), ("[20, 34]", 4), ("[40, 94]", 5),
-        ("[40, 94]", 6), (None, 7),
-    ]  # fmt: skip
-    assert rows_of(relations, "domain", "attribute, kind, height, leaves, lo, hi") == [("age", "ordered", 4, 8, 17.0, 90.0)]
+        ("[15, 19]", 0),
+        ("[15, 19]", 1),
+        ("[20, 34]", 2),
+        ("[20, 34]", 3),
+        ("[20, 34]", 4),
+        ("[40, 94]", 5),
+        ("[40, 94]", 6),
+        (None, 7),
+    ]
+    assert rows_of(relations, "domain", "attribute, kind, height, leaves, lo, hi") == [
+        ("age", "ordered", 4, 8, 17.0, 90.0)
+    ]
 
 
 @pytest.mark.parametrize("output", ["interval", "bounds", "midpoint", "mean", "set"])
@@ -169,6 +177,15 @@ def test_leaves_that_are_no_values_of_the_type_count_what_occurs(engine: DuckDBE
     assert rows_of(made.relations(), "cells", "cell, leaves") == [("[1, 3]", 2)]
 
 
+def test_what_the_hierarchy_does_not_know_could_be_anything(engine: DuckDBEngine) -> None:
+    data = pa.table({"q": ["FR", "FR", "XX"]})
+    regions: list[Region] = [("FR", "FR", 0), ("XX", "XX", 0)]
+    options = {"hierarchies": {"q": PLACES}, "on_unknown": "top"}
+    relations = Made(engine, data, [[0, 1], [2]], {"q": regions}, options).relations()
+    assert rows_of(relations, "cells", "cell, level, leaves") == [("*", 0, 5), ("FR", 0, 1)]
+    assert rows_of(relations, "covers", "cell, code") == [("*", 0), ("*", 1), ("FR", 0)]
+
+
 # Classes, members and values
 
 BOTH = pa.table(
@@ -197,8 +214,13 @@ def test_classes_that_are_published_alike_are_one_class(engine: DuckDBEngine) ->
     assert rows_of(relations, "labelled") == [(1, 4, "[10, 20]"), (3, 1, "30")]
     assert rows_of(relations, "class_values") == [(1, "ill", "a", 3), (1, "ill", "b", 1), (3, "ill", "c", 1)]
     assert rows_of(relations, "tuple_map") == [
-        (0, 1, True), (1, 1, True), (2, 1, True), (3, 1, True), (4, 3, True), (5, 4, False),
-    ]  # fmt: skip
+        (0, 1, True),
+        (1, 1, True),
+        (2, 1, True),
+        (3, 1, True),
+        (4, 3, True),
+        (5, 4, False),
+    ]
 
 
 def test_classes_that_differ_stay(engine: DuckDBEngine) -> None:
@@ -206,8 +228,11 @@ def test_classes_that_differ_stay(engine: DuckDBEngine) -> None:
     assert rows_of(relations, "class_map") == [(1, 2, 2, True), (2, 2, 2, True), (3, 1, 1, True), (4, 1, 1, False)]
     assert rows_of(relations, "labelled", "class_id, l_0") == [(1, "[10, 20]"), (2, "[12, 18]"), (3, "30")]
     assert rows_of(relations, "class_values") == [
-        (1, "ill", "a", 1), (1, "ill", "b", 1), (2, "ill", "a", 2), (3, "ill", "c", 1),
-    ]  # fmt: skip
+        (1, "ill", "a", 1),
+        (1, "ill", "b", 1),
+        (2, "ill", "a", 2),
+        (3, "ill", "c", 1),
+    ]
     assert rows_of(relations, "domain_values", "value, n") == [("a", 3), ("b", 1), ("c", 1), ("d", 1)]
 
 
@@ -261,3 +286,17 @@ def test_nothing_is_read_that_nobody_asks_for(engine: DuckDBEngine) -> None:
     made = alike(engine, output="interval")
     relations = made.relations()
     assert set(relations) == {"class_map", "classes", "frequency", "published"}
+
+
+@pytest.mark.parametrize("bounds", ["grid", "cut", "tight"])
+def test_whoever_reads_the_intervals_finds_the_same_loss(bounds: str) -> None:
+    """The texts alone, read by what reads other people's tables, stand for what the release says of itself."""
+    data = pa.table({"age": [17 + i * i % 70 for i in range(40)], "pay": [i * 37 % 100 / 4 for i in range(40)]})
+    names = ["age", "pay"]
+    with duckanon.anonymize(data, quasi_identifiers=names, k=3, algorithm="mondrian", bounds=bounds) as release:
+        own = {(m.metric, m.attribute): m.value for m in release.measure()}
+        read = duckanon.measure(data, release.to_arrow(), quasi_identifiers=names)
+    # Who reads them knows no hierarchy, and so no levels.
+    found = {(m.metric, m.attribute): m.value for m in read if m.metric != "precision"}
+    assert len(found) > 30
+    assert found == pytest.approx({key: own[key] for key in found})

@@ -19,6 +19,7 @@ SAID = {
     "03_hierarchies": ["'Western Europe', 'n': 4", "does not know 1 of 3 values", "['*', 'Cardiology', 'Oncology']"],
     "04_job": ["of 20000 rows in", "exit code 3: No role is given for 'insurance'"],
     "05_compare": ["keeps: every combination", "'diagnosis'", "uneven by a Gini of"],
+    "06_groups": ["stays with a class: 5000 of 5000", "smallest class has at least 10 stays: True"],
 }
 
 

@@ -36,8 +36,8 @@ TABLE = pa.table(
 
 
 def release(**options: Any) -> duckanon.Release:
-    given = {"quasi_identifiers": ["q", "r"], "sensitive": ["s"], "k": 3, "suppression_limit": 0.4} | options
-    return duckanon.anonymize(TABLE, **given)
+    given = {"quasi_identifiers": ["q", "r"], "sensitive": ["s"], "k": 3, "suppression_limit": 0.4}
+    return duckanon.anonymize(TABLE, **(given | {"algorithm": "datafly"} | options))
 
 
 def test_the_honest_run_passes() -> None:
@@ -106,7 +106,7 @@ def rows_twice(patch: pytest.MonkeyPatch) -> None:
     """Every row is published twice: singletons would pass a count of rows."""
     honest = recode.released_rows
     patch.setattr(
-        pipeline,
+        recoders,
         "released_rows",
         lambda *a: exp.select("*").from_(exp.union(honest(*a), honest(*a), distinct=False).subquery("u")),
     )
@@ -114,7 +114,7 @@ def rows_twice(patch: pytest.MonkeyPatch) -> None:
 
 def rows_lost(patch: pytest.MonkeyPatch) -> None:
     honest = recode.released_rows
-    patch.setattr(pipeline, "released_rows", lambda *a: honest(*a).limit(5))
+    patch.setattr(recoders, "released_rows", lambda *a: honest(*a).limit(5))
 
 
 def labels_split(patch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def labels_split(patch: pytest.MonkeyPatch) -> None:
     def changed(rows: str, cells: Any, columns: Any) -> exp.Select:
         return recode.released_rows(rows, cells, [(n, "p_0" if i == "q_0" else i) for n, i in columns])
 
-    patch.setattr(pipeline, "released_rows", changed)
+    patch.setattr(recoders, "released_rows", changed)
 
 
 def labels_lost(patch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def words_collide(patch: pytest.MonkeyPatch) -> None:
 def extra_column(patch: pytest.MonkeyPatch) -> None:
     """A column that nobody named slips into the file."""
     honest = recode.released_rows
-    patch.setattr(pipeline, "released_rows", lambda *a: honest(*a).select(exp.alias_(number(7), "extra")))
+    patch.setattr(recoders, "released_rows", lambda *a: honest(*a).select(exp.alias_(number(7), "extra")))
 
 
 def columns_swapped(patch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def columns_swapped(patch: pytest.MonkeyPatch) -> None:
         (q, r, s) = columns
         return honest(rows, cells, [(q[0], s[1]), r, (s[0], q[1])])
 
-    patch.setattr(pipeline, "released_rows", changed)
+    patch.setattr(recoders, "released_rows", changed)
 
 
 def file_changed(patch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_nulls_lost_between_count_and_file_are_missed(monkeypatch: pytest.Monkey
     nulls_lost_when_recoded(monkeypatch)
     rows = pa.table({"q": [None, None, None, "a", "a", "a"]})
     with pytest.raises(PrivacyViolation, match="rows in are not rows published plus suppressed"):
-        duckanon.anonymize(rows, quasi_identifiers=["q"], k=3)
+        duckanon.anonymize(rows, quasi_identifiers=["q"], k=3, algorithm="datafly")
 
 
 def rows_as_persons(patch: pytest.MonkeyPatch) -> None:
@@ -275,9 +275,9 @@ def test_an_honest_local_release_passes() -> None:
 
 def local_labels_split(patch: pytest.MonkeyPatch) -> None:
     """Rows show the labels of their class and their own value beside it."""
-    honest = pipeline.released_rows
+    honest = recoders.released_rows
     patch.setattr(
-        pipeline,
+        recoders,
         "released_rows",
         lambda rows, cells, columns: honest(rows, cells, [(n, "p_0" if i == "q_1" else i) for n, i in columns]),
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
+import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -11,14 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from boxes_made import RUN, Cutter, Made, Region
 
 import duckanon
 from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.errors import ConfigError, ParameterError, RoleError, UnsupportedError
+from duckanon.errors import ConfigError, JobError, ParameterError, PrivacyViolation, RoleError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
+from duckanon.job import load_job, plan_job, run_job
 from duckanon.outputs import KINDS
 from duckanon.plan import Plan
+from tests.unit.boxes_made import RUN, Cutter, Made, Region
+from tests.unit.jobs import fill, write
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])
 
@@ -79,7 +84,11 @@ def test_within_makes_quasi_identifiers() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"bounds": "grids"}, ParameterError, "bounds must be one of grid, cut, tight. Got 'grids'. Did you mean 'grid'?"),
+        (
+            {"bounds": "grids"},
+            ParameterError,
+            "bounds must be one of grid, cut, tight. Got 'grids'. Did you mean 'grid'?",
+        ),
         ({"bounds": 3}, ParameterError, "bounds must be one of grid, cut, tight. Got a int."),
         ({"output": "median"}, ParameterError, "output must be one of interval, .*Did you mean 'mean'?"),
         ({"output": {"age": "average"}}, ParameterError, "output of 'age' must be one of"),
@@ -88,27 +97,34 @@ def test_within_makes_quasi_identifiers() -> None:
         ({"output": {"zip": "mean"}}, ParameterError, "needs numbers, dates or times, and 'zip' is VARCHAR"),
         ({"output": {"age": "mean"}, "within": ["age"]}, ParameterError, "'age' is in within"),
         ({"output": ["mean"]}, ParameterError, "Got a list"),
-        ({"output": "bounds", "insensitive": ["AGE_LO"]}, ParameterError, "would publish 'age_lo' twice: the bounds of 'age'"),
+        (
+            {"output": "bounds", "insensitive": ["AGE_LO"]},
+            ParameterError,
+            "would publish 'age_lo' twice: the bounds of 'age'",
+        ),
         ({"within": ["ill"], "sensitive": ["ill"]}, RoleError, "'ill', which is given as sensitive, too"),
         ({"within": ["Id"], "entity_key": "id"}, RoleError, "'Id', which is given as the entity key, too"),
         ({"within": ["ill"], "identifiers": ["ill"]}, RoleError, "'ill', which is given as an identifier, too"),
         ({"within": ["nobody"]}, RoleError, "There is no column 'nobody'"),
         ({"within": "zip"}, RoleError, r"within must be a list of column names. Got the text 'zip': write \['zip'\]"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(options: dict[str, Any], error: type[ConfigError], message: str) -> None:
     with pytest.raises(error, match=message):
         plan_of(**options)
 
 
 @pytest.mark.parametrize(
-    "options", [{"bounds": "cut"}, {"bounds": "tight"}, {"output": "mean"}, {"output": {"age": "set"}}, {"within": ["zip"]}]
+    "options",
+    [{"bounds": "cut"}, {"bounds": "tight"}, {"output": "mean"}, {"output": {"age": "set"}}, {"within": ["zip"]}],
 )
 def test_levels_have_no_regions(options: dict[str, Any]) -> None:
     for verb in (Plan.of, duckanon.anonymize):
         with pytest.raises(UnsupportedError, match=r"datafly puts columns on levels.*divides the rows into regions"):
             verb(PEOPLE, **(ASKED | {"algorithm": "datafly"} | options))
-    assert Plan.of(PEOPLE, **(ASKED | {"algorithm": "datafly", "bounds": "grid", "output": "interval"})).bounds == "grid"
+    assert (
+        Plan.of(PEOPLE, **(ASKED | {"algorithm": "datafly", "bounds": "grid", "output": "interval"})).bounds == "grid"
+    )
 
 
 # What is published
@@ -119,30 +135,40 @@ REGIONS: list[Region] = [("17", "22", RUN), ("33", "41", RUN), (None, None, 0), 
 _OPEN = {"lo": None, "hi": None}
 
 
-@pytest.mark.parametrize(
-    ("bounds", "output", "wanted"),
-    [
-        ("grid", "interval", ["[15, 24]", "[30, 44]", None, "90"]),
-        ("grid", "struct", [{"lo": 15, "hi": 24}, {"lo": 30, "hi": 44}, _OPEN, {"lo": 90, "hi": 90}]),
-        ("grid", "midpoint", [19.5, 37.0, None, 90.0]),
-        ("grid", "mean", [19.0, 36.0, None, 90.0]),
-        ("grid", "lca", ["*", "*", None, "90"]),
-        ("grid", "set", ["{17, 18, 22}", "{33, 34, 41}", None, "90"]),
-        ("cut", "interval", ["<= 22", "[33, 41]", None, "90"]),
-        ("cut", "struct", [{"lo": None, "hi": 22}, {"lo": 33, "hi": 41}, _OPEN, {"lo": 90, "hi": 90}]),
-        ("cut", "midpoint", [19.5, 37.0, None, 90.0]),
-        ("cut", "mean", [19.0, 36.0, None, 90.0]),
-        ("cut", "lca", ["*", "*", None, "90"]),
-        ("tight", "interval", ["[17, 22]", "[33, 41]", None, "90"]),
-        ("tight", "struct", [{"lo": 17, "hi": 22}, {"lo": 33, "hi": 41}, _OPEN, {"lo": 90, "hi": 90}]),
-        ("tight", "midpoint", [19.5, 37.0, None, 90.0]),
-        ("tight", "set", ["{17, 18, 22}", "{33, 34, 41}", None, "90"]),
-    ],
-)
-def test_every_output_of_a_line(engine: DuckDBEngine, bounds: str, output: str, wanted: list[Any]) -> None:
-    options = {"bounds": bounds, "output": output, "hierarchies": {"age": AGES}}
+LINES: dict[str, dict[str, list[Any]]] = {
+    "grid": {
+        "interval": ["[15, 24]", "[30, 44]", None, "90"],
+        "struct": [{"lo": 15, "hi": 24}, {"lo": 30, "hi": 44}, _OPEN, {"lo": 90, "hi": 90}],
+        "midpoint": [19.5, 37.0, None, 90.0],
+        "mean": [19.0, 36.0, None, 90.0],
+        "lca": ["*", "*", None, "90"],
+        "set": ["{17, 18, 22}", "{33, 34, 41}", None, "90"],
+    },
+    "cut": {
+        "interval": ["<= 22", "[33, 41]", None, "90"],
+        "struct": [{"lo": None, "hi": 22}, {"lo": 33, "hi": 41}, _OPEN, {"lo": 90, "hi": 90}],
+        "midpoint": [19.5, 37.0, None, 90.0],
+        "mean": [19.0, 36.0, None, 90.0],
+        "lca": ["*", "*", None, "90"],
+        "set": ["{17, 18, 22}", "{33, 34, 41}", None, "90"],
+    },
+    "tight": {
+        "interval": ["[17, 22]", "[33, 41]", None, "90"],
+        "struct": [{"lo": 17, "hi": 22}, {"lo": 33, "hi": 41}, _OPEN, {"lo": 90, "hi": 90}],
+        "midpoint": [19.5, 37.0, None, 90.0],
+        "mean": [19.0, 36.0, None, 90.0],
+        "lca": ["*", "*", None, "90"],
+        "set": ["{17, 18, 22}", "{33, 34, 41}", None, "90"],
+    },
+}
+
+
+@pytest.mark.parametrize("bounds", LINES)
+def test_every_output_of_a_line(engine: DuckDBEngine, bounds: str) -> None:
+    options = {"bounds": bounds, "hierarchies": {"age": AGES}}
     made = Made(engine, pa.table({"age": NUMBERS}), CLASSES, {"age": REGIONS}, options)
-    assert [row[0] for row in made.shown()] == wanted
+    found = {output: [row[0] for row in made.written_as(output).shown()] for output in LINES[bounds]}
+    assert found == LINES[bounds]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +181,9 @@ def test_every_output_of_a_line(engine: DuckDBEngine, bounds: str, output: str, 
 )
 def test_bounds_are_two_columns_of_the_same_type(engine: DuckDBEngine, bounds: str, wanted: list[Any]) -> None:
     data = pa.table({"age": pa.array(NUMBERS, pa.int16())})
-    made = Made(engine, data, CLASSES, {"age": REGIONS}, {"bounds": bounds, "output": "bounds", "hierarchies": {"age": AGES}})
+    made = Made(
+        engine, data, CLASSES, {"age": REGIONS}, {"bounds": bounds, "output": "bounds", "hierarchies": {"age": AGES}}
+    )
     published = made.publish()
     assert published.inner == (("age_lo", "q_0"), ("age_hi", "q_0b"))
     assert published.columns == ("age_lo", "age_hi")
@@ -198,17 +226,16 @@ def test_open_cut_points(engine: DuckDBEngine) -> None:
     assert made.shown() == [(28.0,), (65.0,), (77.5,), (None,)]
 
 
-@pytest.mark.parametrize("output", ["interval", "bounds", "struct", "midpoint", "mean", "lca", "set"])
-@pytest.mark.parametrize("bounds", ["grid", "cut", "tight"])
-def test_missing_values_mixed_with_others(engine: DuckDBEngine, bounds: str, output: str) -> None:
-    data = pa.table({"age": [17, None, 90, 95]})
+@pytest.mark.parametrize("bounds", LINES)
+def test_missing_values_mixed_with_others(engine: DuckDBEngine, bounds: str) -> None:
     height = 4
     regions: list[Region] = [("17", None, height), ("90", "95", RUN)]
-    options = {"bounds": bounds, "output": output, "hierarchies": {"age": AGES}}
-    made = Made(engine, data, [[0, 1], [2, 3]], {"age": regions}, options)
-    shown = made.shown()[0]
-    text = output in ("interval", "lca", "set")
-    assert shown == (("*",) if text else (_OPEN,) if output == "struct" else (None,) * len(shown))
+    options = {"bounds": bounds, "hierarchies": {"age": AGES}}
+    made = Made(engine, pa.table({"age": [17, None, 90, 95]}), [[0, 1], [2, 3]], {"age": regions}, options)
+    for output in KINDS:
+        shown = made.written_as(output).shown()[0]
+        text = output in ("interval", "lca", "set")
+        assert shown == (("*",) if text else (_OPEN,) if output == "struct" else (None,) * len(shown))
 
 
 SAMPLES: dict[str, tuple[list[Any], Hierarchy | None]] = {
@@ -228,7 +255,7 @@ SAMPLES: dict[str, tuple[list[Any], Hierarchy | None]] = {
     "TIME": (["01:00:00", "02:00:00", "03:00:00", "04:30:00"], None),
     "VARCHAR": (["ant", "bee", "cat, big", "dog"], None),
     "BOOLEAN": (["false", "true"], None),
-}  # fmt: skip
+}
 
 
 def typed(engine: DuckDBEngine, values: list[Any], type_name: str) -> pa.Table:
@@ -244,8 +271,16 @@ def typed(engine: DuckDBEngine, values: list[Any], type_name: str) -> pa.Table:
         ("FLOAT", "grid", ["[0, 5)", "[5, 10)"]),
         ("DOUBLE", "grid", ["[0, 5)", "[5, 10)"]),
         ("DATE", "grid", ["[2024-01-01, 2024-01-31]", "[2024-02-01, 2024-02-29]"]),
-        ("TIMESTAMP", "grid", ["[2024-01-01 00:00:00, 2024-02-01 00:00:00)", "[2024-02-01 00:00:00, 2024-03-01 00:00:00)"]),
-        ("TIMESTAMP WITH TIME ZONE", "grid", ["[2024-01-01 00:00:00+00, 2024-02-01 00:00:00+00)", "[2024-02-01 00:00:00+00, 2024-03-01 00:00:00+00)"]),
+        (
+            "TIMESTAMP",
+            "grid",
+            ["[2024-01-01 00:00:00, 2024-02-01 00:00:00)", "[2024-02-01 00:00:00, 2024-03-01 00:00:00)"],
+        ),
+        (
+            "TIMESTAMP WITH TIME ZONE",
+            "grid",
+            ["[2024-01-01 00:00:00+00, 2024-02-01 00:00:00+00)", "[2024-02-01 00:00:00+00, 2024-03-01 00:00:00+00)"],
+        ),
         ("TINYINT", "cut", ["<= 3", ">= 7"]),
         ("DECIMAL(6,2)", "cut", ["<= 3.50", ">= 7.25"]),
         ("DOUBLE", "cut", ["<= 3.5", ">= 7.25"]),
@@ -254,9 +289,13 @@ def typed(engine: DuckDBEngine, values: list[Any], type_name: str) -> pa.Table:
         ("VARCHAR", "cut", ["<= bee", '>= "cat, big"']),
         ("VARCHAR", "tight", ["[ant, bee]", '["cat, big", dog]']),
         ("FLOAT", "tight", ["[1.0, 3.5]", "[7.25, 9.0]"]),
-        ("TIMESTAMP", "tight", ["[2024-01-03 10:00:00, 2024-01-20 00:00:00]", "[2024-02-11 00:00:00, 2024-02-20 12:30:00]"]),
+        (
+            "TIMESTAMP",
+            "tight",
+            ["[2024-01-03 10:00:00, 2024-01-20 00:00:00]", "[2024-02-11 00:00:00, 2024-02-20 12:30:00]"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_texts_by_type(engine: DuckDBEngine, type_name: str, bounds: str, wanted: list[str]) -> None:
     values, hierarchy = SAMPLES[type_name]
     options = {"bounds": bounds, "hierarchies": {"q": hierarchy} if hierarchy else {}}
@@ -287,11 +326,12 @@ def test_midpoints_and_means_by_type(
 ) -> None:
     values, hierarchy = SAMPLES[type_name]
     regions: list[Region] = [(values[0], values[1], RUN), (values[2], values[3], RUN)]
+    options = {"hierarchies": {"q": hierarchy}}
+    made = Made(engine, typed(engine, values, type_name), [[0, 1], [2, 3]], {"q": regions}, options)
     for output, wanted in (("midpoint", midpoints), ("mean", means)):
-        options = {"output": output, "hierarchies": {"q": hierarchy}}
-        made = Made(engine, typed(engine, values, type_name), [[0, 1], [2, 3]], {"q": regions}, options)
-        assert [row[0] for row in made.shown()] == wanted
-        assert made.types() == [published]
+        other = made.written_as(output)
+        assert [row[0] for row in other.shown()] == wanted
+        assert other.types() == [published]
 
 
 def test_times_of_day_and_zones(engine: DuckDBEngine) -> None:
@@ -368,19 +408,13 @@ def countries(engine: DuckDBEngine, **options: Any) -> Made:
     return Made(engine, pa.table({"q": COUNTRIES}), [[0, 1], [3, 4], [2], [5]], {"q": regions}, given)
 
 
-@pytest.mark.parametrize("bounds", ["grid", "cut", "tight"])
-@pytest.mark.parametrize(
-    ("output", "wanted"),
-    [
-        ("interval", ["West", "Asia", "SE", None]),
-        ("lca", ["West", "Asia", "SE", None]),
-        ("bounds", ["West", "Asia", "SE", None]),
-        ("set", ["{BE, FR}", "{JP, KR}", "SE", None]),
-    ],
-)
-def test_nodes_of_a_tree(engine: DuckDBEngine, bounds: str, output: str, wanted: list[Any]) -> None:
-    made = countries(engine, bounds=bounds, output=output)
-    assert [row[0] for row in made.shown()] == wanted
+@pytest.mark.parametrize("bounds", LINES)
+def test_nodes_of_a_tree(engine: DuckDBEngine, bounds: str) -> None:
+    made = countries(engine, bounds=bounds)
+    labels = ["West", "Asia", "SE", None]
+    wanted = {"interval": labels, "lca": labels, "bounds": labels, "set": ["{BE, FR}", "{JP, KR}", "SE", None]}
+    for output, texts in wanted.items():
+        assert [row[0] for row in made.written_as(output).shown()] == texts
 
 
 def test_the_set_of_a_node_is_of_the_table_and_that_of_a_class_is_tight(engine: DuckDBEngine) -> None:
@@ -418,10 +452,14 @@ def test_the_lowest_node_over_a_run_is_exact(engine: DuckDBEngine) -> None:
     )
     data = pa.table({"q": [1, 2, 3]})
     regions: list[Region] = [("1", "3", RUN)]
-    made = Made(engine, data, [[0, 1, 2]], {"q": regions}, {"hierarchies": {"q": odd}, "output": "lca", "bounds": "cut"})
+    made = Made(
+        engine, data, [[0, 1, 2]], {"q": regions}, {"hierarchies": {"q": odd}, "output": "lca", "bounds": "cut"}
+    )
     assert made.shown() == [("x",)]
     regions = [("1", "1", RUN), ("2", "3", RUN)]
-    made = Made(engine, data, [[0], [1, 2]], {"q": regions}, {"hierarchies": {"q": odd}, "output": "lca", "bounds": "cut"})
+    made = Made(
+        engine, data, [[0], [1, 2]], {"q": regions}, {"hierarchies": {"q": odd}, "output": "lca", "bounds": "cut"}
+    )
     assert made.shown() == [("1",), ("x",)]
     regions = [("17", "18", RUN), ("22", "33", RUN), ("34", "90", RUN)]
     made = Made(
@@ -509,6 +547,7 @@ def test_many_texts_are_no_enumeration(engine: DuckDBEngine, monkeypatch: pytest
     made = countries(engine)
     assert made.types() == ["ENUM"]
     monkeypatch.setattr("duckanon.box_columns.ENUM_LIMIT", 2)
+    made = countries(engine)
     assert made.types() == ["VARCHAR"]
     assert [row[0] for row in made.shown()] == ["West", "Asia", "SE", None]
 
@@ -538,9 +577,12 @@ def test_classes_that_are_published_alike_are_one(engine: DuckDBEngine) -> None:
     assert rows == [(1, 1), (2, 2), (3, 3), (4, 4)]
     assert not published.merged
     made = Made(
-        engine, pa.table({"age": [10, 20, 12, 18, 30]}), [[0, 1], [2, 3], [4]],
-        {"age": [("10", "20", RUN), ("12", "18", RUN), ("30", "30", RUN)]}, {"bounds": "tight", "output": "midpoint"},
-    )  # fmt: skip
+        engine,
+        pa.table({"age": [10, 20, 12, 18, 30]}),
+        [[0, 1], [2, 3], [4]],
+        {"age": [("10", "20", RUN), ("12", "18", RUN), ("30", "30", RUN)]},
+        {"bounds": "tight", "output": "midpoint"},
+    )
     published = made.publish()
     rows = engine._connection.execute(f"SELECT class_id, ec FROM {published.table} ORDER BY 1").fetchall()
     assert rows == [(1, 1), (2, 1), (3, 3)]
@@ -568,12 +610,20 @@ ROWS = pa.table(
         "id": list(range(12)),
     }
 )
-RELEASE = {"quasi_identifiers": ["age"], "sensitive": ["ill"], "k": 3, "algorithm": "mondrian", "hierarchies": {"age": AGES}}
+RELEASE = {
+    "quasi_identifiers": ["age"],
+    "sensitive": ["ill"],
+    "k": 3,
+    "algorithm": "mondrian",
+    "hierarchies": {"age": AGES},
+}
 
 
 @pytest.mark.parametrize("entity", [{}, {"entity_key": "id"}])
 @pytest.mark.parametrize("output", ["bounds", "struct"])
-def test_all_columns_of_a_quasi_identifier_make_the_classes(output: str, entity: dict[str, str], tmp_path: Path) -> None:
+def test_all_columns_of_a_quasi_identifier_make_the_classes(
+    output: str, entity: dict[str, str], tmp_path: Path
+) -> None:
     with duckanon.anonymize(ROWS, **RELEASE, **entity, output=output, within=["sex"]) as release:
         wanted = ["age_lo", "age_hi", "sex", "ill"] if output == "bounds" else ["age", "sex", "ill"]
         assert [c.name for c in release.columns] == wanted
@@ -589,11 +639,11 @@ def test_all_columns_of_a_quasi_identifier_make_the_classes(output: str, entity:
             rows[-1] = {**rows[-1], "hi": 99}
             changed = table.set_column(0, "age", pa.array(rows, table.schema.field("age").type))
         pq.write_table(changed, path)
-        with pytest.raises(duckanon.errors.PrivacyViolation, match="The gate refused the release"):
+        with pytest.raises(PrivacyViolation, match="The gate refused the release"):
             release.verify(path)
         for columns in (wanted[1:], [wanted[-1], *wanted[:-1]]):
             pq.write_table(table.select(columns), path)
-            with pytest.raises(duckanon.errors.PrivacyViolation, match="its columns are not the declared ones"):
+            with pytest.raises(PrivacyViolation, match="its columns are not the declared ones"):
                 release.verify(path)
 
 
@@ -603,8 +653,7 @@ def test_a_release_of_regions_tells_about_itself(kind: str) -> None:
         summary = release.summary()
         assert [h["level"] for h in summary["hierarchies"]] == [None, None]
         assert (summary["bounds"], summary["within"]) == ("tight", ["sex"])
-        assert summary.get("output") == (None if kind == "interval" else {"age": kind, "sex": "interval"} | {"age": kind})\
-            or summary["output"] == {"age": kind}
+        assert summary.get("output") == (None if kind == "interval" else {"age": kind})
         classes = release.classes()
         assert classes.num_rows == summary["found"]["classes"]
         assert sum(classes.column("n").to_pylist()) == 12
@@ -618,3 +667,75 @@ def test_a_release_of_regions_tells_about_itself(kind: str) -> None:
         assert "|  | published as it is |" in report
         assert "every bound is the exact value of a person" in report
         assert ("Written as" in report) == (kind != "interval")
+
+
+def test_the_terminal_shows_columns_without_levels() -> None:
+    from rich.console import Console
+
+    from duckanon.cli.show import _columns
+
+    with duckanon.anonymize(ROWS, **RELEASE, output="mean", within=["sex"]) as release:
+        console = Console(width=120, file=io.StringIO())
+        console.print(_columns(release.summary()))
+    shown = console.file.getvalue()
+    assert re.search(r"age +\S+ +regions, as mean \(given: rule intervals\)", shown)
+    assert re.search(r"sex +\S+ +untouched", shown)
+
+
+def test_a_job_says_it_all(tmp_path: Path) -> None:
+    changes = (
+        ('name = "datafly"\nstop = "limit"', 'name = "mondrian"'),
+        ("k = 4\n", 'k = 4\nbounds = "cut"\n'),
+        ('quasi_identifiers = ["age", "town"]', 'quasi_identifiers = ["age"]\nwithin = ["Town"]'),
+        ('path = "out/people.parquet"', 'path = "out/people.parquet"\nform = {AGE = "bounds"}'),
+    )
+    job = write(fill(tmp_path), *changes)
+    result = run_job(job)
+    assert pq.read_schema(result.written["release"]).names == ["age_lo", "age_hi", "town", "ill"]
+    assert (result.summary["bounds"], result.summary["within"]) == ("cut", ["town"])
+    assert result.summary["output"] == {"age": "bounds"}
+    manifest = json.loads(Path(result.written["manifest"]).read_text())
+    assert manifest["output"] == {"age": "bounds"}
+    assert plan_job(job).published_names == ["age_lo", "age_hi", "town", "ill"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("k = 4\n", 'k = 4\nbounds = "loose"\n', r"\[privacy\] bounds must be 'grid' or 'cut' or 'tight'. Got 'loose'"),
+        ('"out/people.parquet"', '"out/people.parquet"\nform = "means"', r"\[output\] form: .*Did you mean 'mean'"),
+        (
+            '"out/people.parquet"',
+            '"out/people.parquet"\nform = {aeg = "mean"}',
+            r"\[output\] form: .*Did you mean 'age'",
+        ),
+        ('"out/people.parquet"', '"out/people.parquet"\nform = 3', r"\[output\] form must be a text such as 'bounds'"),
+        ('["age", "town"]', '["age", "town"]\nwithin = "town"', r"\[roles\] within must be a list of texts"),
+    ],
+)
+def test_what_a_job_may_not_say(old: str, new: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=message):
+        load_job(write(fill(tmp_path), (old, new)))
+
+
+def test_in_sql() -> None:
+    connection = duckanon.connect()
+    connection.execute(
+        "CREATE TABLE people AS SELECT 20 + i % 30 AS age, ['f', 'm'][1 + i % 2] AS sex, i % 4 AS ill "
+        "FROM range(60) AS r(i)"
+    )
+    arguments = "'people', quasi_identifiers := ['age'], sensitive := ['ill'], k := 5, algorithm := 'mondrian'"
+    more = "bounds := 'tight', output := {'AGE': 'bounds'}, within := ['sex']"
+    found = connection.execute(f"DESCRIBE FROM anonymize({arguments}, {more})").fetchall()
+    assert [(row[0], row[1]) for row in found] == [
+        ("age_lo", "BIGINT"),
+        ("age_hi", "BIGINT"),
+        ("sex", "VARCHAR"),
+        ("ill", "BIGINT"),
+    ]
+    rows = connection.execute(f"FROM anonymize_classes({arguments}, {more})").fetchall()
+    assert sum(row[-1] for row in rows) == 60
+    assert all(low < high and n >= 5 for low, high, _, n in rows)
+    (kind,) = connection.execute(f"SELECT typeof(age) FROM anonymize({arguments}, output := 'mean') LIMIT 1").fetchone()
+    assert kind == "DOUBLE"
+    connection.close()

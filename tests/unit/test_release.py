@@ -163,7 +163,7 @@ def test_footer_statistics_and_dictionaries_hold_published_values_only() -> None
     table = table.set_column(3, "ill", table.column("ill").dictionary_encode())
     table = table.replace_schema_metadata({"pandas": CANARY})
     one = {name: duckanon.Hierarchy.suppress() for name in ("age", "zip")}
-    options = OPTIONS | {"hierarchies": one, "k": 2, "suppression_limit": 0.95}
+    options = OPTIONS | {"hierarchies": one, "k": 2, "suppression_limit": 0.95, "algorithm": "datafly"}
     with duckanon.anonymize(table, **options) as release:
         assert release.rows_suppressed > 0
         assert CANARY.encode() not in pages(release.path)
@@ -205,7 +205,8 @@ def test_private_files_are_private_and_go(entity: str | None, temp_folder: Path)
 def test_suppressed_rows_are_left_out_and_form_no_class() -> None:
     """Two outliers at k = 5: there is no class of fewer than five stars."""
     table = pa.table({"q": ["a"] * 10 + ["b"] * 10 + ["x", "y"]})
-    with duckanon.anonymize(table, quasi_identifiers=["q"], k=5, suppression_limit=0.1) as release:
+    given = {"quasi_identifiers": ["q"], "k": 5, "suppression_limit": 0.1}
+    with duckanon.anonymize(table, algorithm="datafly", **given) as release:
         assert Counter(pq.read_table(release.path).column("q").to_pylist()) == {"a": 10, "b": 10}
         assert release.rows_suppressed == 2
 
@@ -217,9 +218,18 @@ def test_unknown_values_published_as_the_top_form_a_class_of_k() -> None:
         duckanon.anonymize(table, quasi_identifiers=["q"], hierarchies={"q": tree}, k=3)
     assert "'x'" not in str(caught.value)
     with duckanon.anonymize(
-        table, quasi_identifiers=["q"], hierarchies={"q": tree}, k=3, on_unknown="top", suppression_limit=0.2
+        table,
+        quasi_identifiers=["q"],
+        hierarchies={"q": tree},
+        k=3,
+        on_unknown="top",
+        suppression_limit=0.2,
+        algorithm="datafly",
     ) as release:
         assert Counter(pq.read_table(release.path).column("q").to_pylist()) == {"a": 5, "b": 5}
+    # Regions take in another group instead.
+    with duckanon.anonymize(table, quasi_identifiers=["q"], hierarchies={"q": tree}, k=3, on_unknown="top") as release:
+        assert Counter(pq.read_table(release.path).column("q").to_pylist()) == {"b": 5, "*": 7}
     with duckanon.anonymize(table, quasi_identifiers=["q"], hierarchies={"q": tree}, k=2, on_unknown="top") as release:
         assert Counter(pq.read_table(release.path).column("q").to_pylist()) == {"a": 5, "b": 5, "*": 2}
 

@@ -1,0 +1,180 @@
+"""Mondrian from Parquet to Parquet beside a plain copy of the same file; ADULT in one warm process, and what it loses.
+
+python -m tests.bench.mondrian --data ../shared/data
+
+The hospital table and the floats are made here; ADULT is not part of the project: ``--data`` (or DUCKANON_DATA) names
+the folder that has it. The varied rows are those of ``tests.bench.lattice``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from duckanon.demo import write_hospital
+from tests.bench.datafly import PARAMETERS
+from tests.bench.harness import measure, show
+from tests.bench.lattice import hierarchies, varied
+
+COLUMNS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
+CELLS: dict[str, dict[str, Any]] = {
+    "grid (default): nodes of hierarchies, intervals on their first level": {},
+    "cut: nodes of hierarchies, intervals between cuts": {"bounds": "cut"},
+    "tight: nodes of hierarchies, smallest to largest value": {"bounds": "tight"},
+    "tight, by order: from the first to the last value": {"bounds": "tight", "ordered": True},
+    "tight, by hierarchy: sets of values": {"bounds": "tight", "output": "set"},
+    "tight, by order: sets of values": {"bounds": "tight", "output": "set", "ordered": True},
+}
+
+
+def files(scratch: Path, name: str, source: Path, repeat: int, parameters: dict[str, Any]) -> None:
+    """Copy and anonymize a file, each in a process of its own; the fastest of each counts."""
+    runs = []
+    for _ in range(repeat):
+        copied = measure("copy", "copy", source=str(source), target=str(scratch / "copy.parquet"))
+        target = str(scratch / "release.parquet")
+        runs.append((copied, measure("mondrian", "anonymize", source=str(source), target=target, **parameters)))
+    print(f"\n{name}, {source.stat().st_size / 1e6:.0f} MB of Parquet, fastest of {repeat}")
+    show([min((r[i] for r in runs), key=lambda f: f.seconds) for i in range(2)], base="copy")
+    print(f"    {runs[0][1].detail['found']['classes']} classes")
+
+
+def hospital(scratch: Path, rows: int, repeat: int) -> None:
+    """Eight quasi-identifiers of mixed types, nearly all combinations distinct."""
+    source = scratch / f"hospital_{rows}.parquet"
+    if not source.exists():
+        write_hospital(source, rows)
+    parameters = {**PARAMETERS, "k": 10, "suppression_limit": 0.0, "algorithm": "mondrian"}
+    files(scratch, f"hospital, {rows:,} rows, 8 quasi-identifiers, k = 10", source, repeat, parameters)
+
+
+def floats(scratch: Path, rows: int, repeat: int) -> None:
+    """Four columns in which every value is another."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = scratch / f"floats_{rows}.parquet"
+    if not source.exists():
+        rng = np.random.default_rng(20060)
+        pq.write_table(pa.table({f"x{j}": rng.normal(size=rows) for j in range(4)}), source)
+    for bounds in ("grid", "cut"):
+        parameters = {"quasi_identifiers": [f"x{j}" for j in range(4)], "k": 10, "bounds": bounds}
+        name = f"floats, {rows:,} rows x 4 columns, all distinct, bounds {bounds}, k = 10"
+        files(scratch, name, source, repeat, {**parameters, "algorithm": "mondrian"})
+
+
+def large(data: Path, scratch: Path, rows: int, repeat: int) -> None:
+    """Varied rows of ADULT, many of which repeat."""
+    source = scratch / f"varied_{rows}.parquet"
+    if not source.exists():
+        varied(data, source, rows)
+    parameters = {"quasi_identifiers": COLUMNS, "hierarchies": hierarchies(data, COLUMNS), "k": 10}
+    files(scratch, f"varied ADULT, {rows:,} rows, k = 10", source, repeat, {**parameters, "algorithm": "mondrian"})
+
+
+def adult(data: Path, repeat: int) -> None:
+    """Seconds of the search and of the whole call, everything compiled and read before; and the loss by kind of cell."""
+    import duckanon
+    from duckanon.algorithms import Mondrian
+
+    print(
+        "\nADULT, 30,162 rows, 8 quasi-identifiers; seconds of search and whole call at k = 10; mean NCP at k = 5, 10, 50"
+    )
+    for name, own in CELLS.items():
+        given = dict(own)
+        ordered = tuple(c for c in COLUMNS if c != "age") if given.pop("ordered", False) else ()
+        seconds, losses = [], []
+        for k in (5, 10, 50):
+            for _ in range(repeat):
+                start = time.perf_counter()
+                with duckanon.anonymize(
+                    data / "data.parquet",
+                    quasi_identifiers=COLUMNS,
+                    hierarchies=hierarchies(data, COLUMNS),
+                    k=k,
+                    algorithm=Mondrian(ordered=ordered),
+                    **given,
+                ) as release:
+                    whole = time.perf_counter() - start
+                    if k == 10:
+                        seconds.append((release.engine.progress.seconds["search"], whole))
+                    loss = _ncp(release, given.get("output") == "set")
+            losses.append(f"{loss:.3f}")
+        search, whole = (min(s[i] for s in seconds) for i in range(2))
+        print(f"    {name:<70} {search:.3f} s {whole:.2f} s   {' / '.join(losses)}")
+
+
+def _ncp(release: Any, sets: bool) -> float:
+    """Return the mean over cells: width by range of numbers, values by values of the domain (one value: 0) of others.
+
+    A set counts the values that it has, everything else those that it stands for.
+    """
+    import pyarrow.compute as pc
+    from sqlglot import exp
+
+    from duckanon.sqlgen.relations import col, table
+
+    engine, found = release.engine, release.relations
+
+    def rows(name: str, *columns: str) -> list[tuple[Any, ...]]:
+        fetched = engine.arrow(exp.select(*(col(c) for c in columns)).from_(table(found[name])))
+        return list(zip(*(fetched.column(c).to_pylist() for c in columns), strict=True))
+
+    sizes = dict(rows("classes", "class_id", "n"))
+    domain = {
+        a: (kind, leaves, lo, hi)
+        for a, kind, leaves, lo, hi in rows("domain", "attribute", "kind", "leaves", "lo", "hi")
+    }
+    total = 0.0
+    for class_id, attribute, leaves, lo, hi in rows("class_cells", "class_id", "attribute", "leaves", "lo", "hi"):
+        kind, every, low, high = domain[attribute]
+        if kind == "ordered":
+            total += sizes[class_id] * (hi - lo) / (high - low)
+        elif not sets and leaves > 1:
+            total += sizes[class_id] * leaves / every
+    if sets:
+        names = [a.name for a in release.plan.roles.quasi_identifiers]
+        members = engine.arrow(exp.select("*").from_(table(found["members"])))
+        for j, name in enumerate(names):
+            if domain[name][0] != "ordered":
+                pairs = (
+                    members.select(["class_id", f"c_{j}"])
+                    .group_by("class_id")
+                    .aggregate([(f"c_{j}", "count_distinct")])
+                )
+                counts = zip(
+                    pairs.column("class_id").to_pylist(), pairs.column(f"c_{j}_count_distinct").to_pylist(), strict=True
+                )
+                total += sum(sizes[c] * n / domain[name][1] for c, n in counts if n > 1)
+    return total / (pc.sum(list(sizes.values())).as_py() * len(domain))
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DUCKANON_DATA", "../shared/data")))
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", choices=["hospital", "floats", "varied", "adult"])
+    parser.add_argument("--folder", type=Path, help="where to keep the files (default: a temporary folder)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch = options.folder or Path(temporary)
+        if options.only in (None, "hospital"):
+            for rows in options.rows:
+                hospital(scratch, rows, options.repeat)
+        if options.only in (None, "floats"):
+            floats(scratch, 1_000_000, options.repeat)
+        if options.only in (None, "varied"):
+            large(options.data / "adult", scratch, 3_000_000, options.repeat)
+        if options.only in (None, "adult"):
+            adult(options.data / "adult", options.repeat)
+
+
+if __name__ == "__main__":
+    main()
