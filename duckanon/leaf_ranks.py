@@ -19,8 +19,8 @@ def leaf_ranks(engine: Engine, column: BoxColumn, place: str, levels: pa.Table) 
     """Create ``(code, first, last)``: which leaves a run takes in that begins or ends at a value.
 
     Leaves are in the order of their values, or of the hierarchy where those are only texts. A run on a grid takes in
-    the leaves of its outermost groups, and one that is open at an end all leaves up to that of the domain. None is returned
-    where leaves cannot be read as values of the column.
+    the leaves of its outermost groups, and one that is open at an end all leaves up to that of the domain. None is
+    returned where leaves cannot be read as values of the column.
     """
     import numpy as np
     import pyarrow as pa

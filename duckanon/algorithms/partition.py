@@ -150,17 +150,19 @@ def partition(
         finally:
             scratches.append(scratch)
 
-    roots = [(int(a), int(b), -1, regions) for a, b in pairwise(bounds) if b > a]
+    waiting: list[Any] = [(int(a), int(b), -1, regions) for a, b in pairwise(bounds) if b > a]
     done: list[Any] = []
     placed = 0
     with ThreadPoolExecutor(workers) as pool:
-        running: set[Future[Any]] = {pool.submit(work, node) for node in roots}
+        running: set[Future[Any]] = set()
         try:
-            while running:
+            while running or waiting:
+                while waiting and len(running) < 4 * workers:
+                    running.add(pool.submit(work, waiting.pop()))
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for one in finished:
                     open_nodes, classes = one.result()
-                    running |= {pool.submit(work, node) for node in open_nodes}
+                    waiting += open_nodes
                     if classes is not None:
                         done.append(classes)
                         placed += classes[1] - classes[0]

@@ -59,6 +59,7 @@ def released(k: int, digits: int, start: int, width: int, marital: bool = True) 
         insensitive=["row"],
         hierarchies={name: duckanon.Hierarchy.from_table(table) for name, table in tables.items()},
         k=k,
+        algorithm="datafly",
     )
 
 

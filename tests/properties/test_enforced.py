@@ -94,6 +94,7 @@ def test_datafly_keeps_every_model_as_walking_does(seed: int, connection: duckdb
         "k": case.k,
         "models": [text for text, _ in promised],
         "suppression_limit": case.limit,
+        "algorithm": "datafly",
         "connection": connection,
     }
     if expected is None:

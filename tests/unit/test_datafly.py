@@ -88,4 +88,4 @@ def test_everything_would_go() -> None:
 def test_too_few_persons() -> None:
     table = pa.table({"q": ["a", "b"] * 5, "p": [1, 2] * 5})
     with pytest.raises(InfeasibleError, match="10 of 10 rows are in classes of fewer than 3 persons"):
-        duckanon.anonymize(table, quasi_identifiers=["q"], entity_key="p", k=3)
+        duckanon.anonymize(table, quasi_identifiers=["q"], entity_key="p", k=3, algorithm="datafly")

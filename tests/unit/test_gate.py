@@ -194,8 +194,8 @@ def file_changed(patch: pytest.MonkeyPatch) -> None:
     """The file is not what was asked for: one row stands alone in it."""
     honest = DuckDBEngine.write_parquet
 
-    def changed(self: DuckDBEngine, select: exp.Query, path: Any) -> None:
-        honest(self, select, path)
+    def changed(self: DuckDBEngine, select: exp.Query, path: Any, *further: Any) -> None:
+        honest(self, select, path, *further)
         table = pq.read_table(path)
         changed = ["back", *table.column("q").to_pylist()[1:]]
         pq.write_table(table.set_column(0, "q", pa.array(changed)), path)

@@ -224,10 +224,15 @@ def test_an_iterative_release_shows_its_first_pass() -> None:
 
 
 def test_a_search_that_says_nothing() -> None:
-    with duckanon.anonymize(PEOPLE, **ARGUMENTS) as release:
+    with duckanon.anonymize(PEOPLE, **ARGUMENTS, algorithm="datafly") as release:
         release.seen = None
         with pytest.raises(UnsupportedError, match="datafly does not say"):
             release.lattice()
+    with (
+        duckanon.anonymize(PEOPLE, **ARGUMENTS) as release,
+        pytest.raises(UnsupportedError, match="mondrian does not say"),
+    ):
+        release.lattice()
 
 
 def test_the_report_says_how_the_search_went() -> None:

@@ -88,7 +88,7 @@ def test_relations_are_made_when_they_are_asked_for() -> None:
     table = pa.table({"a": [1, 1, 2, 2], "b": list("xxyy")})
     with duckanon.anonymize(table, quasi_identifiers=["a", "b"], k=2) as release:
         made = set(dict.keys(release.relations))
-        assert made <= {"class_map", "classes", "frequency"}
+        assert made <= {"class_map", "classes", "frequency", "published"}
         release.summary()
         assert "tuples" not in dict.keys(release.relations)
         assert release.relations.get("tuples") == release.relations["tuples"]

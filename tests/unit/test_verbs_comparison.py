@@ -120,7 +120,8 @@ PEOPLE = pa.table({"age": [90, 34, 61, 35, 62, 36, 63], "ill": list("abcabca"), 
 
 
 def anonymized(data: object, k: int = 3, **parameters: Any) -> duckanon.Release:
-    return duckanon.anonymize(data, quasi_identifiers=["age"], k=k, **{"suppression_limit": 0.2, **parameters})
+    given = {"quasi_identifiers": ["age"], "k": k, "suppression_limit": 0.2, "algorithm": "datafly"}
+    return duckanon.anonymize(data, **(given | parameters))
 
 
 @pytest.fixture(scope="module")
