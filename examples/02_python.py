@@ -17,6 +17,7 @@ parameters = {
     "hierarchies": {"zip": "us_zip5"},  # for the other columns one is made, and the report says so
     "k": 5,
     "suppression_limit": 0.05,
+    "algorithm": "datafly",  # every column on one level; without it, every class has a region of its own
 }
 print(duckanon.Plan.of(stays, **parameters).explain().splitlines()[1])
 

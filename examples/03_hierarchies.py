@@ -38,6 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
         # "countries" comes with the package: country, region, continent.
         hierarchies={"age": age, "ward": file, "country": "countries"},
         k=4,
+        algorithm="datafly",  # one level of its hierarchy for every column
     ) as release:
         print(release.recoding.levels)
         for row in sorted(release.classes().to_pylist(), key=str):

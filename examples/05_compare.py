@@ -19,9 +19,7 @@ promises = {
     "k = 20": {"k": 20},
     "k = 5, l = 4": {"k": 5, "models": [LDiversity(4, "diagnosis")]},
 }
-releases = {
-    name: duckanon.anonymize(stays, **columns, **promise, suppression_limit=0.1) for name, promise in promises.items()
-}
+releases = {name: duckanon.anonymize(stays, **columns, **promise) for name, promise in promises.items()}
 for name, release in releases.items():
     print(name, "keeps:", "; ".join(check.text for check in release.checks))
 

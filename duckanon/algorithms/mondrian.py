@@ -65,7 +65,7 @@ class Mondrian(Algorithm):
     target: str | tuple[str, ...] | None = None
     ordered: tuple[str, ...] = ()
     budget: int | None = None
-    summary: ClassVar[str] = "regions of their own for every class, by cuts near the median; the least loss of all"
+    summary: ClassVar[str] = "regions of their own for every class, by cuts near the median"
 
     def __post_init__(self) -> None:
         if not isinstance(self.relaxed, bool):

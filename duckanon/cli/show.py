@@ -114,6 +114,8 @@ def _found(summary: Summary) -> RenderableType:
     spread = f"{figure(sizes['min'])} to {count(sizes['max'], summary['unit'])}"
     middle = f"median {figure(sizes['median'])}, mean {figure(sizes['mean'])}"
     table.add_row("classes", f"{found['classes']:,}, of {spread} ({middle})")
+    if any(h["level"] is None for h in summary["hierarchies"]):
+        table.add_row("bounds", f"{summary['bounds']} (the report says what they tell)")
     search = outcome(summary.get("search") or {})
     if search:
         table.add_row("search", Text(search))

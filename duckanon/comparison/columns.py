@@ -48,7 +48,7 @@ def vectors(release: Release, properties: Sequence[str] = DEFAULT, *, row_id: st
     >>> import duckanon, pyarrow as pa
     >>> people = pa.table({"age": [61, 34, 35, 62, 36, 90], "ill": ["a", "b", "b", "c", "d", "d"]})
     >>> with duckanon.anonymize(
-    ...     people, quasi_identifiers=["age"], sensitive=["ill"], k=2, suppression_limit=0.2
+    ...     people, algorithm="datafly", quasi_identifiers=["age"], sensitive=["ill"], k=2, suppression_limit=0.2
     ... ) as release:
     ...     found = vectors(release, ["class_size", "sensitive_count"])
     >>> found.column("class_size").to_pylist()

@@ -77,7 +77,7 @@ def column_levels(
             raise RoleError(f"A hierarchy is given for {key!r}, which is no quasi-identifier.{hint}")
         given[lowered[key.lower()]] = spec
     engine, kind = original.engine, original.types[source]
-    hierarchy = resolve(given[name], engine, None) if name in given else auto(engine, values, source, kind)
+    hierarchy = resolve(given[name], engine, None) if name in given else auto(engine, values, source, kind, pairs=True)
     return hierarchy.bind(engine, values, source, kind, "top")
 
 

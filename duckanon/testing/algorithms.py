@@ -187,15 +187,12 @@ def _check_regions(where: str, case: Case, release: Release, published: Sequence
     """Find an original row of its own for every published row: a matching, grown by augmenting paths."""
     covered = _covered(where, case, release)
     width = len(case.quasi)
-    originals = [
-        (*row[:-1], ill) for row, ill in zip(case.rows, case.table().column("ill").to_pylist(), strict=True)
-    ]
+    originals = [(*row[:-1], ill) for row, ill in zip(case.rows, case.table().column("ill").to_pylist(), strict=True)]
     fitting = {
         row: [
             i
             for i, original in enumerate(originals)
-            if original[width] == row[width]
-            and all(original[j] in covered[j].get(row[j], ()) for j in range(width))
+            if original[width] == row[width] and all(original[j] in covered[j].get(row[j], ()) for j in range(width))
         ]
         for row in set(published)
     }

@@ -78,13 +78,11 @@ def large(data: Path, scratch: Path, rows: int, repeat: int) -> None:
 
 
 def adult(data: Path, repeat: int) -> None:
-    """Seconds of the search and of the whole call, everything compiled and read before; and the loss by kind of cell."""
+    """Seconds of the search and of the whole call, all compiled and read before; and the loss by kind of cell."""
     import duckanon
     from duckanon.algorithms import Mondrian
 
-    print(
-        "\nADULT, 30,162 rows, 8 quasi-identifiers; seconds of search and whole call at k = 10; mean NCP at k = 5, 10, 50"
-    )
+    print("\nADULT, 8 quasi-identifiers; seconds of search and whole call at k = 10; mean NCP at k = 5, 10, 50")
     for name, own in CELLS.items():
         given = dict(own)
         ordered = tuple(c for c in COLUMNS if c != "age") if given.pop("ordered", False) else ()

@@ -22,7 +22,7 @@ from rich.console import Console
 from duckanon.cli import results, screen, shell, statements
 from duckanon.cli.bars import Bars
 from duckanon.progress import Event
-from tests.cli.tools import ANSI, CHECKOUT, COMMAND, call, document, spawn, terminal
+from tests.cli.tools import ANSI, CHECKOUT, COMMAND, JOB, call, document, spawn, terminal
 
 # the SQL shell
 
@@ -282,12 +282,16 @@ def test_shell_on_a_terminal(in_folder):
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_summary_on_a_terminal(people, columns):
+@pytest.mark.parametrize(
+    ("algorithm", "how"), [("", "regions, as interval"), ('[algorithm]\nname = "datafly"\n', "of 1")]
+)
+def test_summary_on_a_terminal(people, columns, algorithm, how):
+    Path("job.toml").write_text(JOB + algorithm)
     code, drawn = terminal("run", "job.toml", columns=columns)
     assert code == 0, drawn
     for heading in ("Promised", "Proved", "Found", "Columns", "Files"):
         assert heading in drawn
-    for text in ("✓", "holds in all", "suppressed", "of 1", "as it is (sensitive)", "out/people.parquet"):
+    for text in ("✓", "holds in all", "suppressed", how, "as it is (sensitive)", "out/people.parquet"):
         assert text in drawn
     assert max(len(line) for line in re.split(r"[\r\n]+", ANSI.sub("", drawn))) <= columns
 

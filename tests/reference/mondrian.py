@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 
 from reference import models
 from reference.mondrian_gains import GAINS, same
@@ -175,7 +176,7 @@ class Mondrian:
         """Return the classes of every region in turn; ``starts`` bound the regions."""
         bounds = starts if starts is not None else [0, len(self.rows)]
         found: list[Class] = []
-        for first, after in zip(bounds, bounds[1:], strict=False):
+        for first, after in pairwise(bounds):
             whole = Part(list(range(first, after)), tuple((0, axis.size - 1) for axis in self.axes))
             if not self.good(whole.rows):
                 raise Infeasible
