@@ -188,6 +188,8 @@ class Release:
             notes.append(SEEDED)
         if self.plan.unit == "rows":
             notes.append("k counts rows: without an entity key one person's rows may fill a class.")
+        if self.plan.algorithm.partitions and self.plan.suppression_limit and not self.plan.within:
+            notes.append("Rows were divided until each class kept the promise: no row had to be suppressed.")
         passes = len(getattr(self.recoding, "passes", ()))
         if passes:
             notes.append(

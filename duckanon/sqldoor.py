@@ -51,7 +51,7 @@ def install(connection: Connection) -> None:
     >>> _ = con.execute("CREATE TABLE t AS SELECT 30 + i AS age FROM range(10) AS r(i)")
     >>> duckanon.install(con)
     >>> con.execute("FROM anonymize_classes('t', quasi_identifiers := ['age'], k := 5) ORDER BY age").fetchall()
-    [('[30, 35)', 5), ('[35, 40)', 5)]
+    [('[30, 34]', 5), ('[35, 39]', 5)]
     >>> con.close()
     """
     engine_functions.install(connection, FUNCTIONS.values(), (MONDRIAN_CLASSES,))

@@ -66,7 +66,9 @@ def attack(
     --------
     >>> import duckanon, pyarrow as pa
     >>> people = pa.table({"age": [34, 35, 61, 62], "ill": ["flu", "flu", "flu", "gout"]})
-    >>> with duckanon.anonymize(people, quasi_identifiers=["age"], sensitive=["ill"], k=2) as release:
+    >>> with duckanon.anonymize(
+    ...     people, quasi_identifiers=["age"], sensitive=["ill"], k=2, algorithm="optimal"
+    ... ) as release:
     ...     found = duckanon.attack(people, release, attacks=["homogeneity", "linkage"])
     >>> [(f.attack, f.success, f.base_rate) for f in found.findings]
     [('homogeneity', 0.5, 0.625), ('linkage', 0.5, 0.25)]

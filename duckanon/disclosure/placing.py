@@ -77,8 +77,27 @@ def column_levels(
             raise RoleError(f"A hierarchy is given for {key!r}, which is no quasi-identifier.{hint}")
         given[lowered[key.lower()]] = spec
     engine, kind = original.engine, original.types[source]
-    hierarchy = resolve(given[name], engine, None) if name in given else auto(engine, values, source, kind, pairs=True)
+    if name in given:
+        hierarchy = resolve(given[name], engine, None)
+    else:
+        hierarchy = auto(engine, values, source, kind, pairs=_has_groups(released, name, values))
     return hierarchy.bind(engine, values, source, kind, "top")
+
+
+def _has_groups(released: Subject, name: str, values: str) -> bool:
+    """Say whether some cells of a column are neither values nor the top: where texts are divided, they are groups."""
+    engine, labels = released.engine, released_labels(released, name)
+    known = exp.Subquery(this=exp.select(col("text")).from_(table(values)).where(_present(col("text"))))
+    other = exp.and_(
+        exp.Not(this=exp.In(this=col("label"), query=known)), exp.NEQ(this=col("label"), expression=text("*"))
+    )
+    (count,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(labels)).where(other))
+    engine.drop(labels)
+    return bool(count)
+
+
+def _present(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
 def released_labels(released: Subject, name: str) -> str:

@@ -12,21 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.kernels.cuts import (
-    ancestor,
-    clear,
-    copy_regions,
-    cut,
-    deal,
-    is_line,
-    key_level,
-    keys_at,
-    sweep,
-    tally,
-    weight,
-    width_of,
-)
+from duckanon.kernels.cuts import cut, deal, sweep
 from duckanon.kernels.jit import kernel, part
+from duckanon.kernels.keys import ancestor, clear, is_line, key_level, keys_at, tally, weight, width_of
 from duckanon.kernels.layout import (
     AFTER,
     BOUNDED,
@@ -49,6 +37,7 @@ from duckanon.kernels.layout import (
     TREE,
     TRIED,
 )
+from duckanon.kernels.rows import copy_regions
 
 
 @part

@@ -99,3 +99,10 @@ def select_ties(data: Any, how: Any, start: int, end: int, middle: int, j: int, 
             low = i
         else:
             break
+
+
+@part
+def copy_regions(regions: Any, to: Any, at: int) -> None:  # pragma: no cover
+    """Copy the regions of a partition to one place among many."""
+    for j in range(len(regions)):
+        to[at, j, 0], to[at, j, 1] = regions[j, 0], regions[j, 1]

@@ -292,7 +292,8 @@ class Mondrian:
         axis, here = self.axes[j], self.places(part.rows, j)
         lo, hi = here[0], here[-1]
         if axis.mixed(lo, hi):
-            return self.at_null(part, j)
+            apart = self.at_null(part, j)
+            return apart if all(self.good(g.rows) for g in apart) else self.with_null(part, j)
         if self.is_line_cut(part, j):
             if self.relaxed:
                 return self.halves(part, j)
@@ -322,6 +323,18 @@ class Mondrian:
         spans[j] = (a, b)
         return Part(rows, tuple(spans), j)
 
+    def with_null(self, part: Part, j: int) -> list[Part] | None:
+        """Where NULL cannot stand alone it is the last place of a line, and one more child of a tree's top."""
+        axis, here = self.axes[j], self.places(part.rows, j)
+        if axis.atoms is not None:
+            found = self.boundaries(part, j)
+            return found[0] if found else None
+        nodes = axis.nodes[axis.common(here[0], here[-1]) - 1]
+        groups: dict[int, list[int]] = {}
+        for i in part.rows:
+            groups.setdefault(nodes[self.rows[i].places[j]], []).append(i)
+        return self.pooled(part, j, list(groups.values()))
+
     def at_null(self, part: Part, j: int) -> list[Part]:
         """The other values, and NULL."""
         axis = self.axes[j]
@@ -350,7 +363,7 @@ class Mondrian:
         axis = self.axes[j]
         assert axis.atoms is not None
         a, b = part.spans[j]
-        cut = min(p for p in range(axis.last + 1) if axis.atoms[p] > atom)
+        cut = min((p for p in range(axis.last + 1) if axis.atoms[p] > atom), default=axis.last + 1)
         return [self.child(part, j, left, a, cut - 1), self.child(part, j, right, cut, b)]
 
     def halves(self, part: Part, j: int) -> list[Part] | None:
@@ -410,6 +423,9 @@ class Mondrian:
 
         Children of a node count as they are, before any of them are pooled.
         """
+        here = self.places(part.rows, j)
+        if self.axes[j].mixed(here[0], here[-1]):
+            groups = self.at_null(part, j)
         rows = self.children(part, j) or [g.rows for g in groups]
         return GAINS[self.choose](self.targets(part.rows), [self.targets(r) for r in rows])
 

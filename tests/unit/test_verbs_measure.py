@@ -46,6 +46,7 @@ def test_the_written_file_has_the_loss_of_its_release(
         hierarchies=hierarchies,
         k=k,
         suppression_limit=limit,
+        algorithm="datafly",
     ) as release:
         pq.write_table(release.to_arrow(), tmp_path / "release.parquet")
         found = duckanon.measure(

@@ -27,7 +27,7 @@ class Linkage(Attacker):
     def needs(self, case: Case) -> str | None:
         if case.mappings is not None:
             return None
-        return "the recoding: a Release, or hierarchies with one level for each column"
+        return "a recoding on levels: a Release of such, or hierarchies with one level for each column"
 
     def run(self, case: Case) -> list[Finding]:
         assert case.mappings is not None
