@@ -84,6 +84,9 @@ class RowCoder:
                 query = query.select(named(qualified(expression, "s"), extras[-1]))
         kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
         kept += [plan.roles.entity_key] if plan.roles.entity_key is not None else []
+        taken = [name for name in kept if name.lower().startswith("duckanon ")]
+        if taken:
+            raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")
         query = query.select(*(col(name, "s") for name in kept))
         params: dict[str, int] = {}
         if self.algorithm.relaxed:

@@ -184,7 +184,9 @@ class Divider:
         self.found.boxes.append(self._stored("boxes", pa.table(columns)))
         ids = np.empty(len(parts.order), dtype=np.int32)
         ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
-        self.found.ids.append(self._stored("ids", pa.table({"class_id": ids, **({"rid": rid} if rid else {})})))
+        self.found.ids.append(
+            self._stored("ids", pa.table({"class_id": ids, **({"rid": rid} if rid is not None else {})}))
+        )
         self.found.classes += classes
         self.found.kept += int(kept.sum())
         self.found.suppressed += int(columns["n"][~kept].sum())
