@@ -232,6 +232,8 @@ class Table:
         if kind == "number":
             grid = self.bounds == "grid"
             atoms = [v // WIDTH for v in known] if grid else list(range(len(known)))
+            # NULL comes last.
+            atoms += [max(atoms, default=0) + 1] * null
             return slow.Axis(size, null, [float(v) for v in known], atoms, inner=grid)
         nodes, leaves = [], []
         for level in range(4):

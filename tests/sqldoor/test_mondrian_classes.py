@@ -142,7 +142,7 @@ def test_types_and_lengths(con: Con) -> None:
         ("[NULL, NULL]", 1, [1, 1]),
         ("[NULL, NULL, NULL]::DATE[]", 2, [1, 1, 1]),
         ("[1, NULL, 2, NULL]", 2, [1, 2, 1, 2]),
-        ("[1, NULL, 9, 8]", 2, [1, 1, 1, 1]),
+        ("[1, NULL, 9, 8]", 2, [1, 2, 2, 1]),
         ("['b', 'é', 'a', 'z']", 2, [1, 2, 1, 2]),
         ("['b', NULL, '', NULL]", 1, [2, 3, 1, 3]),
         ("[true, false, true, false, NULL]", 1, [2, 1, 2, 1, 3]),
