@@ -218,8 +218,8 @@ class Release:
     def write(self, path: str | Path, *, report: Sequence[str] = ("json", "md")) -> dict[str, Any]:
         """Publish the release as a Parquet file, with reports and a manifest beside it.
 
-        The file is written beside its target, synced, read again and checked again, and only then renamed. Whatever
-        fails, what was there before is still there.
+        The file is written beside its target, synced, read again and compared with the one that passed the gate, and
+        only then renamed. Whatever fails, what was there before is still there.
         """
         from duckanon.sink import publish
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from duckanon._version import __version__
 from duckanon.errors import ConfigError, DataError, EngineError
-from duckanon.resources import PrivateFolder, sweep
+from duckanon.resources import PrivateFolder, file_digest, sweep
 
 _SUFFIX = ".parquet"
 _FORMAT = 1
@@ -273,12 +273,7 @@ def _stale(target: Path, names: Mapping[str, str]) -> list[str]:
 
 
 def _entry(path: Path, role: str) -> dict[str, Any]:
-    return {"name": path.name, "role": role, "bytes": path.stat().st_size, "sha256": _digest(path)}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "role": role, "bytes": path.stat().st_size, "sha256": file_digest(path)}
 
 
 def _manifest(summary: Mapping[str, Any], files: list[dict[str, Any]]) -> dict[str, Any]:
@@ -359,7 +354,7 @@ def verify_files(manifest: str | Path) -> list[str]:
                 problems.append(f"{entry['name']}: missing")
             elif file.stat().st_size != entry["bytes"]:
                 problems.append(f"{entry['name']}: {file.stat().st_size} bytes instead of {entry['bytes']}")
-            elif _digest(file) != entry["sha256"]:
+            elif file_digest(file) != entry["sha256"]:
                 problems.append(f"{entry['name']}: its SHA-256 differs from the manifest")
         except OSError as error:
             problems.append(f"{entry['name']}: {os.strerror(error.errno or 0)}")

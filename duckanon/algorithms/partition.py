@@ -118,8 +118,9 @@ def partition(
     from duckanon.kernels.layout import BOUNDS
 
     data, how = _data(axes, items, rules)
-    flat, asked = _axes(axes), _asked(rules) if how.judged else None
-    # What is None is not compiled.
+    # What is None is not compiled: rules are asked where more than the number of rows decides.
+    judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
+    flat, asked = _axes(axes), _asked(rules) if judged else None
     relaxed, gains = True if rules.relaxed else None, True if items.targets else None
     count = len(items.places)
     bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
@@ -212,9 +213,7 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
     widths = [3 if rules.choose == "least_squares" else int(t.max(initial=0)) + 1 for t in items.targets]
     how = How(
         least=rules.least,
-        judged=items.entity is not None or not all(m.traits.size_only for m in rules.models),
         persons=items.entity is not None,
-        relaxed=rules.relaxed,
         choose=CHOICES.index(rules.choose),
         tight=rules.tight,
         order=at,

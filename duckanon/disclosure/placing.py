@@ -12,6 +12,7 @@ from duckanon.disclosure.subject import Subject
 from duckanon.encode import dictionary
 from duckanon.errors import HierarchyError, RoleError, did_you_mean
 from duckanon.hierarchy import auto, resolve
+from duckanon.sqlgen.axes import present
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
@@ -87,17 +88,13 @@ def column_levels(
 def _has_groups(released: Subject, name: str, values: str) -> bool:
     """Say whether some cells of a column are neither values nor the top: where texts are divided, they are groups."""
     engine, labels = released.engine, released_labels(released, name)
-    known = exp.Subquery(this=exp.select(col("text")).from_(table(values)).where(_present(col("text"))))
+    known = exp.Subquery(this=exp.select(col("text")).from_(table(values)).where(present(col("text"))))
     other = exp.and_(
         exp.Not(this=exp.In(this=col("label"), query=known)), exp.NEQ(this=col("label"), expression=text("*"))
     )
     (count,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(labels)).where(other))
     engine.drop(labels)
     return bool(count)
-
-
-def _present(value: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
 def released_labels(released: Subject, name: str) -> str:

@@ -60,10 +60,7 @@ class How(NamedTuple):
 
     least: int
     """The least rows of a class."""
-    judged: bool
-    """Whether more than the number of rows decides."""
     persons: bool
-    relaxed: bool
     choose: int
     tight: bool
     order: int
