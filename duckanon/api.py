@@ -114,8 +114,13 @@ def anonymize(
           They tell what "interval" tells. NULL where a bound is open, or where missing values are in the class.
         - "midpoint": a number or date halfway between the bounds; instead of an open one, the smallest or largest value
           of the whole table.
-        - "mean": the mean of the class. It is a function of the exact values of its members: who knows all of them but
-          one can work that one out.
+        - "mean": the mean of the class; "geometric_mean": that of numbers above 0. It is a function of the exact values
+          of its members: who knows all of them but one can work that one out.
+        - "median": the lower median of the class, in the original type; "mode": its most frequent value, the smallest
+          where several are. Each is the exact value of a person. NULL is a value to the mode; the others are NULL where
+          missing values are in the class.
+        - "medoid": the values of the row that is nearest to the centre of its class, for one column or for all. It is
+          the exact row of a person, as far as columns are written so.
         - "lca": the lowest label of the hierarchy that holds the whole region.
         - "set": all values of the region that occur in the table, such as "{a, b, c}"; with "tight" bounds those that
           occur in the class. It tells exact values of persons, and which values nobody has.

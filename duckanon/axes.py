@@ -56,7 +56,7 @@ def place_column(
 
     name, own = attribute.name, coded.dictionary
     ordered = {n.lower() for n in getattr(plan.algorithm, "ordered", ())}
-    null = _has_null(engine, own.table)
+    null = own.null
     weight = plan.steering.weights.get(name, 1.0)
     measured = has_distance(attribute.type)
     if name in plan.within:
@@ -83,12 +83,6 @@ def place_column(
         places = np.arange(own.size, dtype=np.int64) if listed is None else listed
         return Placed(axis, places, _stored(engine, places))
     return _tree(engine, coded, null, weight)
-
-
-def _has_null(engine: Engine, values: str) -> bool:
-    missing = exp.Is(this=col("value"), expression=exp.null())
-    (count,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(values)).where(missing))
-    return bool(count)
 
 
 def _stored(engine: Engine, places: Integers) -> str:

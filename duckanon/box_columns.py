@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.encode import published_type
-from duckanon.errors import UnsupportedError
+from duckanon.errors import DataError, UnsupportedError
 from duckanon.facts import size
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.leaf_ranks import leaf_ranks
 from duckanon.outputs import has_distance
+from duckanon.sqlgen.aggregates import AGGREGATES, not_positive
 from duckanon.sqlgen.axes import (
     BoxColumn,
     axis_query,
     choose,
     equal,
-    is_null,
+    labels_query,
     nodes_query,
     positions_query,
     present,
@@ -30,13 +31,12 @@ from duckanon.sqlgen.boxes import (
     RUN,
     cells_query,
     class_lists,
-    class_means,
     covers_query,
-    keys_query,
     listed_values,
     midpoint,
     regions_query,
     run_lists,
+    used_levels,
 )
 from duckanon.sqlgen.recode import Cell
 from duckanon.sqlgen.relations import call, col, conjunction, named, subquery, table, text
@@ -44,7 +44,7 @@ from duckanon.sqlgen.relations import call, col, conjunction, named, subquery, t
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from duckanon.encode import Coded, Frequency
+    from duckanon.encode import Coded, Dictionary, Frequency
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
     from duckanon.plan import Plan
@@ -67,7 +67,8 @@ class Boxes:
     the codes of its first and last value and the level of the node over them, -1 for a run. NULL mixed with others is
     the top, with NULL as the last value. ``places`` are tables ``(code, place)``, the order of each axis; ``grids``
     those of ``grid_bounds``, where the axis is a line that is cut on a grid. ``members(class_id, c_0, ..., n)`` counts
-    the rows of every class by the codes of their values.
+    the rows of every class by the codes of their values. For the output "medoid" the table has ``m_j``, too: the code
+    of that row which stands for its class.
     """
 
     table: str
@@ -101,14 +102,16 @@ class Published:
 def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], boxes: Boxes) -> Published:
     """Make what is published of every class that is kept, see ``Published``."""
     inner: list[tuple[str, str]] = []
-    axes, cells = [], []
-    query = exp.select(col("class_id", "b"), named(col("class_id", "b"), "ec")).from_(table(boxes.table, "b"))
-    several = sum(_by_class(plan.output[a.name], plan.bounds) for a in plan.roles.quasi_identifiers) > 1
+    cells = []
+    query = exp.select(col("class_id", "b"), named(col("class_id", "b"), "ec")).from_(
+        table(boxes.table, "b"), copy=False
+    )
+    kinds = [kind for kind in plan.output.values() if kind != "medoid"]
+    several = sum(_by_class(kind, plan.bounds) for kind in kinds) > 1
     members = _stored(engine, boxes.members) if several else boxes.members
-    quasi = zip(plan.roles.quasi_identifiers, counted.coded, bound, strict=True)
-    for j, (attribute, coded, levels) in enumerate(quasi):
-        axis = Axis.of(plan, engine, attribute, coded, levels, boxes, j)
-        axes.append(axis)
+    quasi = list(zip(plan.roles.quasi_identifiers, counted.coded, bound, strict=True))
+    axes = with_regions(engine, _axes(plan, engine, quasi, boxes), boxes.table)
+    for j, (axis, (attribute, coded, levels)) in enumerate(zip(axes, quasi, strict=True)):
         cells.append(_cell(attribute, coded, levels))
         alias = f"s_{j}"
         parts = (f"q_{j}", f"q_{j}b") if axis.column.output == "bounds" else (f"q_{j}",)
@@ -116,7 +119,8 @@ def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequenc
         by_class = _by_class(axis.column.output, axis.column.bounds)
         shown = _shown_by_class(axis, boxes.table, members) if by_class else _shown(axis)
         on = equal(col("class_id", alias), col("class_id", "b")) if by_class else axis.column.on(alias, j, "b")
-        query = query.join(table(shown, alias), on=on, copy=False)
+        source = table(shown, alias) if isinstance(shown, str) else subquery(shown, alias)
+        query = query.join(source, on=on, copy=False)
         sources = ("q", "qb")[: len(parts)]
         query = query.select(*(named(col(c, alias), part) for c, part in zip(sources, parts, strict=True)), copy=False)
     name = engine.fresh("published")
@@ -124,7 +128,7 @@ def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequenc
     if several:
         engine.drop(members)
     name, merged = _merged(engine, name, [part for _, part in inner])
-    return Published(name, tuple(inner), tuple(axes), cells, merged)
+    return Published(name, tuple(inner), axes, cells, merged)
 
 
 def _cell(attribute: Attribute, coded: Coded, levels: Levels) -> Cell:
@@ -134,12 +138,12 @@ def _cell(attribute: Attribute, coded: Coded, levels: Levels) -> Cell:
     return Cell(attribute.name, own.expression, *tables, RUN, own.size, False, False, levels.top)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Axis:
     """A column with the regions that its published classes have.
 
-    ``leaves`` are those that its hierarchy lists, if it does. ``levels`` are the levels between the values and the top
-    on which some regions are nodes, ``nodes`` those nodes.
+    ``leaves`` are those that its hierarchy lists, if it does. There are ``total`` regions. ``levels`` are the levels
+    between the values and the top on which some regions are nodes.
     """
 
     engine: Engine
@@ -148,57 +152,35 @@ class Axis:
     place: str
     leaves: pa.Table | None
     regions: str = ""
+    total: int = 0
     levels: tuple[int, ...] = ()
-    nodes: str | None = None
     has_runs: bool = False
 
-    @classmethod
-    def of(
-        cls, plan: Plan, engine: Engine, attribute: Attribute, coded: Coded, levels: Levels, boxes: Boxes, position: int
-    ) -> Axis:
-        """Return the axis of a quasi-identifier, with the regions that classes have."""
-        column = BoxColumn(
-            name=attribute.name,
-            type=published_type(attribute.type),
-            family=_family(attribute.type),
-            output=plan.output[attribute.name],
-            bounds=plan.bounds,
-            values=coded.dictionary.table,
-            levels=coded.levels,
-            labels=coded.labels,
-            size=coded.dictionary.size,
-            height=coded.height,
-            leaves=coded.domain_size,
-            top=levels.top,
-            masked=coded.masked,
-            grid=boxes.grids[position],
-            scale=_scale(attribute.type),
-        )
-        place = boxes.places[position]
-        column = _with_axis(engine, column, place, attribute.type)
-        hierarchy = plan.hierarchies[attribute.name]
-        leaves = hierarchy.levels if hierarchy is not None else None
-        return cls(engine, column, position, place, leaves).with_regions(boxes.table)
-
-    def with_regions(self, boxes: str) -> Axis:
-        """Return the axis with the regions of the classes that are kept in a table."""
+    def with_regions(self, boxes: str, used: set[int]) -> Axis:
+        """Return the axis with the regions of the classes that are kept in a table; ``used`` are their levels."""
         engine, column = self.engine, self.column
-        keys, regions = engine.fresh("keys"), engine.fresh("regions")
-        engine.create(keys, keys_query(boxes, self.position))
-        used = {int(v) for (v,) in engine.rows(exp.select(col("v")).distinct().from_(table(keys)))}
         by_lowest = column.output == "lca" and RUN in used
         if by_lowest:
             used |= set(range(1, column.height))
         levels = tuple(sorted(v for v in used if 0 < v < column.height))
-        lists = column.output == "set" and not column.tight
-        wanted = (*levels, column.height) if lists else levels
-        nodes = engine.fresh("nodes") if wanted else None
-        if nodes is not None:
-            engine.create(nodes, nodes_query(column, wanted, lists))
-        positions = self.positions if by_lowest else None
-        engine.create(regions, regions_query(column, keys, nodes, positions))
-        engine.drop(keys)
-        return replace(self, regions=regions, levels=levels, nodes=nodes, has_runs=RUN in used)
+        found = replace(self, regions=engine.fresh("regions"), levels=levels, has_runs=RUN in used)
+        nodes: exp.Expr | None = subquery(labels_query(column, levels), "n") if levels else None
+        if column.lists or column.output == "midpoint":
+            nodes = table(found.nodes, "n") if found.nodes is not None else None
+        positions = found.positions if by_lowest else None
+        query = regions_query(column, boxes, self.position, found.has_runs, nodes, positions)
+        found.total = engine.create(found.regions, query)
+        return found
+
+    @cached_property
+    def nodes(self) -> str | None:
+        """The table of ``nodes_query``; None where no region is named after a node."""
+        levels = (*self.levels, self.column.height) if self.column.lists else self.levels
+        if not levels:
+            return None
+        name = self.engine.fresh("nodes")
+        self.engine.create(name, nodes_query(self.column, levels))
+        return name
 
     @cached_property
     def positions(self) -> str:
@@ -235,21 +217,53 @@ def _scale(type_name: str) -> int | None:
     return digits[1] if len(digits) == 2 and sum(digits) < 38 else None
 
 
-def _with_axis(engine: Engine, column: BoxColumn, place: str, type_name: str) -> BoxColumn:
-    """Create the axis of a column, and say where it ends."""
-    column = replace(column, axis=engine.fresh("axis"))
-    engine.create(column.axis, axis_query(column, place, size(col("value", "v"), type_name)))
-    value = present(col("value"))
-    at = choose((value, col("place")))
-    query = exp.select(
-        call("min", at),
-        call("max", at.copy()),
-        call("arg_max", choose((value, col("code"))), at.copy()),
-        call("max", choose((is_null(col("value")), col("code")))),
-    )
-    first, last, last_code, null_code = engine.row(query.from_(table(column.axis)))
-    missing = None if null_code is None else int(null_code)
-    return replace(column, first=int(first or 0), last=int(last or 0), last_code=int(last_code or 0), null_code=missing)
+def _axes(plan: Plan, engine: Engine, quasi: Sequence[tuple[Attribute, Coded, Levels]], boxes: Boxes) -> list[Axis]:
+    """Create the axes of the quasi-identifiers, and say where they end."""
+    axes = []
+    for j, (attribute, coded, levels) in enumerate(quasi):
+        last, last_code, null_code = _ends(engine, coded.dictionary, boxes.places[j])
+        column = BoxColumn(
+            name=attribute.name,
+            type=published_type(attribute.type),
+            family=_family(attribute.type),
+            output=plan.output[attribute.name],
+            bounds=plan.bounds,
+            values=coded.dictionary.table,
+            levels=coded.levels,
+            labels=coded.labels,
+            size=coded.dictionary.size,
+            height=coded.height,
+            leaves=coded.domain_size,
+            top=levels.top,
+            masked=coded.masked,
+            axis=engine.fresh("axis"),
+            grid=boxes.grids[j],
+            last=last,
+            last_code=last_code,
+            null_code=null_code,
+            scale=_scale(attribute.type),
+        )
+        engine.create(column.axis, axis_query(column, boxes.places[j], size(col("value", "v"), attribute.type)))
+        hierarchy = plan.hierarchies[attribute.name]
+        leaves = hierarchy.levels if hierarchy is not None else None
+        axes.append(Axis(engine, column, j, boxes.places[j], leaves))
+    return axes
+
+
+def _ends(engine: Engine, own: Dictionary, place: str) -> tuple[int, int, int | None]:
+    """Return ``last``, ``last_code`` and ``null_code`` of an axis: places count from 0, and NULL is on the last."""
+    last = max(own.size - 1 - own.null, 0)
+    if not own.null:
+        return last, 0, None
+    (last_code,) = engine.row(exp.select(col("code")).from_(table(place), copy=False).where(equal(col("place"), last)))
+    return last, int(last_code), own.size - 1
+
+
+def with_regions(engine: Engine, axes: Sequence[Axis], boxes: str) -> tuple[Axis, ...]:
+    """Return axes with the regions of the classes that are kept in a table."""
+    used = engine.row(used_levels(boxes, [axis.column.height for axis in axes]))
+    levels = [{RUN + at for at, bit in enumerate(bits or "") if bit == "1"} for bits in used]
+    return tuple(axis.with_regions(boxes, own) for axis, own in zip(axes, levels, strict=True))
 
 
 # What is published of a region, or of a class
@@ -257,47 +271,57 @@ def _with_axis(engine: Engine, column: BoxColumn, place: str, type_name: str) ->
 
 def _by_class(output: str, bounds: str) -> bool:
     """Say whether what is published depends on the members of a class, and not on its region alone."""
-    return output == "mean" or (output, bounds) == ("set", "tight")
+    return output in AGGREGATES or (output, bounds) == ("set", "tight")
 
 
 def _stored(engine: Engine, members: str) -> str:
     """Return the members as a table: they may be a view, which is too dear to look at twice."""
     name = engine.fresh("members")
-    engine.create(name, exp.select("*").from_(table(members)))
+    engine.create(name, exp.select("*").from_(table(members), copy=False))
     return name
 
 
-def _shown_by_class(axis: Axis, boxes: str, members: str) -> str:
-    """Create ``(class_id, q)``."""
-    name = axis.engine.fresh("shown")
-    if axis.column.output == "mean":
-        axis.engine.create(name, class_means(axis.column, axis.position, members))
-        return name
-    axis.engine.create(name, class_lists(axis.column, axis.position, boxes, members))
-    return _enumerated(axis.engine, table(name, "t"), [col("class_id")], col("q"))
-
-
-def _shown(axis: Axis) -> str:
-    """Create ``(key_0, ..., q[, qb])``."""
+def _shown_by_class(axis: Axis, boxes: str, members: str) -> exp.Query | str:
+    """Return ``(class_id, q)``, a table or a query of one."""
     engine, column = axis.engine, axis.column
+    if column.output == "geometric_mean":
+        _require_positive(axis)
     name = engine.fresh("shown")
+    query = AGGREGATES.get(column.output, class_lists)
+    engine.create(name, query(column, axis.position, boxes, members))
+    texts = column.output == "set" or column.type == "VARCHAR"
+    return _enumerated(engine, table(name, "t"), [col("class_id")], col("q")) if texts else name
+
+
+def _require_positive(axis: Axis) -> None:
+    (found,) = axis.engine.row(not_positive(axis.column))
+    if found:
+        raise DataError(
+            f"output='geometric_mean' needs numbers above 0, and {axis.column.name!r} has others. Use output='mean' "
+            "or output='median'."
+        )
+
+
+def _shown(axis: Axis) -> exp.Query | str:
+    """Return ``(key_0, ..., q[, qb])``, a table or a query of one."""
+    engine, column = axis.engine, axis.column
     keys = column.keys("r")
-    query = exp.select(*keys).from_(table(axis.regions, "r"))
+    query = exp.select(*keys).from_(table(axis.regions, "r"), copy=False)
     if column.output in ("bounds", "struct", "midpoint"):
-        engine.create(name, query.select(*_measured(column)))
-        return name
+        return query.select(*_measured(column), copy=False)
     if column.type != "VARCHAR" and _as_it_is(axis):
-        engine.create(name, query.select(named(col("value", "r"), "q")))
-        return name
+        return query.select(named(col("value", "r"), "q"), copy=False)
     if column.output == "set":
         _require_short(axis)
         lists = subquery(run_lists(column, axis.regions), "l")
         on = conjunction([equal(a, b) for a, b in zip(column.keys("l"), keys, strict=True)])
         own = [(equal(col("w", "r"), 0), col("cell", "r")), (col("mixed", "r"), text(column.top))]
         found = choose(*own, otherwise=exp.func("COALESCE", col("listed", "l"), col("listed", "r")))
+        name = engine.fresh("shown")
         engine.create(name, query.select(named(found, "q")).join(lists, on=on, join_type="left"))
         return _enumerated(engine, table(name, "t"), column.keys(), col("q"))
-    return _enumerated(engine, table(axis.regions, "t"), column.keys(), col("cell"))
+    most = axis.total if column.null_code is None else None
+    return _enumerated(engine, table(axis.regions, "t"), column.keys(), col("cell"), most)
 
 
 def _require_short(axis: Axis) -> None:
@@ -320,22 +344,28 @@ def _measured(column: BoxColumn) -> list[exp.Expr]:
 
 def _as_it_is(axis: Axis) -> bool:
     """Say whether every region is one value, so that the column keeps its type."""
-    (every,) = axis.engine.row(exp.select(call("bool_and", equal(col("w"), 0))).from_(table(axis.regions)))
+    (every,) = axis.engine.row(exp.select(call("bool_and", equal(col("w"), 0))).from_(table(axis.regions), copy=False))
     return bool(every)
 
 
-def _enumerated(engine: Engine, source: exp.Table, keys: Sequence[exp.Expr], found: exp.Expr) -> str:
-    """Create ``(keys, q)`` of a table with its texts enumerated: of what is published, and nothing else."""
-    texts = exp.select(found).distinct().from_(source).where(present(found))
-    (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(texts.copy(), "t")))
-    short = found.copy()
-    if 0 < total <= (MANY_TEXTS if engine.writes_used_texts else ENUM_LIMIT):
+def _enumerated(
+    engine: Engine, source: exp.Table, keys: Sequence[exp.Expr], found: exp.Expr, most: int | None = None
+) -> exp.Query:
+    """Return ``(keys, q)`` of a table with its texts enumerated: of what is published, and nothing else.
+
+    ``most`` is given where none of them is NULL, and there are at most so many.
+    """
+    limit = MANY_TEXTS if engine.writes_used_texts else ENUM_LIMIT
+    if most is None or most > limit:
+        different = call("count", exp.Distinct(expressions=[found]))
+        (most,) = engine.row(exp.select(different).from_(source, copy=False))
+    short = found
+    if 0 < most <= limit:
         enum = engine.fresh("enum")
-        engine.create_enum(enum, texts.order_by(found.copy()))
+        texts = exp.select(found).distinct(copy=False).from_(source, copy=False).where(present(found), copy=False)
+        engine.create_enum(enum, texts.order_by(found, copy=False))
         short = exp.Cast(this=short, to=exp.DataType.build(enum, udt=True))
-    name = engine.fresh("shown")
-    engine.create(name, exp.select(*keys, named(short, "q")).from_(source))
-    return name
+    return exp.select(*keys, named(short, "q")).from_(source, copy=False)
 
 
 def _merged(engine: Engine, name: str, parts: Sequence[str]) -> tuple[str, bool]:
@@ -348,11 +378,15 @@ def _merged(engine: Engine, name: str, parts: Sequence[str]) -> tuple[str, bool]
         return name, False
     first = exp.Window(this=exp.Min(this=col("class_id")), partition_by=[col(part) for part in parts])
     found = engine.fresh("published")
-    engine.create(found, exp.select(col("class_id"), named(first, "ec"), *(col(p) for p in parts)).from_(table(name)))
+    engine.create(
+        found, exp.select(col("class_id"), named(first, "ec"), *(col(p) for p in parts)).from_(table(name), copy=False)
+    )
     engine.drop(name)
     alike = exp.NEQ(this=col("ec"), expression=col("class_id"))
-    (several,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(found)).where(alike))
+    (several,) = engine.row(
+        exp.select(exp.Count(this=exp.Star())).from_(table(found), copy=False).where(alike, copy=False)
+    )
     return found, several > 0
 
 
-__all__ = ["ENUM_LIMIT", "Axis", "Boxes", "Published", "publish_boxes"]
+__all__ = ["ENUM_LIMIT", "Axis", "Boxes", "Published", "publish_boxes", "with_regions"]

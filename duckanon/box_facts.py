@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.box_columns import Axis, Boxes, Published, publish_boxes
+from duckanon.box_columns import Axis, Boxes, Published, publish_boxes, with_regions
 from duckanon.facts import Described, Relations, describe
 from duckanon.gate import ENTITY, count_domain, persons
 from duckanon.roles import Role
@@ -143,7 +143,7 @@ class _Facts:
         """The axes with the regions of the classes as they are published."""
         if not self.published.merged:
             return self.published.axes
-        return tuple(axis.with_regions(self.regions) for axis in self.published.axes)
+        return with_regions(self.engine, self.published.axes, self.regions)
 
     @cached_property
     def regions(self) -> str:

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.sqlgen.relations import call, cast, col, named, number, qualified, same, subquery, table, text, union_all
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    left,
+    named,
+    number,
+    qualified,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -63,12 +76,16 @@ def code_type(size: int) -> str:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The distinct values of one quasi-identifier: ``table(code, value, text, n)``, in the order of the values."""
+    """The distinct values of one quasi-identifier: ``table(code, value, text, n)``, in the order of the values.
+
+    ``null`` says that NULL is among them; it is the last.
+    """
 
     attribute: str
     expression: exp.Expr
     table: str
     size: int
+    null: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,19 +132,20 @@ def dictionary(
     ``further(value)`` are values that must have a code, too, though they count no rows.
     """
     name = engine.fresh("values")
-    engine.create(name, dictionary_query(source, expression, further))
-    (size,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
-    return Dictionary(attribute, expression, name, int(size))
+    size = engine.create(name, dictionary_query(source, expression, further))
+    missing = exp.Is(this=col("value"), expression=exp.null())
+    (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(name), copy=False))
+    return Dictionary(attribute, expression, name, size, bool(null))
 
 
 def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query | None = None) -> exp.Query:
     """Return the statement that numbers the distinct values of a column."""
     counted = exp.select(named(expression, "value"), named(exp.Count(this=exp.Star()), "n")).from_(
-        subquery(source, "s")
+        subquery(source, "s"), copy=False
     )
-    counted = counted.group_by(expression.copy())
+    counted = counted.group_by(expression.copy(), copy=False)
     if further is not None:
-        none = exp.select(col("value"), named(cast(number(0), "BIGINT"), "n")).from_(subquery(further, "f"))
+        none = exp.select(col("value"), named(cast(number(0), "BIGINT"), "n")).from_(subquery(further, "f"), copy=False)
         both = exp.select(col("value"), named(cast(exp.Sum(this=col("n")), "BIGINT"), "n"))
         counted = both.from_(subquery(union_all([counted, none]), "b")).group_by(col("value"))
     rank = exp.Window(
@@ -139,7 +157,7 @@ def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query
         col("value"),
         named(cast(col("value"), "VARCHAR"), "text"),
         col("n"),
-    ).from_(subquery(counted, "v"))
+    ).from_(subquery(counted, "v"), copy=False)
 
 
 def code_levels(
@@ -158,7 +176,7 @@ def code_levels(
     first = 0 if masked else 1
     engine.create(labels, _numbered(base, leaves, range(first, height + 1), top, domain_size))
     projection: list[exp.Expr] = [col("code", "j")]
-    select = exp.select().from_(table(base, "j"))
+    select = exp.select().from_(table(base, "j"), copy=False)
     for level in range(height + 1):
         if level == 0 and not masked:
             projection.append(named(col("code", "j"), "c0"))
@@ -166,11 +184,17 @@ def code_levels(
         alias = f"k{level}"
         projection.append(named(cast(col("code", alias), "INTEGER"), f"c{level}"))
         condition = exp.and_(
-            exp.EQ(this=col("level", alias), expression=number(level)), same(col("label", alias), col(f"l{level}", "j"))
+            exp.EQ(this=col("level", alias), expression=number(level)),
+            same(col("label", alias), col(f"l{level}", "j")),
+            copy=False,
         )
-        select = select.join(table(labels, alias), on=condition)
+        select = select.join(table(labels, alias), on=condition, copy=False)
     engine.create(levels, select.select(*projection))
-    counted = exp.select(col("level"), exp.Count(this=exp.Star())).from_(table(labels)).group_by(col("level"))
+    counted = (
+        exp.select(col("level"), exp.Count(this=exp.Star()))
+        .from_(table(labels), copy=False)
+        .group_by(col("level"), copy=False)
+    )
     found = {int(level): int(n) for level, n in engine.rows(counted)}
     sizes = tuple(found.get(level, values.size) for level in range(height + 1))
     return Coded(values, levels, labels, height, sizes, domain_size, masked)
@@ -189,7 +213,9 @@ def frequency(
     """
     name = engine.fresh("frequency")
     engine.create(name, frequency_query(source, [c.dictionary for c in coded], entity, value))
-    (rows,) = engine.row(exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0))).from_(table(name)))
+    (rows,) = engine.row(
+        exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0))).from_(table(name), copy=False)
+    )
     carried = "entity" if entity is not None else "value" if value is not None else None
     return Frequency(name, tuple(coded), int(rows), carried)
 
@@ -201,52 +227,63 @@ def frequency_query(
     value: Dictionary | None = None,
 ) -> exp.Query:
     """Return the statement that counts the distinct tuples of codes."""
-    query = exp.select().from_(subquery(source, "s"))
+    query = exp.select().from_(subquery(source, "s"), copy=False)
     columns = [(f"c_{position}", values) for position, values in enumerate(dictionaries)]
     if value is not None:
         columns.append(("value", value))
     for position, (name, values) in enumerate(columns):
         alias = f"v{position}"
         code = named(cast(col("code", alias), code_type(values.size)), name)
-        query = query.select(code).join(
-            table(values.table, alias), on=same(qualified(values.expression, "s"), col("value", alias))
+        query = query.select(code, copy=False).join(
+            table(values.table, alias), on=same(qualified(values.expression, "s"), col("value", alias)), copy=False
         )
     if entity is not None:
-        query = query.select(named(qualified(entity, "s"), "entity"))
-    return query.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
+        query = query.select(named(qualified(entity, "s"), "entity"), copy=False)
+    return query.select(named(exp.Count(this=exp.Star()), "n"), copy=False).group_by(exp.var("ALL"), copy=False)
 
 
 def _with_level_zero(values: Dictionary, tree: str, height: int, top: str) -> exp.Select:
     """Return the tree with ``l0``: the value's text, or the top label where the hierarchy does not know the value."""
-    zero = exp.Case().when(col("known", "t"), col("text", "v")).else_(text(top))
+    zero = exp.Case().when(col("known", "t"), col("text", "v"), copy=False).else_(text(top), copy=False)
     return (
         exp.select(col("code", "t"), named(zero, "l0"), *(col(f"l{i}", "t") for i in range(1, height + 1)))
-        .from_(table(tree, "t"))
-        .join(table(values.table, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
+        .from_(table(tree, "t"), copy=False)
+        .join(table(values.table, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")), copy=False)
     )
 
 
 def _numbered(base: str, leaves: str, levels: Sequence[int], top: str, domain_size: int) -> exp.Select:
     """Number the distinct labels of each level in their order, and say how many leaves lie under each."""
     distinct: list[exp.Query] = [
-        exp.select(named(number(level), "level"), named(col(f"l{level}"), "label")).distinct().from_(table(base))
+        exp.select(named(number(level), "level"), named(col(f"l{level}"), "label"))
+        .distinct(copy=False)
+        .from_(table(base), copy=False)
         for level in levels
     ]
     order = exp.Order(expressions=[exp.Ordered(this=col("label", "g"), desc=False, nulls_first=False)])
     rank = exp.Window(this=exp.RowNumber(), partition_by=[col("level", "g")], order=order)
     # What is published as the top label on level 0 could be anything, so it stands for the whole domain there, too.
-    whole = exp.case().when(same(col("label", "g"), text(top)), number(domain_size)).else_(number(1))
+    whole = (
+        exp.case()
+        .when(same(col("label", "g"), text(top)), number(domain_size), copy=False)
+        .else_(number(1), copy=False)
+    )
     is_zero = exp.EQ(this=col("level", "g"), expression=number(0))
     under = exp.and_(
-        exp.EQ(this=col("level", "n"), expression=col("level", "g")), same(col("label", "n"), col("label", "g"))
+        exp.EQ(this=col("level", "n"), expression=col("level", "g")),
+        same(col("label", "n"), col("label", "g")),
+        copy=False,
     )
     return (
         exp.select(
             col("level", "g"),
             named(exp.Sub(this=rank, expression=number(1)), "code"),
             col("label", "g"),
-            named(cast(exp.case().when(is_zero, whole).else_(col("leaves", "n")), "BIGINT"), "leaves"),
+            named(
+                cast(exp.case().when(is_zero, whole, copy=False).else_(col("leaves", "n"), copy=False), "BIGINT"),
+                "leaves",
+            ),
         )
-        .from_(subquery(union_all(distinct), "g"))
-        .join(table(leaves, "n"), on=under, join_type="left")
+        .from_(subquery(union_all(distinct), "g"), copy=False)
+        .join(left(table(leaves, "n"), under), copy=False)
     )

@@ -13,11 +13,23 @@ from duckanon.roles import Attribute, column_names
 BOUNDS = ("grid", "cut", "tight")
 """Where published bounds come from: the hierarchy, the cuts between classes, or the values of the class itself."""
 
-KINDS = ("interval", "bounds", "struct", "midpoint", "mean", "lca", "set")
-"""What is written of a region of values."""
+KINDS = (
+    "interval",
+    "bounds",
+    "struct",
+    "midpoint",
+    "mean",
+    "median",
+    "geometric_mean",
+    "mode",
+    "medoid",
+    "lca",
+    "set",
+)
+"""What is written of a region of values, or of the values of its class."""
 
-MEASURED = ("bounds", "struct", "midpoint", "mean")
-"""The kinds that need values with distances."""
+MEASURED = ("bounds", "struct", "midpoint", "mean", "median", "geometric_mean")
+"""The kinds that need values with distances; the last needs numbers."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class Outputs:
             kind = given.get(attribute.name, "interval")
             _require_fit(attribute, kind, kept)
             if isinstance(output, str) and attribute.name not in kept:
-                kind = output if output not in MEASURED or has_distance(attribute.type) else "interval"
+                kind = output if _fits(attribute.type, output) else "interval"
             kinds[attribute.name] = kind
         return cls(bounds, kinds, kept)
 
@@ -180,10 +192,19 @@ def named_kinds(output: object, columns: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _fits(type_name: str, kind: str) -> bool:
+    if kind not in MEASURED:
+        return True
+    if not has_distance(type_name):
+        return False
+    return kind != "geometric_mean" or ColumnType.parse(type_name).family in ("integer", "decimal", "float")
+
+
 def _require_fit(attribute: Attribute, kind: str, within: Sequence[str]) -> None:
-    if kind in MEASURED and not has_distance(attribute.type):
+    if not _fits(attribute.type, kind):
+        wanted = "numbers above 0" if kind == "geometric_mean" else "numbers, dates or times"
         raise ParameterError(
-            f"output={kind!r} needs numbers, dates or times, and {attribute.name!r} is {attribute.type.split('(')[0]}."
+            f"output={kind!r} needs {wanted}, and {attribute.name!r} is {attribute.type.split('(')[0]}."
         )
     if kind != "interval" and attribute.name in within:
         raise ParameterError(f"{attribute.name!r} is in within, so it is published as it is: it has no other output.")

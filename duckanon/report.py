@@ -49,6 +49,13 @@ _OUTPUT = {
     "where a bound is open, the smallest or largest value of the whole table takes its place.",
     "mean": "Published numbers are means of classes: the mean of a class of k is a function of k exact values, and who "
     "knows all of them but one can work out that one.",
+    "geometric_mean": "Published numbers are geometric means of classes: that of a class of k is a function of k exact "
+    "values, and who knows all of them but one can work out that one.",
+    "median": "Published is the lower median of each class, which is the exact value of a person in it.",
+    "mode": "Published is the most frequent value of each class, the exact value of at least one person in it; how "
+    "many have it is not told.",
+    "medoid": "Published are values of one row of each class, the nearest to its centre: the exact values of a person, "
+    "and with all columns written so, that person's exact row.",
     "set": "All values of a region that occur in the table are listed: each is the exact value of a person, and a "
     "value that is not listed is nobody's.",
     "lca": "Regions are published as the lowest label of the hierarchy that holds them.",

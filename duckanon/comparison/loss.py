@@ -69,8 +69,8 @@ def measure(
     A label's level is looked up. Where several levels have all labels of a column, the lowest is taken: precision,
     which counts levels, is then an upper bound. Loss counts leaves and is the same on each of them.
 
-    Metrics that follow rows to their classes (``kl_divergence``, ``non_uniform_entropy``, ``squared_distance_error``)
-    are computed where every original row fits one class only.
+    Metrics that follow rows to their classes (``kl_divergence``, ``non_uniform_entropy``, ``squared_distance_error``,
+    ``sse``, ``sse_ratio``) are computed where every original row fits one class only.
 
     References
     ----------

@@ -47,8 +47,8 @@ class Engine(Protocol):
     def snapshot(self) -> AbstractContextManager[None]:
         """Return a context in which all statements read the same state of the tables."""
 
-    def create(self, name: str, select: exp.Query, params: Params | None = None) -> None:
-        """Create a private table, replacing one of that name."""
+    def create(self, name: str, select: exp.Query, params: Params | None = None) -> int:
+        """Create a private table, replacing one of that name; return how many rows it has."""
 
     def create_enum(self, name: str, texts: exp.Query) -> None:
         """Create a private type whose values are the texts of a query."""

@@ -174,8 +174,9 @@ class DuckDBEngine:
             raise
         self._execute("COMMIT", None, _nothing)
 
-    def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> None:
-        self.run(create_table(name, select), params)
+    def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
+        (rows,) = self.row(create_table(name, select), params)
+        return int(rows)
 
     def create_enum(self, name: str, texts: exp.Query) -> None:
         words = (
@@ -264,7 +265,7 @@ class DuckDBEngine:
             self._spill.close()
 
     def _logged(self, statement: exp.Expr | str) -> str:
-        sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT)
+        sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT, copy=False)
         _sql_log.debug("%s", sql)
         return sql
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from duckanon.errors import HierarchyError, ParameterError, UnknownValueError
 from duckanon.hierarchy.rules import ColumnType, Field, Kind, Labelling
-from duckanon.sqlgen.relations import call, cast, col, named, number, same, subquery, table, text
+from duckanon.sqlgen.relations import call, cast, col, left, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,34 +56,37 @@ def bind(
     if isinstance(hierarchy.rule, Auto):
         hierarchy = auto(engine, values, attribute, type_name)
     field = Field(engine, values, attribute, ColumnType.parse(type_name))
-    domain: str | None = None
-    if hierarchy.levels is not None:
-        domain = _domain_table(engine, hierarchy.levels)
-        labelling = _matched(field, domain, hierarchy.levels.num_columns - 1, _top(hierarchy.levels))
+    listed, domain = hierarchy.levels, engine.fresh("domain")
+    if listed is not None:
+        engine.register(domain, listed)
+        labelling = _matched(field, domain, listed.num_columns - 1, _top(listed))
     else:
         assert hierarchy.rule is not None
         labelling = hierarchy.rule.label(field)
     top = hierarchy.top if labelling.top is None else labelling.top
     height = labelling.depth + (labelling.top is None)
     tree = engine.fresh("tree")
-    engine.create(tree, _completed(field, labelling, top))
+    size = engine.create(tree, _completed(field, labelling, top))
     engine.drop(*labelling.scratch)
-    try:
-        unknown = 0 if labelling.total else _unknown(field, tree, on_unknown)
-    except HierarchyError:
-        engine.drop(tree, *([domain] if domain else []))
-        raise
-    leaves = engine.fresh("leaves")
-    if domain is None:
-        size = _count(engine, values)
+    if listed is not None:
+        engine.unregister(domain)
+    unknown, null = 0, False
+    if not labelling.total:
+        try:
+            unknown, null = _unknown(field, tree, on_unknown)
+        except HierarchyError:
+            engine.drop(tree)
+            raise
+    leaves, incoming = engine.fresh("leaves"), engine.fresh("incoming")
+    if listed is None:
         query = _leaf_counts(tree, height)
     else:
-        extra = _lacks_null(field, domain)
-        size = _count(engine, domain) + extra
-        query = _leaf_counts(domain, height, nulls=extra, top=top)
+        counted, size = _listed_leaves(listed, null, top)
+        engine.register(incoming, counted)
+        query = exp.select(exp.Star()).from_(table(incoming), copy=False)
     engine.create(leaves, _with_unknown(query, height, top, size) if unknown else query)
-    if domain is not None:
-        engine.drop(domain)
+    if listed is not None:
+        engine.unregister(incoming)
     return Levels(attribute, tree, leaves, height, size, top, hierarchy.origin, field.type.kind, unknown)
 
 
@@ -91,78 +94,55 @@ def _top(levels: pa.Table) -> str:
     return str(levels.column(levels.num_columns - 1)[0].as_py())
 
 
-def _count(engine: Engine, name: str) -> int:
-    (count,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
-    return int(count)
-
-
-def _domain_table(engine: Engine, levels: pa.Table) -> str:
-    name, incoming = engine.fresh("domain"), engine.fresh("incoming")
-    engine.register(incoming, levels)
-    engine.create(name, exp.select("*").from_(table(incoming)))
-    engine.unregister(incoming)
-    return name
-
-
 def _is_null(value: exp.Expr) -> exp.Expr:
     return exp.Is(this=value, expression=exp.null())
 
 
-def _lacks_null(field: Field, domain: str) -> int:
-    """Return 1 if the data has a NULL and the hierarchy has none, else 0."""
-    found = [
-        field.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)).where(_is_null(col(column))))[0]
-        for name, column in ((field.values, "value"), (domain, "l0"))
-    ]
-    return int(found[0] > 0 and found[1] == 0)
-
-
 def _matched(field: Field, domain: str, height: int, top: str) -> Labelling:
     """Look every value up in the table: by its text, and numbers that are left over by their size."""
-    engine, found = field.engine, field.engine.fresh("found")
     # Labels of the NULL leaf may be NULL below the top, never at the top: only the top tells a match.
     hit = exp.Not(this=_is_null(col(f"l{height}", "d")))
-    plain = (
-        exp.select(col("code", "v"), named(col("l0", "d"), "leaf"), named(hit, "hit"))
-        .from_(table(field.values, "v"))
-        .join(table(domain, "d"), on=same(col("text", "v"), col("l0", "d")), join_type="left")
-    )
-    engine.create(found, plain)
-    scratch = [found]
-    if field.type.kind == "number" and _by_number(field, domain, found):
-        again = engine.fresh("found")
-        engine.create(again, _numeric(field, domain, found))
-        scratch.append(again)
-        found = again
-    null = _is_null(col("value", "v"))
     labels = [exp.Coalesce(this=col(f"l{height}", "d"), expressions=[text(top)])]
     below = [col(f"l{i}", "d") for i in range(1, height)]
-    query = (
-        exp.select(
-            col("code", "v"),
-            named(exp.Or(this=col("hit", "f"), expression=null), "known"),
-            *(named(label, f"l{i}") for i, label in enumerate([*below, *labels], 1)),
-        )
-        .from_(table(field.values, "v"))
-        .join(table(found, "f"), on=exp.EQ(this=col("code", "f"), expression=col("code", "v")))
-        .join(
-            table(domain, "d"), on=exp.and_(col("hit", "f"), same(col("leaf", "f"), col("l0", "d"))), join_type="left"
-        )
-    )
-    return Labelling(query, height, top=top, total=False, nulls=True, scratch=tuple(scratch))
+    query = exp.select(
+        col("code", "v"),
+        named(exp.Or(this=hit, expression=_is_null(col("value", "v"))), "known"),
+        *(named(label, f"l{i}") for i, label in enumerate([*below, *labels], 1)),
+    ).from_(table(field.values, "v"), copy=False)
+    scratch: tuple[str, ...] = ()
+    on = same(col("text", "v"), col("l0", "d"))
+    if field.type.kind == "number":
+        plain = exp.select(col("code", "v"), named(col("l0", "d"), "leaf"), named(hit, "hit"))
+        plain = plain.from_(table(field.values, "v"), copy=False).join(left(table(domain, "d"), on), copy=False)
+        if _by_number(field, domain, plain):
+            found = field.engine.fresh("found")
+            field.engine.create(found, _numeric(field, domain, plain))
+            scratch = (found,)
+            query = query.join(
+                table(found, "f"), on=exp.EQ(this=col("code", "f"), expression=col("code", "v")), copy=False
+            )
+            on = exp.and_(col("hit", "f"), same(col("leaf", "f"), col("l0", "d")), copy=False)
+    query = query.join(table(domain, "d"), on=on, join_type="left", copy=False)
+    return Labelling(query, height, top=top, total=False, nulls=True, scratch=scratch)
 
 
-def _by_number(field: Field, domain: str, found: str) -> bool:
+def _by_number(field: Field, domain: str, found: exp.Query) -> bool:
     """Whether values are left over and every leaf reads as a number."""
-    (missed,) = field.engine.row(
-        exp.select(exp.Count(this=exp.Star())).from_(table(found)).where(exp.Not(this=col("hit")))
+    missed = (
+        exp.select(exp.Count(this=exp.Star()))
+        .from_(subquery(found, "f"), copy=False)
+        .where(exp.Not(this=col("hit")), copy=False)
     )
-    if not missed:
+    if field.engine.row(missed) == (0,):
         return False
     odd = exp.and_(
-        _is_null(exp.TryCast(this=col("l0"), to=exp.DataType.build("DOUBLE"))), exp.Not(this=_is_null(col("l0")))
+        _is_null(exp.TryCast(this=col("l0"), to=exp.DataType.build("DOUBLE"))),
+        exp.Not(this=_is_null(col("l0"))),
+        copy=False,
     )
-    (texts,) = field.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(domain)).where(odd))
+    (texts,) = field.engine.row(
+        exp.select(exp.Count(this=exp.Star())).from_(table(domain), copy=False).where(odd, copy=False)
+    )
     return not texts
 
 
@@ -176,14 +156,20 @@ def _canonical(field: Field, value: exp.Expr) -> exp.Expr:
     return call("regexp_replace", digits, text("^-0$"), text("0"))
 
 
-def _numeric(field: Field, domain: str, found: str) -> exp.Select:
+def _numeric(field: Field, domain: str, found: exp.Query) -> exp.Select:
     """Return ``found`` with the left over values matched by number, where one leaf only is that number."""
     leaf = exp.select(named(_canonical(field, col("l0")), "number"), named(exp.Min(this=col("l0")), "leaf"))
-    leaf = leaf.from_(table(domain)).where(exp.Not(this=_is_null(col("l0")))).group_by(number(1))
-    leaf = leaf.having(exp.EQ(this=exp.Count(this=exp.Star()), expression=number(1)))
+    leaf = (
+        leaf.from_(table(domain), copy=False)
+        .where(exp.Not(this=_is_null(col("l0"))), copy=False)
+        .group_by(number(1), copy=False)
+    )
+    leaf = leaf.having(exp.EQ(this=exp.Count(this=exp.Star()), expression=number(1)), copy=False)
     hit = exp.Or(this=col("hit", "f"), expression=exp.Not(this=_is_null(col("leaf", "n"))))
     on = exp.and_(
-        exp.Not(this=col("hit", "f")), exp.EQ(this=_canonical(field, col("text", "v")), expression=col("number", "n"))
+        exp.Not(this=col("hit", "f")),
+        exp.EQ(this=_canonical(field, col("text", "v")), expression=col("number", "n")),
+        copy=False,
     )
     return (
         exp.select(
@@ -191,9 +177,9 @@ def _numeric(field: Field, domain: str, found: str) -> exp.Select:
             named(exp.Coalesce(this=col("leaf", "f"), expressions=[col("leaf", "n")]), "leaf"),
             named(hit, "hit"),
         )
-        .from_(table(found, "f"))
-        .join(table(field.values, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "f")))
-        .join(subquery(leaf, "n"), on=on, join_type="left")
+        .from_(subquery(found, "f"), copy=False)
+        .join(table(field.values, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "f")), copy=False)
+        .join(left(subquery(leaf, "n"), on), copy=False)
     )
 
 
@@ -205,67 +191,73 @@ def _completed(field: Field, labelling: Labelling, top: str) -> exp.Query:
     def level(i: int) -> exp.Expr:
         label: exp.Expr = text(top) if i > labelling.depth else col(f"l{i}", "q")
         if not labelling.total:
-            label = exp.Case().when(known.copy(), label).else_(text(top))
+            label = exp.Case().when(known.copy(), label, copy=False).else_(text(top), copy=False)
         return named(cast(label, "VARCHAR"), f"l{i}")
 
     labelled = exp.select(col("code", "q"), named(known, "known"), *(level(i) for i in range(1, height + 1)))
-    labelled = labelled.from_(subquery(labelling.query, "q"))
+    labelled = labelled.from_(subquery(labelling.query, "q"), copy=False)
     if labelling.nulls:
         return labelled
     blank = [named(cast(exp.null(), "VARCHAR"), f"l{i}") for i in range(1, height)]
     nulls = exp.select(col("code"), named(exp.true(), "known"), *blank, named(text(top), f"l{height}"))
-    nulls = nulls.from_(table(field.values)).where(_is_null(col("value")))
+    nulls = nulls.from_(table(field.values), copy=False).where(_is_null(col("value")), copy=False)
     return exp.union(labelled, nulls, distinct=False)
 
 
-def _unknown(field: Field, tree: str, on_unknown: str) -> int:
-    """Return how many values the hierarchy does not know, or say so."""
+def _unknown(field: Field, tree: str, on_unknown: str) -> tuple[int, bool]:
+    """Return how many values the hierarchy does not know, or say so; and whether NULL is among the values."""
     missing = exp.Not(this=col("known", "t"))
     query = (
         exp.select(
             exp.Count(this=exp.Star()),
             call("count_if", missing),
             exp.Sum(this=col("n", "v")),
-            call("sum", exp.Case().when(missing.copy(), col("n", "v")).else_(number(0))),
+            call("sum", exp.Case().when(missing, col("n", "v"), copy=False).else_(number(0), copy=False)),
+            call("bool_or", _is_null(col("value", "v"))),
         )
-        .from_(table(tree, "t"))
-        .join(table(field.values, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
+        .from_(table(tree, "t"), copy=False)
+        .join(table(field.values, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")), copy=False)
     )
-    values, unknown, rows, affected = field.engine.row(query)
+    values, unknown, rows, affected, null = field.engine.row(query)
     if unknown and on_unknown == "error":
         raise UnknownValueError(
             f"The hierarchy of {field.attribute!r} does not know {unknown} of {values} values "
             f"({affected} of {rows} rows). Add them to it, or set on_unknown='top' to publish them as its top label."
         )
-    return int(unknown)
+    return int(unknown), bool(null)
 
 
-def _leaf_counts(source: str, height: int, nulls: int = 0, top: str = "") -> exp.Query:
-    """Return ``(level, label, leaves)`` of every level of a table of labels, and of a NULL that the table lacks."""
+def _leaf_counts(tree: str, height: int) -> exp.Query:
+    """Return ``(level, label, leaves)`` of every level of a table of labels."""
     parts: list[exp.Query] = []
     for level in range(1, height + 1):
-        at, label = named(number(level), "level"), col(f"l{level}")
-        count = named(exp.Count(this=exp.Star()), "n")
-        parts.append(exp.select(at, named(label, "label"), count).from_(table(source)).group_by(label.copy()))
-        if nulls:
-            missing = cast(text(top) if level == height else exp.null(), "VARCHAR")
-            parts.append(exp.select(at.copy(), named(missing, "label"), named(number(1), "n")))
-    union = parts[0]
-    for part in parts[1:]:
-        union = exp.union(union, part, distinct=False)
-    total = cast(exp.Sum(this=col("n")), "BIGINT")
-    return (
-        exp.select(named(cast(col("level"), "INTEGER"), "level"), col("label"), named(total, "leaves"))
-        .from_(subquery(union, "u"))
-        .group_by(col("level"), col("label"))
-    )
+        at, label = named(cast(number(level), "INTEGER"), "level"), col(f"l{level}")
+        count = named(exp.Count(this=exp.Star()), "leaves")
+        query = exp.select(at, named(label, "label"), count).from_(table(tree), copy=False)
+        parts.append(query.group_by(label, copy=False))
+    return union_all(parts)
+
+
+def _listed_leaves(levels: pa.Table, null: bool, top: str) -> tuple[pa.Table, int]:
+    """Return ``(level, label, leaves)`` of a hierarchy, and its leaves; a NULL that it lacks is one more of them."""
+    import pyarrow as pa
+
+    if null and not levels.column(0).null_count:
+        blank = {name: [None] for name in levels.column_names} | {levels.column_names[-1]: [top]}
+        levels = pa.concat_tables([levels, pa.table(blank, levels.schema)])
+    parts = []
+    for level, column in enumerate(levels.columns[1:], 1):
+        counted = column.combine_chunks().value_counts()
+        at = pa.repeat(pa.scalar(level, pa.int32()), len(counted))
+        parts.append(pa.table({"level": at, "label": counted.field("values"), "leaves": counted.field("counts")}))
+    return pa.concat_tables(parts), levels.num_rows
 
 
 def _with_unknown(query: exp.Query, height: int, top: str, size: int) -> exp.Query:
     """Let the top label mean the whole domain on every level, once unknown values are published as it."""
-    result = exp.select(col("level"), col("label"), col("leaves")).from_(subquery(query, "c"))
-    covered = exp.and_(exp.LT(this=col("level"), expression=number(height)), same(col("label"), text(top)))
-    union: exp.Query = result.where(exp.Not(this=exp.paren(covered)))
+    result = exp.select(col("level"), col("label"), col("leaves")).from_(subquery(query, "c"), copy=False)
+    covered = exp.and_(exp.LT(this=col("level"), expression=number(height)), same(col("label"), text(top)), copy=False)
+    union: exp.Query = result.where(exp.Not(this=exp.paren(covered, copy=False)))
     for level in range(1, height):
         row = exp.select(
             named(cast(number(level), "INTEGER"), "level"),

@@ -16,7 +16,7 @@ from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.files import select_text
 from duckanon.hierarchy.table import Hierarchy
 from duckanon.resources import data_folder
-from duckanon.sqlgen.relations import call, ident, named, table, text
+from duckanon.sqlgen.relations import call, col, ident, named, table, text
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -106,6 +106,10 @@ def _place(engine: Engine, name: str) -> exp.Table:
 def saved(connection: Any) -> list[str]:
     """Return the names of all hierarchies kept in the current database."""
     with workspace(connection) as engine:
+        # Mostly there is none, and a list of all tables and views takes its time.
+        schemas = exp.select(col("database_name")).from_(exp.Table(this=call("duckdb_schemas")))
+        if not engine.rows(schemas.where(exp.EQ(this=col("schema_name"), expression=text(SCHEMA)))):
+            return []
         catalog = _place(engine, SCHEMA).catalog
         return sorted(parts[2] for parts in engine.tables() if len(parts) == 3 and parts[:2] == (catalog, SCHEMA))
 

@@ -196,8 +196,8 @@ def inspect(
     numbers = pa.array(lines if lines is not None else range(1, len(levels) + 1), pa.int64())
     rows = "Line" if lines is not None else "Row"
     leaf = columns[0]
-    counted = pa.table({"leaf": leaf, "line": numbers}).group_by("leaf").aggregate([("line", "count")])
-    repeated = counted.filter(pc.greater(counted["line_count"], 1))["leaf"].combine_chunks()
+    counted = leaf.value_counts()
+    repeated = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
     if len(repeated):
         where = numbers.filter(pc.is_in(leaf, value_set=repeated)).to_pylist()
         problems.append(
@@ -263,12 +263,14 @@ def _gaps(columns: Sequence[Any]) -> dict[int, Any]:
 
 def _parents(child: Any, parent: Any) -> int:
     """Return how many labels have more than one parent."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    import numpy as np
 
-    pairs = pa.table({"child": child, "parent": parent}).group_by(["child", "parent"]).aggregate([])
-    counted = pairs.group_by("child").aggregate([("parent", "count", pc.CountOptions(mode="all"))])
-    return pc.sum(pc.greater(counted["parent_count"], 1)).as_py() or 0
+    low, high = (
+        c.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64) for c in (child, parent)
+    )
+    parents = int(high.max()) + 1
+    pairs = np.unique(low * parents + high)
+    return int((np.bincount(pairs // parents) > 1).sum())
 
 
 def _texts(values: object) -> Any:

@@ -13,6 +13,7 @@ from duckanon.sqlgen.relations import (
     cast,
     col,
     conjunction,
+    left,
     named,
     number,
     quoted_member,
@@ -64,9 +65,14 @@ class BoxColumn:
         """Whether regions end at values of the class: the ends of the axis are then like any other."""
         return self.bounds == "tight"
 
+    @property
+    def lists(self) -> bool:
+        """Whether the values of regions are listed; those of a class are where bounds are tight."""
+        return self.output == "set" and not self.tight
+
     def key(self, a: exp.Expr, b: exp.Expr, v: exp.Expr) -> list[exp.Expr]:
         """Return the three numbers of a region in one word, or as few as hold them: a join by one is much faster."""
-        from_zero = exp.paren(exp.Add(this=v, expression=number(1)))
+        from_zero = exp.paren(exp.Add(this=v, expression=number(1)), copy=False)
         return pack([a, b, from_zero], [self.size, self.size, self.height + 2])
 
     def keys(self, alias: str | None = None) -> list[exp.Column]:
@@ -77,7 +83,9 @@ class BoxColumn:
     def on(self, alias: str, position: int, boxes: str) -> exp.Expr:
         """Return the condition that ties a class to what is known of its region in the column at that position."""
         words = self.key(*(col(f"{c}_{position}", boxes) for c in "abv"))
-        return conjunction([equal(key, exp.paren(word)) for key, word in zip(self.keys(alias), words, strict=True)])
+        return conjunction(
+            [equal(key, exp.paren(word, copy=False)) for key, word in zip(self.keys(alias), words, strict=True)]
+        )
 
 
 def is_null(value: exp.Expr) -> exp.Expr:
@@ -97,13 +105,12 @@ def equal(left: exp.Expr, right: exp.Expr | int) -> exp.Expr:
 
 def choose(*cases: tuple[exp.Expr, exp.Expr], otherwise: exp.Expr | None = None) -> exp.Expr:
     """Return the value of the first condition that holds."""
-    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in cases]
-    return exp.Case(ifs=ifs, default=otherwise.copy() if otherwise is not None else None)
+    return exp.Case(ifs=[exp.If(this=condition, true=value) for condition, value in cases], default=otherwise)
 
 
 def counted(alias: str) -> exp.Expr:
     """Return whether a value of the axis is in the table, and is not NULL."""
-    return exp.and_(exp.GT(this=col("n", alias), expression=number(0)), present(col("value", alias)))
+    return exp.and_(exp.GT(this=col("n", alias), expression=number(0)), present(col("value", alias)), copy=False)
 
 
 def tick(value: exp.Expr, family: str) -> exp.Expr:
@@ -136,14 +143,14 @@ def axis_query(column: BoxColumn, place: str, size: exp.Expr | None) -> exp.Sele
     text inside of others, ``number`` its ``size``.
     """
     query = exp.select(*(col(c, "v") for c in ("code", "value", "n")), col("place", "p"))
-    query = query.from_(table(column.values, "v"))
-    query = query.join(table(place, "p"), on=equal(col("code", "p"), col("code", "v")))
+    query = query.from_(table(column.values, "v"), copy=False)
+    query = query.join(table(place, "p"), on=equal(col("code", "p"), col("code", "v")), copy=False)
     own: exp.Expr = col("text", "v")
     whole: exp.Expr = exp.false()
     if column.masked:
-        query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "v")))
-        on = exp.and_(equal(col("level", "l"), 0), equal(col("code", "l"), col("c0", "k")))
-        query = query.join(table(column.labels, "l"), on=on)
+        query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "v")), copy=False)
+        on = exp.and_(equal(col("level", "l"), 0), equal(col("code", "l"), col("c0", "k")), copy=False)
+        query = query.join(table(column.labels, "l"), on=on, copy=False)
         own, whole = col("label", "l"), equal(col("leaves", "l"), column.leaves)
     return query.select(
         named(own, "text"),
@@ -151,6 +158,7 @@ def axis_query(column: BoxColumn, place: str, size: exp.Expr | None) -> exp.Sele
         named(quoted_member(col("text", "v")) if column.family == "other" else col("text", "v"), "shown"),
         named(cast(exp.null() if size is None else size, "DOUBLE"), "number"),
         named(tick(col("value", "v"), column.family), "tick"),
+        copy=False,
     )
 
 
@@ -161,55 +169,72 @@ def positions_query(column: BoxColumn, ranks: str | None) -> exp.Select:
     ``ranks(code, first, last)``, else one for each value. All values between two places have one label on a level where
     the places agree in ``i<level>``, and only there.
     """
-    query = exp.select(col("code", "x"), col("place", "x")).from_(table(column.axis, "x"))
-    query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "x")))
+    query = exp.select(col("code", "x"), col("place", "x")).from_(table(column.axis, "x"), copy=False)
+    query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "x")), copy=False)
     first, last = col("place", "x"), col("place", "x")
     if ranks is not None:
-        query = query.join(table(ranks, "r"), on=equal(col("code", "r"), col("code", "x")), join_type="left")
+        query = query.join(left(table(ranks, "r"), equal(col("code", "r"), col("code", "x"))), copy=False)
         first, last = col("first", "r"), col("last", "r")
-    query = query.select(named(cast(first, "BIGINT"), "first"), named(cast(last, "BIGINT"), "last"))
+    query = query.select(named(cast(first, "BIGINT"), "first"), named(cast(last, "BIGINT"), "last"), copy=False)
     order = exp.Order(expressions=[exp.Ordered(this=col("place", "x"))])
     for level in range(1, column.height):
         node = col(f"c{level}", "k")
         before = exp.Window(this=call("lag", node), order=order.copy())
-        query = query.select(named(choose((same(node.copy(), before), number(0)), otherwise=number(1)), f"d{level}"))
-    running = exp.select(col("code"), col("first"), col("last")).from_(subquery(query, "m"))
+        query = query.select(
+            named(choose((same(node.copy(), before), number(0)), otherwise=number(1)), f"d{level}"), copy=False
+        )
+    running = exp.select(col("code"), col("first"), col("last")).from_(subquery(query, "m"), copy=False)
     for level in range(1, column.height):
         total = exp.Window(
             this=exp.Sum(this=col(f"d{level}")),
             order=exp.Order(expressions=[exp.Ordered(this=col("place"))]),
             spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
         )
-        running = running.select(named(total, f"i{level}"))
+        running = running.select(named(total, f"i{level}"), copy=False)
     return running
 
 
 _ENDS = (("lo", "min", "number"), ("hi", "max", "number"), ("least", "min", "tick"), ("most", "max", "tick"))
 
 
-def nodes_query(column: BoxColumn, levels: Sequence[int], listed: bool) -> exp.Query:
+def labels_query(column: BoxColumn, levels: Sequence[int]) -> exp.Query:
+    """Return ``(level, code, label)``: the name of the node over each value on some levels."""
+    parts: list[exp.Query] = []
+    for level in levels:
+        at = named(cast(number(level), "INTEGER"), "level")
+        query = exp.select(at, col("code", "k"), col("label", "l")).from_(table(column.levels, "k"), copy=False)
+        parts.append(query.join(table(column.labels, "l"), on=_on_label(level), copy=False))
+    return union_all(parts)
+
+
+def _on_label(level: int) -> exp.Expr:
+    return exp.and_(equal(col("level", "l"), level), equal(col("code", "l"), col(f"c{level}", "k")), copy=False)
+
+
+def nodes_query(column: BoxColumn, levels: Sequence[int]) -> exp.Query:
     """Return ``(level, code, label, leaves, lo, hi, least, most, listed)``: the node over each value on some levels.
 
     ``lo`` and ``hi`` are the sizes of the smallest and largest value under it that occur, ``least`` and ``most`` their
-    ticks, ``listed`` are all of them, where that is asked for.
+    ticks, ``listed`` are all of them, where regions list their values.
     """
     parts: list[exp.Query] = []
     for level in levels:
         node = f"c{level}"
         ends = [named(call(function, col(source, "x")), name) for name, function, source in _ENDS]
-        members = listing(col("text", "x"), col("place", "x")) if listed else cast(exp.null(), "VARCHAR")
-        under = exp.select(named(col(node, "k"), "g"), *ends, named(members, "listed")).from_(table(column.levels, "k"))
-        under = under.join(table(column.axis, "x"), on=equal(col("code", "x"), col("code", "k")))
-        under = under.where(counted("x")).group_by(col(node, "k"))
-        on_label = exp.and_(equal(col("level", "l"), level), equal(col("code", "l"), col(node, "k")))
+        members = listing(col("text", "x"), col("place", "x")) if column.lists else cast(exp.null(), "VARCHAR")
+        under = exp.select(named(col(node, "k"), "g"), *ends, named(members, "listed")).from_(
+            table(column.levels, "k"), copy=False
+        )
+        under = under.join(table(column.axis, "x"), on=equal(col("code", "x"), col("code", "k")), copy=False)
+        under = under.where(counted("x"), copy=False).group_by(col(node, "k"), copy=False)
         query = exp.select(
             named(cast(number(level), "INTEGER"), "level"),
             col("code", "k"),
             *(col(c, "l") for c in ("label", "leaves")),
             *(col(c, "u") for c in ("lo", "hi", "least", "most", "listed")),
-        ).from_(table(column.levels, "k"))
-        query = query.join(table(column.labels, "l"), on=on_label)
-        parts.append(query.join(subquery(under, "u"), on=equal(col("g", "u"), col(node, "k")), join_type="left"))
+        ).from_(table(column.levels, "k"), copy=False)
+        query = query.join(table(column.labels, "l"), on=_on_label(level), copy=False)
+        parts.append(query.join(left(subquery(under, "u"), equal(col("g", "u"), col(node, "k"))), copy=False))
     return union_all(parts)
 
 
@@ -222,5 +247,9 @@ def listing(value: exp.Expr, place: exp.Expr) -> exp.Expr:
 
 def outermost(column: BoxColumn, pick: str, what: str) -> exp.Expr:
     """Return the smallest or largest of all values of the column that occur."""
-    inside = exp.select(call(pick, col(what, "x"))).from_(table(column.axis, "x")).where(counted("x"))
-    return exp.paren(exp.Subquery(this=inside))
+    inside = (
+        exp.select(call(pick, col(what, "x")))
+        .from_(table(column.axis, "x"), copy=False)
+        .where(counted("x"), copy=False)
+    )
+    return exp.paren(exp.Subquery(this=inside), copy=False)

@@ -23,37 +23,44 @@ from duckanon.sqlgen.axes import (
     present,
     tick,
 )
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text, union_all
+from duckanon.sqlgen.relations import call, cast, col, left, named, number, subquery, table, text, union_all
 
 RUN = -1
 """The level of a run of values."""
 
 
-def keys_query(boxes: str, position: int) -> exp.Select:
-    """Return the distinct regions ``(a, b, v)`` that published classes have in a column."""
-    names = [named(col(f"{c}_{position}"), c) for c in "abv"]
-    return exp.select(*names).distinct().from_(table(boxes)).where(col("kept"))
+def used_levels(boxes: str, heights: Sequence[int]) -> exp.Select:
+    """Return, for each column, a text with "1" for every level from -1 on that regions of published classes have."""
+    levels = [call("bitstring_agg", col(f"v_{j}"), number(RUN), number(h)) for j, h in enumerate(heights)]
+    found = exp.select(*(cast(bits, "VARCHAR") for bits in levels)).from_(table(boxes), copy=False)
+    return found.where(col("kept"), copy=False)
 
 
-def regions_query(column: BoxColumn, keys: str, nodes: str | None, positions: str | None) -> exp.Select:
-    """Return ``(key_0, ..., a, v, z, w, mixed, value, cell, low, high, least, most, listed)`` of regions.
+def regions_query(
+    column: BoxColumn, boxes: str, position: int, runs: bool, nodes: exp.Expr | None, positions: str | None
+) -> exp.Select:
+    """Return ``(key_0, ..., a, v, z, w, mixed, value, cell, low, high, [least, most,] listed)`` of regions.
 
-    ``z`` is the code of the last value, ``w`` the level that the region is named after: a run of one value is that
-    value, a run of all values the top unless bounds are tight, and with the output "lca", which needs ``positions``,
-    every run is the lowest node over it. ``mixed`` says that NULL and other values are in it. ``value`` is its first
-    value, ``cell`` its name. ``low`` and ``high`` are typed bounds, NULL where it is open; ``least`` and ``most`` are
-    the ticks of the values under a node, ``listed`` are those values.
+    They are those that published classes have in the column at that position; ``runs`` says that some are runs. ``z``
+    is the code of the last value, ``w`` the level that the region is named after: a run of one value is that value, a
+    run of all values the top unless bounds are tight, and with the output "lca", which needs ``positions``, every run
+    is the lowest node over it. ``mixed`` says that NULL and other values are in it. ``value`` is its first value,
+    ``cell`` its name. ``low`` and ``high`` are typed bounds, NULL where it is open; ``least`` and ``most`` are the
+    ticks of the values under a node, for midpoints only, ``listed`` are those values.
     """
     at_top = equal(col("w", "r"), column.height)
-    names = [(equal(col("w", "r"), RUN), col("run_text", "r")), (equal(col("w", "r"), 0), col("own_text", "r"))]
-    under = {c: outermost(column, pick, "tick") for pick, c in (("min", "least"), ("max", "most"))}
+    names: list[tuple[exp.Expr, exp.Expr]] = [(equal(col("w", "r"), 0), col("own_text", "r"))]
+    names += [(equal(col("w", "r"), RUN), col("run_text", "r"))] if runs else []
+    ticks = (("min", "least"), ("max", "most")) if column.output == "midpoint" else ()
+    under = {c: outermost(column, pick, "tick") for pick, c in ticks}
     cell = choose(*names, otherwise=text(column.top))
     listed = cast(exp.null(), "VARCHAR")
     if nodes is not None:
         cell = choose(*names, (at_top, text(column.top)), otherwise=col("label", "n"))
         under = {c: choose((at_top, end), otherwise=col(c, "n")) for c, end in under.items()}
-        listed = col("listed", "n")
+        listed = col("listed", "n") if column.lists else listed
     words = column.key(*(col(c, "r") for c in "abv"))
+    ends = _ends_query(column, boxes, position, positions) if runs else _nodes_query(column, boxes, position)
     query = exp.select(
         *(named(word, f"key_{i}") for i, word in enumerate(words)),
         *(col(c, "r") for c in ("a", "v", "z", "w", "mixed", "value")),
@@ -61,34 +68,70 @@ def regions_query(column: BoxColumn, keys: str, nodes: str | None, positions: st
         *(col(c, "r") for c in ("low", "high")),
         *(named(end, c) for c, end in under.items()),
         named(listed, "listed"),
-    ).from_(subquery(_ends_query(column, keys, positions), "r"))
+    ).from_(subquery(ends, "r"), copy=False)
     if nodes is not None:
-        on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), col("a", "r")))
-        query = query.join(table(nodes, "n"), on=on, join_type="left")
+        on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), col("a", "r")), copy=False)
+        query = query.join(left(nodes, on), copy=False)
     return query
 
 
-def _ends_query(column: BoxColumn, keys: str, positions: str | None) -> exp.Select:
+def _nodes_query(column: BoxColumn, boxes: str, position: int) -> exp.Select:
+    """Return what ``_ends_query`` does, but for the texts of runs, where no region is a run."""
+    keys = [named(col(f"{c}_{position}"), c) for c in "abv"]
+    known = exp.select(*keys).distinct(copy=False).from_(table(boxes), copy=False).where(col("kept"), copy=False)
+    own = alone = equal(col("v", "k"), 0)
+    mixed: exp.Expr = exp.false()
+    level: exp.Expr = col("v", "k")
+    if column.null_code is not None:
+        mixed = _mixed()
+        level = choose((mixed, number(column.height)), otherwise=level)
+    if column.masked:
+        hidden = exp.and_(alone, col("whole", "x"), copy=False)
+        level = choose((hidden, number(column.height)), otherwise=level)
+        own = exp.and_(alone, exp.Not(this=col("whole", "x")), copy=False)
+    bound = cast(choose((own, col("value", "x"))), column.type)
+    query = exp.select(
+        *(col(c, "k") for c in "abv"),
+        named(cast(col("b", "k"), "INTEGER"), "z"),
+        named(cast(level, "INTEGER"), "w"),
+        named(mixed, "mixed"),
+        col("value", "x"),
+        named(col("text", "x"), "own_text"),
+        named(bound, "low"),
+        named(bound, "high"),
+    ).from_(subquery(known, "k"), copy=False)
+    query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col("a", "k")), copy=False)
+    if column.null_code is not None:
+        query = query.join(table(column.axis, "y"), on=equal(col("code", "y"), col("b", "k")), copy=False)
+    return query
+
+
+def _mixed() -> exp.Expr:
+    above = exp.GT(this=col("v", "k"), expression=number(0))
+    return exp.and_(above, present(col("value", "x")), is_null(col("value", "y")), copy=False)
+
+
+def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | None) -> exp.Select:
     """Return regions with what the axis and the grid know of their first and last value."""
-    end: exp.Expr = col("b")
+    a, b, v = (col(f"{c}_{position}") for c in "abv")
+    end: exp.Expr = b
     if column.null_code is not None:
         # A run never takes in NULL, though the axis goes on to it.
-        reaches = exp.and_(equal(col("v"), RUN), equal(col("b"), column.null_code))
-        end = choose((reaches, number(column.last_code)), otherwise=col("b"))
-    known = exp.select(*(col(c) for c in "abv"), named(cast(end, "INTEGER"), "z")).from_(table(keys))
-    run = equal(col("v", "k"), RUN)
-    above = exp.GT(this=col("v", "k"), expression=number(0))
-    mixed = exp.and_(above, present(col("value", "x")), is_null(col("value", "y")))
-    single = exp.and_(run, equal(col("place", "x"), col("place", "y")))
-    alone = exp.paren(exp.or_(equal(col("v", "k"), 0), single))
+        reaches = exp.and_(equal(v, RUN), equal(b, column.null_code), copy=False)
+        end = choose((reaches, number(column.last_code)), otherwise=b)
+    known = exp.select(named(a, "a"), named(b, "b"), named(v, "v"), named(cast(end, "INTEGER"), "z"))
+    known = known.distinct(copy=False).from_(table(boxes), copy=False).where(col("kept"), copy=False)
+    run, mixed = equal(col("v", "k"), RUN), _mixed()
+    single = exp.and_(run, equal(col("place", "x"), col("place", "y")), copy=False)
+    alone = exp.paren(exp.or_(equal(col("v", "k"), 0), single, copy=False), copy=False)
     # A value that its hierarchy does not know is published as the top label even by itself.
-    hidden = exp.or_(mixed, exp.and_(alone, col("whole", "x")))
+    hidden = exp.or_(mixed, exp.and_(alone, col("whole", "x"), copy=False), copy=False)
     cases = [(hidden, number(column.height)), (alone, number(0)), (exp.Not(this=run), col("v", "k"))]
     rest: exp.Expr = number(RUN)
     if positions is not None:
         rest = lowest(column)
     elif not column.tight:
-        every = exp.and_(equal(col("place", "x"), column.first), equal(col("place", "y"), column.last))
+        every = exp.and_(equal(col("place", "x"), column.first), equal(col("place", "y"), column.last), copy=False)
         cases.append((every, number(column.height)))
     low, high = _bounds(column, alone, run)
     query = exp.select(
@@ -100,13 +143,13 @@ def _ends_query(column: BoxColumn, keys: str, positions: str | None) -> exp.Sele
         named(_run_text(column), "run_text"),
         named(low, "low"),
         named(high, "high"),
-    ).from_(subquery(known, "k"))
+    ).from_(subquery(known, "k"), copy=False)
     for alias, code, near, at in (("x", "a", "gx", "px"), ("y", "z", "gy", "py")):
-        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "k")))
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "k")), copy=False)
         if column.grid is not None:
-            query = query.join(table(column.grid, near), on=equal(col("code", near), col(code, "k")), join_type="left")
+            query = query.join(left(table(column.grid, near), equal(col("code", near), col(code, "k"))), copy=False)
         if positions is not None:
-            query = query.join(table(positions, at), on=equal(col("code", at), col(code, "k")))
+            query = query.join(table(positions, at), on=equal(col("code", at), col(code, "k")), copy=False)
     return query
 
 
@@ -122,7 +165,7 @@ def _run_text(column: BoxColumn) -> exp.Expr:
     if column.grid is not None:
         low, high = col("low", "gx"), col("high", "gy")
         return choose(
-            (exp.and_(present(low), present(high)), call("concat", text("["), low, text(", "), high)),
+            (exp.and_(present(low), present(high), copy=False), call("concat", text("["), low, text(", "), high)),
             (present(low), call("concat", text(">= "), low)),
             (present(high), col("upto", "gy")),
             otherwise=text(column.top),
@@ -148,8 +191,8 @@ def _bounds(column: BoxColumn, alone: exp.Expr, run: exp.Expr) -> tuple[exp.Expr
             ends.append((run, col("value", alias)))
         else:
             inner = exp.NEQ(this=col("place", alias), expression=number(edge))
-            ends.append((exp.and_(run, inner), col("value", alias)))
-    own = exp.and_(alone, exp.Not(this=col("whole", "x"))), col("value", "x")
+            ends.append((exp.and_(run, inner, copy=False), col("value", alias)))
+    own = exp.and_(alone, exp.Not(this=col("whole", "x")), copy=False), col("value", "x")
     low, high = (cast(choose(own, end), column.type) for end in ends)
     return low, high
 
@@ -169,8 +212,8 @@ def cells_query(column: BoxColumn, regions: str, nodes: str | None, positions: s
         cases = [(run, col("number", alias)), (own, col("number", "x")), (at_top, outermost(column, pick, "number"))]
         ends.append(named(choose(*cases, otherwise=col(bound, "n") if nodes is not None else None), bound))
     # A value that its hierarchy does not know is published as the top label, but on level 0.
-    single = exp.and_(equal(col("v", "r"), RUN), equal(col("a", "r"), col("z", "r")))
-    value = exp.paren(exp.or_(equal(col("v", "r"), 0), single))
+    single = exp.and_(equal(col("v", "r"), RUN), equal(col("a", "r"), col("z", "r")), copy=False)
+    value = exp.paren(exp.or_(equal(col("v", "r"), 0), single, copy=False), copy=False)
     level = choose((run, lowest(column)), (value, number(0)), otherwise=col("w", "r"))
     query = exp.select(
         *column.keys("r"),
@@ -178,13 +221,13 @@ def cells_query(column: BoxColumn, regions: str, nodes: str | None, positions: s
         named(cast(level, "INTEGER"), "level"),
         named(cast(choose(*leaves, otherwise=col("leaves", "n") if nodes is not None else None), "BIGINT"), "leaves"),
         *ends,
-    ).from_(table(regions, "r"))
+    ).from_(table(regions, "r"), copy=False)
     for alias, code, at in (("x", "a", "px"), ("y", "z", "py")):
-        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")))
-        query = query.join(table(positions, at), on=equal(col("code", at), col(code, "r")))
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")), copy=False)
+        query = query.join(table(positions, at), on=equal(col("code", at), col(code, "r")), copy=False)
     if nodes is not None:
-        on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), col("a", "r")))
-        query = query.join(table(nodes, "n"), on=on, join_type="left")
+        on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), col("a", "r")), copy=False)
+        query = query.join(left(table(nodes, "n"), on), copy=False)
     return query
 
 
@@ -192,29 +235,32 @@ def covers_query(column: BoxColumn, regions: str, levels: Sequence[int]) -> exp.
     """Return ``(cell, code)``: the values that each region can stand for, ``levels`` being those of its nodes."""
     parts: list[exp.Query] = [
         _inside(column, exp.select(col("cell", "r"), col("code", "p")), regions).where(equal(col("w", "r"), RUN)),
-        exp.select(col("cell"), named(col("a"), "code")).from_(table(regions)).where(equal(col("w"), 0)),
+        exp.select(col("cell"), named(col("a"), "code"))
+        .from_(table(regions), copy=False)
+        .where(equal(col("w"), 0), copy=False),
     ]
     for level in levels:
         node = f"c{level}"
-        query = exp.select(col("cell", "r"), col("code", "m")).from_(table(regions, "r"))
-        query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("a", "r")))
-        query = query.join(table(column.levels, "m"), on=equal(col(node, "m"), col(node, "k")))
+        query = exp.select(col("cell", "r"), col("code", "m")).from_(table(regions, "r"), copy=False)
+        query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("a", "r")), copy=False)
+        query = query.join(table(column.levels, "m"), on=equal(col(node, "m"), col(node, "k")), copy=False)
         parts.append(query.where(equal(col("w", "r"), level)))
-    every = exp.select(col("cell", "r"), col("code", "p")).from_(table(regions, "r"))
+    every = exp.select(col("cell", "r"), col("code", "p")).from_(table(regions, "r"), copy=False)
     parts.append(every.join(table(column.axis, "p"), on=equal(col("w", "r"), column.height)))
-    return exp.select(col("cell"), col("code")).distinct().from_(subquery(union_all(parts), "u"))
+    return exp.select(col("cell"), col("code")).distinct(copy=False).from_(subquery(union_all(parts), "u"), copy=False)
 
 
 def _inside(column: BoxColumn, query: exp.Select, regions: str) -> exp.Select:
     """Add regions ``r`` with all values ``p`` from their first to their last."""
-    query = query.from_(table(regions, "r"))
+    query = query.from_(table(regions, "r"), copy=False)
     for alias, code in (("x", "a"), ("y", "z")):
-        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")))
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")), copy=False)
     inside = exp.and_(
         exp.GTE(this=col("place", "p"), expression=col("place", "x")),
         exp.LTE(this=col("place", "p"), expression=col("place", "y")),
+        copy=False,
     )
-    return query.join(table(column.axis, "p"), on=inside)
+    return query.join(table(column.axis, "p"), on=inside, copy=False)
 
 
 # What is published
@@ -239,20 +285,20 @@ def midpoint(column: BoxColumn) -> exp.Expr:
 
 def _half(column: BoxColumn, lo: exp.Expr, hi: exp.Expr) -> exp.Expr:
     if column.family in NUMBERS:
-        halves = [exp.Div(this=exp.paren(end), expression=number(2)) for end in (lo, hi)]
-        return exp.paren(exp.Add(this=halves[0], expression=halves[1]))
+        halves = [exp.Div(this=exp.paren(end, copy=False), expression=number(2)) for end in (lo, hi)]
+        return exp.paren(exp.Add(this=halves[0], expression=halves[1]), copy=False)
     total = exp.Add(this=cast(lo, "HUGEINT"), expression=cast(hi, "HUGEINT"))
-    return exp.IntDiv(this=exp.paren(total), expression=number(2))
+    return exp.IntDiv(this=exp.paren(total, copy=False), expression=number(2))
 
 
 def listed_values(column: BoxColumn, regions: str) -> exp.Select:
     """Return how many values all runs together have."""
-    query = exp.select().from_(table(regions, "r"))
+    query = exp.select().from_(table(regions, "r"), copy=False)
     for alias, code in (("x", "a"), ("y", "z")):
-        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")))
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")), copy=False)
     count = exp.Add(this=exp.Sub(this=col("place", "y"), expression=col("place", "x")), expression=number(1))
     total = exp.func("COALESCE", exp.Sum(this=cast(count, "BIGINT")), number(0))
-    return query.select(total).where(equal(col("v", "r"), RUN))
+    return query.select(total, copy=False).where(equal(col("v", "r"), RUN), copy=False)
 
 
 def run_lists(column: BoxColumn, regions: str) -> exp.Select:
@@ -260,46 +306,18 @@ def run_lists(column: BoxColumn, regions: str) -> exp.Select:
     keys = column.keys("r")
     members = named(listing(col("text", "p"), col("place", "p")), "listed")
     query = _inside(column, exp.select(*keys, members), regions)
-    query = query.where(exp.and_(equal(col("v", "r"), RUN), counted("p")))
-    return query.group_by(*(key.copy() for key in keys))
-
-
-def class_means(column: BoxColumn, position: int, members: str) -> exp.Select:
-    """Return ``(class_id, q)``: the mean of the values of every class, NULL where NULL is among them.
-
-    Values that are not finite have no part in it. All but floats are summed exactly, and those in their order, so that
-    the last digit is the same each time.
-    """
-    value, rows = col("tick", "x"), col("n", "m")
-    total = exp.Sum(this=choose((present(value), rows)))
-    units = 1
-    if column.family == "float" or (column.family == "decimal" and column.scale is None):
-        product = exp.Mul(this=value, expression=rows)
-        added = call("list_sum", call("list_sort", call("list", product)))
-    else:
-        whole: exp.Expr = col("value", "x") if column.family in NUMBERS else value
-        if column.family == "decimal" and column.scale:
-            units = 10**column.scale
-            whole = exp.Mul(this=whole, expression=number(units))
-        added = exp.Sum(this=exp.Mul(this=cast(whole, "HUGEINT"), expression=rows))
-    scaled = exp.paren(exp.Mul(this=cast(total, "DOUBLE"), expression=cast(number(units), "DOUBLE")))
-    mean: exp.Expr = exp.Div(this=cast(added, "DOUBLE"), expression=scaled)
-    if column.family not in NUMBERS:
-        mean = call("round", mean)
-    found = choose((exp.Not(this=call("bool_or", is_null(col("value", "x")))), from_tick(mean, column)))
-    query = exp.select(col("class_id", "m"), named(found, "q")).from_(table(members, "m"))
-    query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col(f"c_{position}", "m")))
-    return query.group_by(col("class_id", "m"))
+    query = query.where(exp.and_(equal(col("v", "r"), RUN), counted("p"), copy=False), copy=False)
+    return query.group_by(*(key.copy() for key in keys), copy=False)
 
 
 def class_lists(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
     """Return ``(class_id, q)``: the values of every class that is kept, the top label where NULL is among others."""
-    held = exp.select(col("class_id", "h"), named(col(f"c_{position}", "h"), "code")).distinct()
-    on = exp.and_(equal(col("class_id", "h"), col("class_id", "b")), col("kept", "b"))
-    held = held.from_(table(members, "h")).join(table(boxes, "b"), on=on)
+    held = exp.select(col("class_id", "h"), named(col(f"c_{position}", "h"), "code")).distinct(copy=False)
+    on = exp.and_(equal(col("class_id", "h"), col("class_id", "b")), col("kept", "b"), copy=False)
+    held = held.from_(table(members, "h"), copy=False).join(table(boxes, "b"), on=on, copy=False)
     missing = is_null(col("value", "x"))
-    mixed = exp.and_(call("bool_or", missing), exp.Not(this=call("bool_and", missing.copy())))
+    mixed = exp.and_(call("bool_or", missing), exp.Not(this=call("bool_and", missing.copy())), copy=False)
     found = choose((mixed, text(column.top)), otherwise=listing(col("text", "x"), col("place", "x")))
-    query = exp.select(col("class_id", "m"), named(found, "q")).from_(subquery(held, "m"))
-    query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col("code", "m")))
-    return query.group_by(col("class_id", "m"))
+    query = exp.select(col("class_id", "m"), named(found, "q")).from_(subquery(held, "m"), copy=False)
+    query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col("code", "m")), copy=False)
+    return query.group_by(col("class_id", "m"), copy=False)

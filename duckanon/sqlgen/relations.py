@@ -1,9 +1,13 @@
-"""Small pieces that statements are built from. Identifiers are always quoted, values always parameters or literals."""
+"""Small pieces that statements are built from. Identifiers are always quoted, values always parameters or literals.
+
+Pieces are put together as they are, without a copy: whoever changes one that may stand elsewhere, too, copies it first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -20,7 +24,7 @@ class Column:
 
 def ident(name: str) -> exp.Identifier:
     """Return a quoted identifier, whatever characters the name has."""
-    return exp.to_identifier(name, quoted=True)
+    return exp.Identifier(this=name, quoted=True)
 
 
 def col(name: str, table: str | None = None) -> exp.Column:
@@ -60,12 +64,19 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
 
 def cast(value: exp.Expr, type_name: str) -> exp.Expr:
     """Return ``CAST(value AS type_name)``."""
-    return exp.cast(value, exp.DataType.build(type_name, dialect=DIALECT))
+    kind = data_type(type_name)
+    return exp.cast(value, kind, copy=False) if isinstance(value, exp.Cast) else exp.Cast(this=value, to=kind)
+
+
+@lru_cache(256)
+def data_type(name: str) -> exp.DataType:
+    """Return a type by the database's name of it."""
+    return exp.DataType.build(name, dialect=DIALECT)
 
 
 def named(value: exp.Expr, name: str) -> exp.Expr:
     """Return ``value AS "name"``."""
-    return exp.alias_(value, ident(name))
+    return exp.Alias(this=value, alias=ident(name))
 
 
 def same(left: exp.Expr, right: exp.Expr) -> exp.Expr:
@@ -83,7 +94,7 @@ def qualified(expression: exp.Expr, alias: str) -> exp.Expr:
 
 def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr:
     """Return all parts joined by AND; no parts are true."""
-    return exp.and_(*parts) if parts else exp.true()
+    return exp.and_(*parts, copy=False) if parts else exp.true()
 
 
 def quoted_member(value: exp.Expr) -> exp.Expr:
@@ -91,6 +102,11 @@ def quoted_member(value: exp.Expr) -> exp.Expr:
     odd = call("regexp_matches", value, text('[,{}"]|^$|^ | $'))
     doubled = call("replace", value.copy(), text('"'), text('""'))
     return exp.Case().when(odd, call("concat", text('"'), doubled, text('"'))).else_(value.copy())
+
+
+def left(source: exp.Expr, on: exp.Expr) -> exp.Join:
+    """Return what to give to ``join`` so that rows without a partner stay."""
+    return exp.Join(this=source, on=on, side="LEFT")
 
 
 def positional(query: exp.Select, name: str, alias: str) -> exp.Select:

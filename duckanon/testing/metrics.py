@@ -95,8 +95,8 @@ def _total(metric: type[Metric], rows: dict[str, list[tuple[Any, ...]]]) -> Meas
     require(all(_fits(metric, m) for m in values), f"{metric.__name__} returns a Measure that is not its own.")
     attributes = [m.attribute for m in values if m.attribute is not None]
     require(
-        attributes in ([], sorted(_NAMES), ["ill"]),
-        f"{metric.__name__} must return all quasi-identifiers, all sensitive columns, or none.",
+        attributes in ([], sorted(_NAMES), ["age"], ["ill"]),
+        f"{metric.__name__} must return all quasi-identifiers, those of numbers, all sensitive columns, or none.",
     )
     return totals[0] if totals else None
 

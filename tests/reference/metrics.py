@@ -188,6 +188,39 @@ def squared_distance_error(table: Table) -> Found:
     return {None: total}
 
 
+def _squares(table: Table) -> dict[int, tuple[float, float]]:
+    """SSE and SST of every column of numbers that has any, in units of its variance."""
+    found = {}
+    for j, domain in enumerate(table.domains):
+        own = [] if domain.numbers is None else [domain.numbers[v] for v in table.column(j)]
+        known = [x for x in own if x is not None]
+        if not known:
+            continue
+        whole = mean(known)
+        within = 0.0
+        for x, cells in zip(own, table.cells, strict=True):
+            alike = [y for y, c in zip(own, table.cells, strict=True) if c == cells and y is not None]
+            if x is not None:
+                within += (x - (whole if cells is None else mean(alike))) ** 2
+        variance = sum((x - whole) ** 2 for x in known) / len(known)
+        found[j] = (within / variance, float(len(known))) if variance else (0.0, 0.0)
+    return found
+
+
+def sse(table: Table) -> Found:
+    parts = _squares(table)
+    return {None: sum(e for e, _ in parts.values()), **{j: e for j, (e, _) in parts.items()}} if parts else {}
+
+
+def sse_ratio(table: Table) -> Found:
+    parts = _squares(table)
+    if not parts:
+        return {}
+    total = sum(t for _, t in parts.values())
+    shares = {j: e / t if t else 0.0 for j, (e, t) in parts.items()}
+    return {None: sum(e for e, _ in parts.values()) / total if total else 0.0, **shares}
+
+
 def _span(table: Table, j: int, covers: Iterable[Hashable]) -> float | None:
     numbers = table.domains[j].numbers
     assert numbers is not None
@@ -351,5 +384,7 @@ ALL = {
         non_uniform_entropy,
         precision,
         squared_distance_error,
+        sse,
+        sse_ratio,
     )
 }

@@ -38,7 +38,10 @@ class Cutter(Datafly):
 
 @dataclass
 class Made:
-    """A source with classes: ``classes`` lists the rows of each, ``regions`` their regions by column."""
+    """A source with classes: ``classes`` lists the rows of each, ``regions`` their regions by column.
+
+    ``medoids`` has, by column, the texts of the values of the row that stands for each class.
+    """
 
     engine: DuckDBEngine
     data: pa.Table
@@ -48,6 +51,7 @@ class Made:
     suppressed: Sequence[int] = ()
     use_grid: bool = True
     places: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    medoids: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     known: Published | None = None
 
     def __post_init__(self) -> None:
@@ -102,6 +106,9 @@ class Made:
             assert len(found) == len(self.classes)
             for c, numbers in zip("abv", zip(*found, strict=True), strict=True):
                 columns[f"{c}_{j}"] = pa.array(numbers, pa.int32())
+            if attribute.name in self.medoids:
+                codes = [self.code(j, value) for value in self.medoids[attribute.name]]
+                columns[f"m_{j}"] = pa.array(codes, pa.int32())
         return self._table("boxes", pa.table(columns))
 
     def _table(self, stem: str, data: pa.Table) -> str:

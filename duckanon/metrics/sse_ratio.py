@@ -1,0 +1,25 @@
+"""SSE/SST (Domingo-Ferrer and Mateo-Sanz 2002)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from duckanon.metrics.base import Metric, metrics
+
+
+@metrics.register("sse_ratio")
+class SseRatio(Metric):
+    """SSE/SST of the standardised numbers: the share of the columns' variance that lies within classes.
+
+    A share, 0 untouched and 1 fully suppressed; lower is better. See ``sse`` for what is summed: of an attribute it is
+    its own share, of the whole release all squares within classes over all squares, weights having no part in it.
+
+    References
+    ----------
+    J. Domingo-Ferrer and J. Mateo-Sanz, Practical data-oriented microaggregation for statistical disclosure
+    control, 2002.
+    """
+
+    summary: ClassVar[str] = "share of the variance of numbers and dates that lies within classes (SSE/SST)"
+    direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
