@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.mondrian import Mondrian
+    from duckanon.algorithms.partitioner import Partitioner
     from duckanon.axes import Placed
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
@@ -52,7 +52,7 @@ class RowCoder:
     keys: dict[str, int]
 
     @property
-    def algorithm(self) -> Mondrian:
+    def algorithm(self) -> Partitioner:
         """The algorithm, which is one that makes partitions."""
         return self.plan.algorithm  # type: ignore[return-value]
 
@@ -89,7 +89,7 @@ class RowCoder:
             raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")
         query = query.select(*(col(name, "s") for name in kept))
         params: dict[str, int] = {}
-        if self.algorithm.relaxed:
+        if self.algorithm.by_rows:
             # Rows that are equal in everything that is looked at are told apart by what is published of them.
             told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
             told += [qualified(plan.entity, "s")] if plan.entity is not None else []
@@ -136,7 +136,7 @@ class RowCoder:
 
     def grouped(self, rows: str, extras: Sequence[str], total: int) -> str | None:
         """Create the distinct combinations with their counts, where rows repeat often enough."""
-        if self.algorithm.relaxed or self.algorithm.choice == "least_squares":
+        if self.algorithm.by_rows or self.algorithm.choice == "least_squares":
             return None
         keys = [*self.codes, *(col(e) for e in extras)]
         several = call("approx_count_distinct", call("hash", *keys))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.algorithms.partition import Items, Parts, Rules, partition
+from duckanon.algorithms.clustering import medoids
+from duckanon.algorithms.judging import judge, rows_of
+from duckanon.algorithms.partition import Items, Parts, Rules
 from duckanon.box_facts import Boxes
 from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
 from duckanon.errors import DataError, InfeasibleError
@@ -66,6 +68,7 @@ class _Found:
     kept: int = 0
     suppressed: int = 0
     items: int = 0
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Divider:
             words,
             tuple(c.dictionary.size for c in self.coder.coded),
             self.found.suppressed,
-            {"parts": len(parts)} if len(parts) > 1 else {},
+            {**({"parts": len(parts)} if len(parts) > 1 else {}), **self.found.told},
         )
         self._members(division)
         return division
@@ -125,8 +128,8 @@ class Divider:
             return self.coder.algorithm.budget
         limit = self.engine.memory_limit()
         largest = max(p.axis.size for p in self.coder.placed)
-        # Fetched codes, places, the buffer that is reordered, and what each class leaves.
-        row = len(self.coder.placed) * (2 if largest <= 2**16 else 4) * 4 + 16 * len(extras) + 40
+        row = self.coder.algorithm.bytes_of_item(len(self.coder.placed), 2 if largest <= 2**16 else 4)
+        row += 16 * len(extras)
         return sys.maxsize if limit is None else max(limit // 4 // row, 100_000)
 
     def _first_cuts(self, source: str, extras: Sequence[str], counted: bool) -> FirstCuts:
@@ -172,7 +175,7 @@ class Divider:
         classes, first = len(parts.starts) - 1, self.found.classes
         columns: dict[str, Any] = {
             "class_id": np.arange(first + 1, first + classes + 1, dtype=np.int64),
-            "n": _rows_of(parts, items.counts),
+            "n": rows_of(parts, items.counts),
             "units": units,
             "kept": kept,
         }
@@ -181,6 +184,10 @@ class Divider:
             columns[f"a_{j}"] = code[parts.regions[:, j, 0]]
             columns[f"b_{j}"] = code[parts.regions[:, j, 1]]
             columns[f"v_{j}"] = np.ascontiguousarray(parts.levels[:, j])
+        if "medoid" in self.plan.output.values():
+            chosen = medoids([p.axis for p in self.coder.placed], items, parts)
+            for j, placed in enumerate(self.coder.placed):
+                columns[f"m_{j}"] = placed.code.astype(np.int32)[items.places[chosen, j]]
         self.found.boxes.append(self._stored("boxes", pa.table(columns)))
         ids = np.empty(len(parts.order), dtype=np.int32)
         ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
@@ -214,7 +221,7 @@ class Divider:
 
     def _rules(self) -> Rules:
         algorithm, plan = self.coder.algorithm, self.plan
-        return Rules(plan.models, self.totals, algorithm.relaxed, algorithm.choice, plan.bounds == "tight")
+        return Rules(plan.models, self.totals, algorithm.by_rows, algorithm.choice, plan.bounds == "tight")
 
     def _partition(
         self, items: Items, regions: NDArray[np.int32]
@@ -233,9 +240,9 @@ class Divider:
             np.zeros((len(starts) - 1, len(axes)), dtype=np.int32),
         )
         allowed, _ = judge(whole, ordered, rules)
-        self._require(_rows_of(whole, ordered.counts), allowed)
+        self._require(rows_of(whole, ordered.counts), allowed)
         before, progress = self.found.items, self.engine.progress
-        parts = partition(
+        parts = self.coder.algorithm.divide(
             axes,
             ordered,
             rules,
@@ -245,11 +252,13 @@ class Divider:
             advance=lambda n: progress.advance(before + n),
         )
         self.found.items += len(items.places)
+        for name, value in parts.told.items():
+            self.found.told[name] = self.found.told.get(name, 0) + value
         if order is not None:
-            parts = Parts(order[parts.order].astype(np.int32), parts.starts, parts.regions, parts.levels)
+            parts = replace(parts, order=order[parts.order].astype(np.int32))
         if allowed.all() and items.entity is None:
             # Every side of every cut was asked; the gate asks again.
-            rows = _rows_of(parts, items.counts)
+            rows = rows_of(parts, items.counts)
             return parts, np.ones(len(rows), dtype=np.bool_), rows
         kept, units = judge(parts, items, rules)
         return parts, kept, units
@@ -320,46 +329,4 @@ def _taken(items: Items, order: NDArray[np.int64]) -> Items:
     return Items(items.places[order], some(items.counts), some(items.entity), values, some(items.ties), targets)
 
 
-def _rows_of(parts: Parts, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return the rows of each class."""
-    import numpy as np
-
-    if counts is None:
-        return np.diff(parts.starts)
-    running = np.concatenate([[0], np.cumsum(counts[parts.order])])
-    return np.asarray(running[parts.starts[1:]] - running[parts.starts[:-1]], dtype=np.int64)
-
-
-def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Say for each class whether every model allows it, by the models themselves, and how many members it has."""
-    import numpy as np
-
-    from duckanon.models.base import Groups, Histograms
-
-    rows = _rows_of(parts, items.counts)
-    classes = len(rows)
-    owner = np.repeat(np.arange(classes), np.diff(parts.starts))
-    weights = None if items.counts is None else items.counts[parts.order]
-    sizes = rows
-    if items.entity is not None:
-        people = items.entity[parts.order].astype(np.int64)
-        most = int(people.max(initial=0)) + 1
-        sizes = np.bincount(np.unique(owner * most + people) // most, minlength=classes)
-    fine = rows >= rules.least
-    counted: dict[str, Groups] = {}
-    for model in rules.models:
-        name = getattr(model, "sensitive", None)
-        if name is not None and name not in counted:
-            totals, ancestors = rules.totals[name]
-            key, inverse = np.unique(
-                owner * len(totals) + items.values[name][parts.order].astype(np.int64), return_inverse=True
-            )
-            counts = np.bincount(inverse, weights=weights, minlength=len(key)).astype(np.int64)
-            starts = np.searchsorted(key, np.arange(classes + 1) * len(totals))
-            found = Histograms(starts, key % len(totals), counts, totals, ancestors)
-            counted[name] = Groups(sizes, rows, histograms=found)
-        fine &= model.satisfied(counted[name] if name is not None else Groups(sizes, rows))
-    return fine, sizes
-
-
-__all__ = ["Divider", "Division", "judge"]
+__all__ = ["Divider", "Division"]

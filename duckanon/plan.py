@@ -156,6 +156,11 @@ class Plan:
         outputs.require_free(roles.published)
         if partitions(chosen):
             steering.require_no_levels(chosen.name)
+            if bounds == "cut" and not getattr(chosen, "cuts", True):
+                raise ParameterError(
+                    f"{chosen.name} makes classes of rows near each other, and no cuts between them: use "
+                    "bounds='grid' or 'tight'."
+                )
         if steering.iterative and population is not None:
             raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
         resolved = _resolve_hierarchies(hierarchies or {}, roles, engine, base)

@@ -170,7 +170,7 @@ class Regions:
         every = exp.select(*codes, named(exp.Count(this=exp.Star()), "n")).from_(table(division.rows))
         # A view, because few ask for it.
         engine.create_as(counted.table, every.group_by(exp.var("ALL")).sql(dialect=DIALECT), view=True)
-        functional = not getattr(plan.algorithm, "relaxed", False)
+        functional = not getattr(plan.algorithm, "by_rows", False)
         self.relations = box_relations(plan, engine, counted, division.boxes, self.published, self._classed, functional)
 
     @property

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.algorithms.base import Algorithm, algorithms
-from duckanon.algorithms.partition import CHOICES, rule_of
+from duckanon.algorithms.base import algorithms
+from duckanon.algorithms.partition import CHOICES, Axis, Items, Parts, Rules, partition, rule_of
+from duckanon.algorithms.partitioner import Partitioner
 from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 
 if TYPE_CHECKING:
-    from duckanon.algorithms.base import Problem
-    from duckanon.algorithms.nodes import Node
+    import numpy as np
+    from numpy.typing import NDArray
+
     from duckanon.models.base import Model
 
 _BY_TARGET = ("information_gain", "least_squares")
@@ -19,7 +22,7 @@ _BY_TARGET = ("information_gain", "least_squares")
 
 @algorithms.register("mondrian")
 @dataclass(frozen=True)
-class Mondrian(Algorithm):
+class Mondrian(Partitioner):
     """Divide the rows by cuts through one column after the other, as long as both sides satisfy every model.
 
     Numbers, dates and times, and columns named in ``ordered``, are cut in two near the median; other columns along
@@ -90,22 +93,31 @@ class Mondrian(Algorithm):
         return self.choose_dim or ("information_gain" if self.target else "range")
 
     @property
-    def partitions(self) -> bool:
-        return True
+    def by_rows(self) -> bool:
+        return self.relaxed
+
+    def divide(
+        self,
+        axes: Sequence[Axis],
+        items: Items,
+        rules: Rules,
+        *,
+        starts: NDArray[np.int64],
+        regions: NDArray[np.int32] | None = None,
+        threads: int | None = None,
+        advance: Callable[[int], None] | None = None,
+    ) -> Parts:
+        return partition(axes, items, rules, starts, regions, threads, advance)
 
     def supports(self, model: Model) -> bool:
-        """Say whether the sides of a cut can be asked about a model: all but those of a population or whole table."""
-        if model.needs_population or model.traits.whole_table:
+        """Say whether the sides of a cut can be asked about a model: all that the kernel knows a rule for."""
+        if not super().supports(model):
             return False
         try:
             rule_of(model)
         except UnsupportedError:
             return False
         return True
-
-    def search(self, problem: Problem) -> Node:
-        """Refuse: regions are no node of the lattice."""
-        raise UnsupportedError("Mondrian divides rows into regions, which are no node of the lattice.")
 
 
 def _names(parameter: str, value: object) -> tuple[str, ...]:

@@ -90,13 +90,14 @@ class Parts:
     """The classes: class i has the items ``order[starts[i]:starts[i + 1]]``.
 
     ``regions[i, j]`` are its first and last place on axis j, ``levels[i, j]`` is -1 for such a run, else the level of
-    the node over the first place.
+    the node over the first place. ``told`` are numbers for the report, which are added up over the parts of a table.
     """
 
     order: NDArray[np.int32]
     starts: Integers
     regions: NDArray[np.int32]
     levels: NDArray[np.int32]
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 def partition(

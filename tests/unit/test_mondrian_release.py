@@ -140,14 +140,14 @@ def test_a_target_places_cuts(target: dict[str, Any]) -> None:
 
 def lie_about_size(patch: pytest.MonkeyPatch) -> None:
     """Classes of one row."""
-    honest = dividing.partition
+    honest = Mondrian.divide
     rules = dividing.Rules
     patch.setattr(rules, "least", property(lambda self: 1))
     patch.setattr(
-        dividing,
-        "partition",
-        lambda axes, items, asked, **more: honest(
-            axes, items, dividing.Rules((duckanon.models.KAnonymity(1),), asked.totals), **more
+        Mondrian,
+        "divide",
+        lambda self, axes, items, asked, **more: honest(
+            self, axes, items, rules((duckanon.models.KAnonymity(1),), asked.totals), **more
         ),
     )
 

@@ -1,0 +1,50 @@
+"""Ask the models themselves about classes of items."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from duckanon.models.base import Groups, Histograms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.partition import Items, Parts, Rules
+
+
+def rows_of(parts: Parts, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the rows of each class."""
+    if counts is None:
+        return np.diff(parts.starts)
+    running = np.concatenate([[0], np.cumsum(counts[parts.order])])
+    return np.asarray(running[parts.starts[1:]] - running[parts.starts[:-1]], dtype=np.int64)
+
+
+def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Say for each class whether every model allows it, by the models themselves, and how many members it has."""
+    rows = rows_of(parts, items.counts)
+    classes = len(rows)
+    owner = np.repeat(np.arange(classes), np.diff(parts.starts))
+    weights = None if items.counts is None else items.counts[parts.order]
+    sizes = rows
+    if items.entity is not None:
+        people = items.entity[parts.order].astype(np.int64)
+        most = int(people.max(initial=0)) + 1
+        sizes = np.bincount(np.unique(owner * most + people) // most, minlength=classes)
+    fine = rows >= rules.least
+    counted: dict[str, Groups] = {}
+    for model in rules.models:
+        name = getattr(model, "sensitive", None)
+        if name is not None and name not in counted:
+            totals, ancestors = rules.totals[name]
+            key, inverse = np.unique(
+                owner * len(totals) + items.values[name][parts.order].astype(np.int64), return_inverse=True
+            )
+            counts = np.bincount(inverse, weights=weights, minlength=len(key)).astype(np.int64)
+            starts = np.searchsorted(key, np.arange(classes + 1) * len(totals))
+            found = Histograms(starts, key % len(totals), counts, totals, ancestors)
+            counted[name] = Groups(sizes, rows, histograms=found)
+        fine &= model.satisfied(counted[name] if name is not None else Groups(sizes, rows))
+    return fine, sizes

@@ -1,0 +1,147 @@
+"""Axes as a space with distances, for algorithms that put rows near each other into one class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from duckanon.kernels.space import Space
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.partition import Axis, Items
+
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+MEASURES = ("ncp", "nllm", "distortion", "gower", "standardised")
+"""How far values are apart.
+
+All but the last take a number's distance as a share of the range of its column, the last as standard deviations, which
+are squared and added. Categories are apart by the lowest node over both: by its share of the leaves, by that beyond
+one leaf, by its level, or, with "gower", by 1 if they differ at all.
+"""
+_GRAIN = 2.0**26
+"""Numbers and widths are multiples of one part of this: sums are exact then, in whatever order they are made."""
+_MOST_PAIRS = 2**18
+"""Most pairs of places of a tree whose distances are written down."""
+
+
+@dataclass(frozen=True)
+class Spaced:
+    """A space, and the coordinates of every place: ``points`` takes the places of rows to their coordinates."""
+
+    space: Space
+    columns: tuple[int, ...]
+    coordinates: tuple[Floats, ...]
+
+    def points(self, places: NDArray[Any]) -> Floats:
+        """Return the coordinates of rows."""
+        found = np.empty((len(places), len(self.columns)))
+        for at, (j, own) in enumerate(zip(self.columns, self.coordinates, strict=True)):
+            np.take(own, places[:, j], out=found[:, at])
+        return found
+
+
+def _rounded(values: Any) -> Floats:
+    return np.rint(np.asarray(values, dtype=np.float64) * _GRAIN) / _GRAIN
+
+
+def spaced(axes: Sequence[Axis], items: Items, measure: str) -> Spaced:
+    """Return the space of axes; ``items`` say how often numbers occur, for their standard deviations."""
+    lines = [j for j, axis in enumerate(axes) if axis.atoms is not None]
+    trees = [j for j, axis in enumerate(axes) if axis.atoms is None]
+    columns = (*lines, *trees)
+    coordinates, caps, missing = [], np.zeros(len(columns)), np.full(len(columns), np.inf)
+    for at, j in enumerate(lines):
+        own, caps[at], missing[at] = _line(axes[j], items, j, measure)
+        coordinates.append(own)
+    table = np.zeros((4, len(columns)), dtype=np.int64)
+    nodes: list[NDArray[Any]] = []
+    widths: list[Floats] = []
+    pairs: list[Floats] = []
+    start = pair = 0
+    for at, j in enumerate(trees, len(lines)):
+        axis = axes[j]
+        coordinates.append(np.arange(axis.size, dtype=np.float64))
+        above = [np.asarray(own) for own in axis.nodes[1:]] or [np.zeros(axis.size, dtype=np.int64)]
+        wide = [_rounded(axis.weight * w[n]) for w, n in zip(_widths(axis, measure), above, strict=True)]
+        many = axis.size**2 > _MOST_PAIRS
+        table[:, at] = start, axis.size, len(above) + 1, -1 if many else pair
+        nodes += above
+        widths += wide
+        start += axis.size * len(above)
+        if not many:
+            pairs.append(_pairs(axis.size, above, wide).ravel())
+            pair += axis.size**2
+    space = Space(
+        len(lines),
+        table,
+        np.concatenate([*nodes, [0]]).astype(np.int32),
+        np.concatenate([*widths, [0.0]]),
+        np.concatenate([*pairs, [0.0]]),
+        caps,
+        missing,
+        measure == "standardised",
+    )
+    return Spaced(space, columns, tuple(coordinates))
+
+
+def _line(axis: Axis, items: Items, j: int, measure: str) -> tuple[Floats, float, float]:
+    """Return the coordinate of every place of a line, the largest distance, and where NULL is (infinite: nowhere)."""
+    count = axis.size - axis.null
+    numbers = np.asarray(axis.numbers[:count], dtype=np.float64)
+    scale = 0.0
+    if count:
+        numbers = numbers - numbers[0]
+        spread = numbers[-1]
+        if not np.isfinite(spread):
+            numbers, spread = np.arange(count, dtype=np.float64), float(count - 1)
+        if measure == "standardised":
+            often = np.bincount(items.places[:, j], weights=items.counts, minlength=axis.size)[:count]
+            rows = max(often.sum(), 1.0)
+            mean = (often @ numbers) / rows
+            deviation = np.sqrt((often @ (numbers - mean) ** 2) / rows)
+            numbers = numbers - mean
+            scale = axis.weight / deviation if deviation > 0 else 0.0
+        else:
+            scale = axis.weight / spread if spread > 0 else 0.0
+    own = np.zeros(axis.size)
+    own[:count] = _rounded(numbers * scale)
+    cap = float(own[count - 1] - own[0]) if count else 0.0
+    cap = cap if cap > 0 else float(_rounded(axis.weight))
+    if not axis.null:
+        return own, cap, np.inf
+    own[count] = (own[count - 1] if count else 0.0) + cap
+    return own, cap, float(own[count])
+
+
+def _widths(axis: Axis, measure: str) -> list[Floats]:
+    """Return the width of every node, level by level, from the first above the values."""
+    if len(axis.nodes) < 2:
+        return [np.ones(1)]
+    height = len(axis.nodes) - 1
+    total = float(axis.leaves[-1].max(initial=1))
+    found = []
+    for level in range(1, height + 1):
+        leaves = np.asarray(axis.leaves[level], dtype=np.float64)
+        by: dict[str, Callable[[], Floats]] = {
+            "ncp": lambda leaves=leaves: np.where(leaves > 1, leaves / total, 0.0),  # type: ignore[misc]
+            "nllm": lambda leaves=leaves: (leaves - 1) / max(total - 1, 1.0),  # type: ignore[misc]
+            "distortion": lambda leaves=leaves, level=level: np.full(len(leaves), level / height),  # type: ignore[misc]
+        }
+        found.append(by[measure]() if measure in by else np.ones(len(leaves)))
+    return found
+
+
+def _pairs(size: int, nodes: Sequence[NDArray[Any]], widths: Sequence[Floats]) -> Floats:
+    found = np.empty((size, size))
+    for own, wide in zip(reversed(nodes), reversed(widths), strict=True):
+        same = own[:, None] == own[None, :]
+        found[same] = np.broadcast_to(wide[:, None], (size, size))[same]
+    np.fill_diagonal(found, 0.0)
+    return found

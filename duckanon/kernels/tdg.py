@@ -1,0 +1,193 @@
+"""Top-down greedy division: two rows far apart, every other goes to the nearer, and so on with both groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from duckanon.kernels.jit import kernel, part
+from duckanon.kernels.space import Space, measure, stretched
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROUNDS = 6
+"""How often the farthest row is looked for, at most."""
+
+
+class Data(NamedTuple):
+    """The rows in the order of their groups, and by number within these; ``last`` marks the last row of a class.
+
+    ``counts`` has the rows that each stands for, ``ranks`` the order in which rows are to be taken as seeds; it is
+    empty where they are drawn.
+    """
+
+    points: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    last: NDArray[np.bool_]
+
+
+class Room(NamedTuple):
+    """Room to work in, one for each thread."""
+
+    near: NDArray[np.float64]
+    far: NDArray[np.float64]
+    side: NDArray[np.bool_]
+    points: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+def new_room(count: int, width: int) -> Room:
+    """Return room for groups of so many rows."""
+    return Room(
+        np.empty(count),
+        np.empty(count),
+        np.empty(count, dtype=np.bool_),
+        np.empty((count, width)),
+        np.empty(count, dtype=np.int64),
+        np.empty(count, dtype=np.int64),
+    )
+
+
+@part
+def _drawn(seed: int, path: int, count: int) -> int:
+    """Return a number below ``count`` that a seed and the path to a group decide."""
+    z = np.uint64(seed) + np.uint64(path) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return int(np.int64(z % np.uint64(count)))
+
+
+@part
+def _first(data: Data, start: int, end: int, seed: int, path: int) -> int:
+    """Return where the search for two rows far apart begins."""
+    if len(data.ranks) == 0:
+        return start + _drawn(seed, path, end - start)
+    best = start
+    for i in range(start + 1, end):
+        if data.ranks[data.numbers[i]] < data.ranks[data.numbers[best]]:
+            best = i
+    return best
+
+
+@part
+def _apart(space: Space, data: Data, room: Room, start: int, end: int, first: int) -> bool:
+    """Mark the rows that are nearer to the second of two rows far apart; return whether there are such rows."""
+    count = end - start
+    near, far = room.near, room.far
+    measure(space, data.points, start, end, data.points[first], near)
+    second = start + np.argmax(near[:count])
+    best = near[second - start]
+    if best == 0.0:
+        return False
+    for turn in range(_ROUNDS):
+        # ``far`` has the distances from the second, ``near`` those from the first.
+        measure(space, data.points, start, end, data.points[second], far)
+        third = start + np.argmax(far[:count])
+        if far[third - start] <= best or turn == _ROUNDS - 1:
+            break
+        best, second = far[third - start], third
+        near, far = far, near
+    for i in range(count):
+        room.side[i] = near[i] > far[i]
+    return True
+
+
+@part
+def _borrow(space: Space, data: Data, room: Room, start: int, end: int, k: int) -> bool:
+    """Give the smaller group what it lacks, from the nearest rows of the other; return whether that can be done."""
+    count, width = end - start, data.points.shape[1]
+    rows = np.zeros(2, dtype=np.int64)
+    for i in range(count):
+        rows[int(room.side[i])] += data.counts[start + i]
+    small = rows[1] < rows[0]
+    own, other = int(small), 1 - int(small)
+    if rows[own] >= k:
+        return True
+    box = np.empty((2, width))
+    box[0], box[1] = np.inf, -np.inf
+    for i in range(count):
+        if room.side[i] == small:
+            for j in range(width):
+                x = data.points[start + i, j]
+                box[0, j], box[1, j] = min(box[0, j], x), max(box[1, j], x)
+    stretched(space, data.points, start, end, box, room.near)
+    for i in range(count):
+        if room.side[i] == small:
+            room.near[i] = np.inf
+    while rows[own] < k:
+        # Those that are too many for the other group to lose are passed over.
+        best = np.argmin(room.near[:count])
+        if room.near[best] == np.inf:
+            return False
+        room.near[best] = np.inf
+        taken = data.counts[start + best]
+        if rows[other] - taken >= k:
+            room.side[best] = small
+            rows[own] += taken
+            rows[other] -= taken
+    return True
+
+
+@part
+def _halve(space: Space, data: Data, room: Room, start: int, end: int, path: int, seed: int, k: int) -> int:
+    """Divide a group in two; return where the second begins, or the end of a group that is a class."""
+    total, count = 0, end - start
+    for i in range(start, end):
+        total += data.counts[i]
+    if total < 2 * k or count < 2:
+        return end
+    if not _apart(space, data, room, start, end, _first(data, start, end, seed, path)):
+        return end
+    if not _borrow(space, data, room, start, end, k):
+        return end
+    at = 0
+    middle = end
+    for side in range(2):
+        for i in range(count):
+            if room.side[i] == side:
+                room.points[at] = data.points[start + i]
+                room.counts[at], room.numbers[at] = data.counts[start + i], data.numbers[start + i]
+                at += 1
+        if side == 0:
+            middle = start + at
+    data.points[start:end] = room.points[:count]
+    data.counts[start:end] = room.counts[:count]
+    data.numbers[start:end] = room.numbers[:count]
+    return middle
+
+
+@kernel
+def halve(space: Space, data: Data, room: Room, start: int, end: int, path: int, seed: int, k: int) -> int:
+    """Divide a group in two; return where the second begins, or the end of a group that is a class."""
+    middle = _halve(space, data, room, start, end, path, seed, k)
+    if middle == end:
+        data.last[end - 1] = True
+    return middle
+
+
+@kernel
+def finish(space: Space, data: Data, room: Room, start: int, end: int, path: int, seed: int, k: int) -> None:
+    """Divide a group until nothing can be divided any more."""
+    # The larger of two groups waits, so that few do.
+    waiting = np.empty((64, 3), dtype=np.int64)
+    waiting[0], depth = (start, end, path), 1
+    while depth:
+        depth -= 1
+        start, end, path = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
+        middle = _halve(space, data, room, start, end, path, seed, k)
+        if middle == end:
+            data.last[end - 1] = True
+            continue
+        larger = middle - start > end - middle
+        for i in range(2):
+            if (i == 0) == larger:
+                waiting[depth] = (start, middle, 2 * path)
+            else:
+                waiting[depth] = (middle, end, 2 * path + 1)
+            depth += 1
