@@ -80,7 +80,7 @@ def _positions(lists: pa.Array, starts: Integers) -> list[Values]:
     known = np.asarray(lists.is_valid().to_numpy(zero_copy_only=False))
     most = np.maximum.reduceat(lengths, starts[:-1])
     if np.any(known & (lengths != np.repeat(most, np.diff(starts)))):
-        raise ParameterError("mondrian_classes: members that are lists must be equally long within a group.")
+        raise ParameterError("members that are lists must be equally long within a group.")
     first, flat = np.cumsum(lengths) - lengths, lists.flatten()
     taken = [pa.array(first + j, mask=lengths <= j) for j in range(int(most.max(initial=0)))]
     return [_values(flat.take(at), "a value in a member") for at in taken]
@@ -126,7 +126,7 @@ def _values(column: pa.Array, what: str) -> Values:
     coded = _coded(column)
     if coded is None:
         raise UnsupportedError(
-            f"mondrian_classes: {what} must be a number, a date, a time, a text or a boolean. Cast it, or leave it out."
+            f"{what} must be a number, a date, a time, a text or a boolean. Cast it, or leave it out."
         )
     return Values((coded,), None, missing)
 

@@ -1,17 +1,20 @@
 """Classes within groups in SQL: ``SELECT ward, mondrian_classes(list({'age': age}), 5) FROM stays GROUP BY ward``.
 
-DuckDB hands over many groups at once. They are divided together, the group being one more axis which is cut first, so
-that a small group costs next to nothing besides its rows.
+DuckDB hands over many groups at once. Mondrian divides them together, the group being one more axis which is cut first,
+so that a small group costs next to nothing besides its rows; clusters are made group by group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.algorithms.clusters import Cloud, mdav, tdg
 from duckanon.algorithms.partition import Axis, Items, Rules, partition
+from duckanon.algorithms.spaces import on_lines
 from duckanon.engine.functions import reason_of
 from duckanon.engine.scalars import PROBLEM, RESULT, Scalar
 from duckanon.errors import ParameterError
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Integers = NDArray[np.int64]
+    Numbers = Callable[[pa.Array, Integers, int], Integers]
 
 _TOGETHER = 20_000
 """Most rows that are divided together: as many as one thread takes at once."""
@@ -30,21 +34,40 @@ _AHEAD = 2.0
 """The weight of the group: more than any other axis can have."""
 
 
-def answer(*columns: Any) -> Any:
+def answer(name: str, numbers: Numbers, columns: Sequence[Any]) -> Any:
     """Answer many calls: a struct of the classes and of the reason why there are none."""
     import pyarrow as pa
 
     count = len(columns[0])
     try:
-        found, reason = classes_of(*(_whole(column) for column in columns)), None
+        members, ks = (_whole(column) for column in columns)
+        found, reason = classes_of(members, ks, numbers), None
+    except ParameterError as error:
+        reason = f"{name}: {error}"
     except Exception as error:
         # Its text may quote a cell.
         reason = reason_of(error)
+    if reason is not None:
         found = pa.nulls(count, pa.list_(pa.int32()))
     return pa.StructArray.from_arrays([found, pa.array([reason] * count, pa.string())], [RESULT, PROBLEM])
 
 
-MONDRIAN_CLASSES = Scalar("mondrian_classes", ("members", "k"), "INTEGER[]", answer)
+def _mondrian(*columns: Any) -> Any:
+    return answer("mondrian_classes", divided, columns)
+
+
+def _mdav(*columns: Any) -> Any:
+    return answer("mdav_classes", clustered_by_mdav, columns)
+
+
+def _tdg(*columns: Any) -> Any:
+    return answer("tdg_classes", clustered_by_tdg, columns)
+
+
+CLASSES = tuple(
+    Scalar(name, ("members", "k"), "INTEGER[]", compute)
+    for name, compute in (("mondrian_classes", _mondrian), ("mdav_classes", _mdav), ("tdg_classes", _tdg))
+)
 
 
 def _whole(column: Any) -> pa.Array:
@@ -55,13 +78,13 @@ def _whole(column: Any) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def classes_of(groups: pa.Array, ks: pa.Array) -> pa.Array:
+def classes_of(groups: pa.Array, ks: pa.Array, numbers: Numbers) -> pa.Array:
     """Return for each list of members the numbers of their classes, NULL where the list has fewer than k.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> classes_of(pa.array([[1, 8, 2, 9], [1], [], None]), pa.array([2] * 4)).to_pylist()
+    >>> classes_of(pa.array([[1, 8, 2, 9], [1], [], None]), pa.array([2] * 4), divided).to_pylist()
     [[1, 2, 1, 2], [None], [], None]
     """
     import pyarrow as pa
@@ -71,14 +94,14 @@ def classes_of(groups: pa.Array, ks: pa.Array) -> pa.Array:
     if not len(groups) or pa.types.is_null(groups.type):
         return pa.nulls(len(groups), pa.list_(pa.int32()))
     if not is_list(groups.type):
-        raise ParameterError("mondrian_classes: members must be a list, such as list({'age': age, 'zip': zip}).")
+        raise ParameterError("members must be a list, such as list({'age': age, 'zip': zip}).")
     coded = ks.dictionary_encode()
     distinct = [int(k) for k in coded.dictionary.to_pylist()]
     if len(distinct) == 1:
-        return _divided(groups, distinct[0])
+        return _classed(groups, distinct[0], numbers)
     own = coded.indices.to_numpy()
     order = np.argsort(own, kind="stable")
-    parts = [_divided(groups.take(pa.array(np.flatnonzero(own == i))), k) for i, k in enumerate(distinct)]
+    parts = [_classed(groups.take(pa.array(np.flatnonzero(own == i))), k, numbers) for i, k in enumerate(distinct)]
     return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
 
 
@@ -92,12 +115,12 @@ def _require_k(ks: pa.Array) -> None:
         got = "a number" if types.is_floating(kind) or types.is_decimal(kind) else "another type"
         got = "a text" if types.is_string(kind) or types.is_large_string(kind) else got
         got = "a boolean" if types.is_boolean(kind) else got
-        raise ParameterError(f"mondrian_classes: k must be an integer. Got {got}.")
+        raise ParameterError(f"k must be an integer. Got {got}.")
     if ks.null_count or pc.any(pc.less(ks, 1)).as_py():
-        raise ParameterError("mondrian_classes: k must be a positive integer.")
+        raise ParameterError("k must be a positive integer.")
 
 
-def _divided(groups: pa.Array, k: int) -> pa.Array:
+def _classed(groups: pa.Array, k: int, number: Numbers) -> pa.Array:
     """Return the classes of groups that are all asked for the same k."""
     import pyarrow as pa
 
@@ -113,7 +136,7 @@ def _divided(groups: pa.Array, k: int) -> pa.Array:
         part = members.slice(bounds[first], len(at))
         if not enough.all():
             at, part = at[np.repeat(enough, here)], part.filter(pa.array(np.repeat(enough, here)))
-        numbers[at] = _numbers(part, np.concatenate([[0], np.cumsum(here[enough])]), k)
+        numbers[at] = number(part, np.concatenate([[0], np.cumsum(here[enough])]), k)
     found = pa.array(numbers, mask=numbers == 0)
     return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), found, mask=groups.is_null())
 
@@ -127,7 +150,7 @@ def _runs(ends: Integers) -> Iterator[tuple[int, int]]:
         first, done = last, int(ends[last - 1])
 
 
-def _numbers(members: pa.Array, starts: Integers, k: int) -> Integers:
+def divided(members: pa.Array, starts: Integers, k: int) -> Integers:
     """Return the number of each member's class among those of its group; no group has fewer members than k."""
     groups, count = len(starts) - 1, len(members)
     owner = np.repeat(np.arange(groups), np.diff(starts))
@@ -146,4 +169,43 @@ def _numbers(members: pa.Array, starts: Integers, k: int) -> Integers:
     numbered -= np.searchsorted(of, of)
     found = np.empty(count, dtype=np.int64)
     found[parts.order] = np.repeat(numbered + 1, np.diff(parts.starts))
+    return found
+
+
+def clustered_by_mdav(members: pa.Array, starts: Integers, k: int) -> Integers:
+    """Return the number of each member's class by MDAV, distances being in standard deviations of the group."""
+    return _clustered(members, starts, True, lambda cloud: mdav(cloud, k, _ignore))
+
+
+def clustered_by_tdg(members: pa.Array, starts: Integers, k: int) -> Integers:
+    """Return the number of each member's class by top-down greedy division, distances being shares of the range."""
+    return _clustered(members, starts, False, lambda cloud: tdg(cloud, k, 0, False, 1, _ignore))
+
+
+def _ignore(rows: int) -> None:
+    pass
+
+
+def _clustered(
+    members: pa.Array, starts: Integers, standardised: bool, cluster: Callable[[Cloud], Integers]
+) -> Integers:
+    placed = [place(values, starts) for values in columns_of(members, starts)]
+    shares = np.stack([axis.numbers[own] for axis, own in placed], axis=1)
+    missing = np.stack([(own == axis.size - 1) & axis.null for axis, own in placed], axis=1)
+    found = np.empty(len(members), dtype=np.int64)
+    for start, end in pairwise(starts.tolist()):
+        space, points = on_lines(shares[start:end], missing[start:end], standardised)
+        order = np.lexsort([points[:, j] for j in reversed(range(points.shape[1]))])
+        points = points[order]
+        first = np.arange(len(points))
+        if not standardised:
+            # Equal members stay together.
+            first = np.flatnonzero(np.concatenate([[True], (points[1:] != points[:-1]).any(axis=1)]))
+        counts = np.diff(first, append=len(points))
+        labels = np.repeat(cluster(Cloud(space, np.ascontiguousarray(points[first]), counts)), counts)
+        # Classes are numbered in the order of their first members, by value.
+        _, seen, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        ranks = np.empty(len(seen), dtype=np.int64)
+        ranks[np.argsort(seen)] = np.arange(1, len(seen) + 1)
+        found[start + order] = ranks[inverse]
     return found

@@ -15,7 +15,7 @@ from duckanon.api import anonymize
 from duckanon.engine import functions as engine_functions
 from duckanon.engine.functions import Call, Connection, Function, Parameter
 from duckanon.errors import DataError, EngineError, UnsupportedError
-from duckanon.group_classes import MONDRIAN_CLASSES
+from duckanon.group_classes import CLASSES
 from duckanon.hierarchy import Hierarchy, resolve, save, saved, shipped
 from duckanon.plan import Plan
 from duckanon.roles import Role
@@ -54,7 +54,7 @@ def install(connection: Connection) -> None:
     [('[30, 34]', 5), ('[35, 39]', 5)]
     >>> con.close()
     """
-    engine_functions.install(connection, FUNCTIONS.values(), (MONDRIAN_CLASSES,))
+    engine_functions.install(connection, FUNCTIONS.values(), CLASSES)
 
 
 def connect(path: str | Path = ":memory:", *, read_only: bool = False, **config: Any) -> Connection:

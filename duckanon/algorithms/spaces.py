@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.kernels.space import Space
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.partition import Axis, Items
+    from duckanon.kernels.space import Space
 
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -53,6 +52,8 @@ def _rounded(values: Any) -> Floats:
 
 def spaced(axes: Sequence[Axis], items: Items, measure: str) -> Spaced:
     """Return the space of axes; ``items`` say how often numbers occur, for their standard deviations."""
+    from duckanon.kernels.space import Space
+
     lines = [j for j, axis in enumerate(axes) if axis.atoms is not None]
     trees = [j for j, axis in enumerate(axes) if axis.atoms is None]
     columns = (*lines, *trees)
@@ -145,3 +146,24 @@ def _pairs(size: int, nodes: Sequence[NDArray[Any]], widths: Sequence[Floats]) -
         found[same] = np.broadcast_to(wide[:, None], (size, size))[same]
     np.fill_diagonal(found, 0.0)
     return found
+
+
+def on_lines(numbers: Floats, missing: NDArray[np.bool_], standardised: bool) -> tuple[Space, Floats]:
+    """Return the space of rows of numbers from 0 to 1, some of them missing, and their coordinates."""
+    from duckanon.kernels.space import Space
+
+    width = numbers.shape[1]
+    points, caps, absent = np.empty(numbers.shape), np.empty(width), np.full(width, np.inf)
+    for j in range(width):
+        there = ~missing[:, j]
+        own = numbers[:, j] - (numbers[there, j].mean() if standardised and there.any() else 0.0)
+        deviation = own[there].std() if standardised and there.any() else 1.0
+        points[:, j] = _rounded(own / deviation if deviation > 0 else np.zeros(len(own)))
+        known = points[there, j]
+        caps[j] = np.ptp(known) if len(known) and np.ptp(known) > 0 else 1.0
+        if not there.all():
+            absent[j] = known.max(initial=0.0) + caps[j]
+            points[~there, j] = absent[j]
+    nothing = np.zeros(1)
+    table, nodes = np.zeros((4, width), dtype=np.int64), np.zeros(1, dtype=np.int32)
+    return Space(width, table, nodes, nothing, nothing, caps, absent, standardised), points

@@ -25,7 +25,7 @@ import duckanon
 from duckanon import group_classes
 from duckanon.algorithms.partition import Axis, Items, Rules, partition
 from duckanon.engine.functions import CATALOG
-from duckanon.group_classes import classes_of
+from duckanon.group_classes import classes_of, divided
 from duckanon.models import KAnonymity
 
 from .conftest import fetch, reason
@@ -226,12 +226,12 @@ def test_groups_are_divided_as_if_alone(given: tuple[list[str], list[list[Row] |
     arrow["TIMESTAMP"] = pa.timestamp("us")
     kind = pa.list_(pa.struct([(f"c{j}", arrow[t]) for j, t in enumerate(types)]))
     lists = pa.array([None if g is None else structs(g) for g in groups], kind)
-    found = classes_of(lists, pa.array(ks)).to_pylist()
+    found = classes_of(lists, pa.array(ks), divided).to_pylist()
     assert found == [None if g is None else alone(g, k) for g, k in zip(groups, ks, strict=True)]
     for classes, k in zip(found, ks, strict=True):
         assert not classes or classes[0] is None or keeps(classes, k)
     # An array that begins in the middle of another.
-    assert classes_of(lists.slice(1), pa.array(ks).slice(1)).to_pylist() == found[1:]
+    assert classes_of(lists.slice(1), pa.array(ks).slice(1), divided).to_pylist() == found[1:]
 
 
 def test_the_same_through_the_database(con: Con) -> None:
