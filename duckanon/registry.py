@@ -71,6 +71,9 @@ class Registry(Generic[T]):
         return name in self._members
 
 
+_WORDS = {"true": True, "false": False, "null": None}
+
+
 def parse_call(text: str, hint: str) -> tuple[str, list[Any], dict[str, Any]]:
     """Return name, positional and named arguments of a call with literal arguments; nothing is evaluated.
 
@@ -78,6 +81,8 @@ def parse_call(text: str, hint: str) -> tuple[str, list[Any], dict[str, Any]]:
     --------
     >>> parse_call("optimal(metric=precision)", "")
     ('optimal', [], {'metric': 'precision'})
+    >>> parse_call("mondrian(relaxed=true)", "")
+    ('mondrian', [], {'relaxed': True})
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -93,8 +98,10 @@ def parse_call(text: str, hint: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Return a constant; a bare word is taken as text, so that names need no quotes."""
-    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
+    """Return a constant; a bare word is taken as text, so that names need no quotes, unless it is one in SQL."""
+    if isinstance(node, ast.Name):
+        return _WORDS.get(node.id.lower(), node.id)
+    return ast.literal_eval(node)
 
 
 def make_from(registry: Registry[T], name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> T:

@@ -16,6 +16,7 @@ from duckanon.gate import Reference, check_release, sensitive_of
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure
 from duckanon.models.base import CheckResult
+from duckanon.outputs import has_distance
 from duckanon.paths import covers
 from duckanon.recoding import Recoding
 from duckanon.resources import PrivateFolder, file_digest
@@ -160,7 +161,10 @@ class Release:
 
     @cached_property
     def _loss(self) -> list[dict[str, Any]]:
-        return [m.to_dict() for m in self.measure(headlines())]
+        more = getattr(self.plan.algorithm, "reported", ())
+        if not any(has_distance(a.type) for a in self.plan.roles.quasi_identifiers):
+            more = ()
+        return [m.to_dict() for m in self.measure([*headlines(), *more])]
 
     @cached_property
     def _class_sizes(self) -> dict[str, Any]:
@@ -190,6 +194,13 @@ class Release:
             notes.append("k counts rows: without an entity key one person's rows may fill a class.")
         if self.plan.algorithm.partitions and self.plan.suppression_limit and not self.plan.within:
             notes.append("Rows were divided until each class kept the promise: no row had to be suppressed.")
+        squares = {m["metric"]: m for m in self._loss if m["attribute"] is None}
+        if "sse" in squares and squares["sse_ratio"]["value"]:
+            sse, ratio = squares["sse"]["value"], squares["sse_ratio"]["value"]
+            notes.append(
+                f"Squared distances of numbers to the means of their classes (SSE) are {sse:.6g}, to the means of the "
+                f"table (SST) {sse / ratio:.6g}, in variances of the columns: SSE/SST is {ratio:.4f}."
+            )
         passes = len(getattr(self.recoding, "passes", ()))
         if passes:
             notes.append(

@@ -330,9 +330,14 @@ def outcome(search: Summary, number: Callable[[Any], str] = _number) -> str:
     '31 of 4,320 nodes visited'
     >>> outcome({"nodes": 9, "visited": 3, "metric": "loss", "value": 0.5, "bound": 0.4, "gap": 0.1, "optimal": False})
     '3 of 9 nodes visited; loss 0.5, at most 0.1 from the best there may be'
+    >>> outcome({"blocks": 8})
+    '8 blocks of rows near each other, each clustered by itself'
     """
     if "nodes" not in search:
-        return ""
+        made = [f"{number(search['parts'])} parts, cut by the database"] if "parts" in search else []
+        if "blocks" in search:
+            made.append(f"{number(search['blocks'])} blocks of rows near each other, each clustered by itself")
+        return "; ".join(made)
     text = "first pass: " if "pass" in search else ""
     text += f"{number(search['visited'])} of {number(search['nodes'])} nodes visited"
     if "metric" not in search:

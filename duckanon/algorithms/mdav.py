@@ -71,6 +71,10 @@ class Mdav(Clustering):
         require_common(self, self.name)
 
     @property
+    def reported(self) -> tuple[str, ...]:
+        return ("sse", "sse_ratio")
+
+    @property
     def by_rows(self) -> bool:
         return True
 

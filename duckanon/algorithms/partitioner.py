@@ -39,6 +39,11 @@ class Partitioner(Algorithm):
         return True
 
     @property
+    def reported(self) -> tuple[str, ...]:
+        """The metrics that a report has besides the usual ones."""
+        return ()
+
+    @property
     def by_rows(self) -> bool:
         """Whether rows with equal values may come into different classes."""
         return False

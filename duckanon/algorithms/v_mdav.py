@@ -52,6 +52,10 @@ class VMdav(Clustering):
         require_number(self.name, "gamma", self.gamma, 0.0)
 
     @property
+    def reported(self) -> tuple[str, ...]:
+        return ("sse", "sse_ratio")
+
+    @property
     def by_rows(self) -> bool:
         return True
 

@@ -101,13 +101,13 @@ def adult(data: Path, repeat: int) -> None:
                     whole = time.perf_counter() - start
                     if k == 10:
                         seconds.append((release.engine.progress.seconds["search"], whole))
-                    loss = _ncp(release, given.get("output") == "set")
+                    loss = mean_ncp(release, given.get("output") == "set")
             losses.append(f"{loss:.3f}")
         search, whole = (min(s[i] for s in seconds) for i in range(2))
         print(f"    {name:<70} {search:.3f} s {whole:.2f} s   {' / '.join(losses)}")
 
 
-def _ncp(release: Any, sets: bool) -> float:
+def mean_ncp(release: Any, sets: bool) -> float:
     """Return the mean over cells: width by range of numbers, values by values of the domain (one value: 0) of others.
 
     A set counts the values that it has, everything else those that it stands for.
