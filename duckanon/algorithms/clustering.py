@@ -100,8 +100,9 @@ class Clustering(Partitioner):
             # Blocks of a size that takes no longer, all together, than one that is just not divided.
             size = max(usual // 10, 4 * least)
 
-        def cluster(part: Cloud, more: Advance) -> Integers:
-            return self.cluster(part, least, 1, more)
+        def cluster(part: Cloud) -> Integers:
+            # Progress is told block by block, by one thread.
+            return self.cluster(part, least, 1, lambda rows: None)
 
         return in_blocks(cloud, size, threads, cluster, advance)
 

@@ -354,7 +354,7 @@ def tdg(cloud: Cloud, k: int, seed: int, stable: bool, threads: int | None, adva
 
 
 def in_blocks(
-    cloud: Cloud, size: int, threads: int | None, cluster: Callable[[Cloud, Advance], Integers], advance: Advance
+    cloud: Cloud, size: int, threads: int | None, cluster: Callable[[Cloud], Integers], advance: Advance
 ) -> tuple[Integers, int]:
     """Return the clusters of blocks of at most ``size`` rows near each other, and how many blocks there are."""
     from duckanon.kernels.boxtree import BEGIN, LEFT
@@ -373,7 +373,12 @@ def in_blocks(
     workers = threads if threads is not None else min(8, os.cpu_count() or 1)
     first = 0
     with ThreadPoolExecutor(workers) as pool:
-        for numbers, found in zip(blocks, pool.map(lambda b: cluster(cloud.some(b), advance), blocks), strict=True):
-            labels[numbers] = found + first
-            first += int(found.max()) + 1
+        try:
+            for numbers, found in zip(blocks, pool.map(lambda b: cluster(cloud.some(b)), blocks), strict=True):
+                labels[numbers] = found + first
+                first += int(found.max()) + 1
+                advance(len(numbers))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
     return labels, len(blocks)

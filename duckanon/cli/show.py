@@ -132,29 +132,45 @@ def _columns(summary: Summary) -> RenderableType:
 
     roles = summary["roles"]
     losses = {m["attribute"]: m["value"] for m in summary["loss"] if m["metric"] == "loss"}
+    # Regions stand on no level.
+    levelled = any(h["level"] is not None for h in summary["hierarchies"])
     table = headed(
         ("column", {"overflow": "fold"}),
-        ("level", {"no_wrap": True}),
+        *([("level", {"no_wrap": True})] if levelled else []),
         ("loss", {"justify": "right", "no_wrap": True}),
         ("how", {}),
     )
+
+    def add(name: Text, level: RenderableType, lost: str, how: Text) -> None:
+        table.add_row(name, *([level] if levelled else []), lost, how)
+
     kinds, within = summary.get("output") or {}, summary.get("within") or ()
     for h in summary["hierarchies"]:
         if h["level"] is None:
-            how = "untouched" if h["attribute"] in within else f"regions, as {kinds.get(h['attribute'], 'interval')}"
+            how = (
+                "untouched"
+                if h["attribute"] in within
+                else f"regions, {_written(kinds.get(h['attribute'], 'interval'))}"
+            )
             lost = figure(losses.get(h["attribute"]))
-            table.add_row(Text(h["attribute"]), "", lost, Text(f"{how} ({h['origin']})"))
+            add(Text(h["attribute"]), "", lost, Text(f"{how} ({h['origin']})"))
             continue
         level = Text("■" * h["level"], style="cyan").append("□" * (h["height"] - h["level"]), style="dim")
         level.append(f" {h['level']} of {h['height']}")
         how = "untouched" if h["level"] == 0 else "fully generalized" if h["level"] == h["height"] else "generalized"
-        table.add_row(Text(h["attribute"]), level, figure(losses.get(h["attribute"])), Text(f"{how} ({h['origin']})"))
+        add(Text(h["attribute"]), level, figure(losses.get(h["attribute"])), Text(f"{how} ({h['origin']})"))
     for role in ("sensitive", "insensitive"):
         for name in roles[role]:
-            table.add_row(Text(name), "", "", Text(f"as it is ({role})", style="dim"))
+            add(Text(name), "", "", Text(f"as it is ({role})", style="dim"))
     for name in _hidden(roles):
-        table.add_row(Text(name, style="dim"), "", "", Text("not published", style="dim"))
+        add(Text(name, style="dim"), "", "", Text("not published", style="dim"))
     return table
+
+
+def _written(kind: str) -> str:
+    """Return how a region is published, in words."""
+    plural = {"interval": "intervals", "set": "sets of values", "lca": "lowest common ancestors", "struct": "structs"}
+    return f"as {plural.get(kind, kind if kind == 'bounds' else kind.replace('_', ' ') + 's')}"
 
 
 def _hidden(roles: Mapping[str, Any]) -> list[str]:
