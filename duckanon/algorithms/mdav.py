@@ -42,10 +42,10 @@ class Mdav(Clustering):
     Parameters
     ----------
     distance : {"standardised", "gower", "hierarchy"}, optional
-        Squared differences in standard deviations; shares of the range of numbers, and 1 for categories that differ;
-        or that with the share of leaves under the lowest common node for categories. By default the first if all
-        quasi-identifiers are numbers, dates or times, else the last. The middle has the mean of numbers and the most
-        frequent category.
+        Squared differences in standard deviations, and 1 for categories that differ; shares of the range of numbers,
+        and 1 for categories that differ; or that with the share of leaves under the lowest common node for categories.
+        By default the first if all quasi-identifiers are numbers, dates or times, else the last. The middle has the
+        mean of numbers and the most frequent category.
     block : int, optional
         Most rows that are clustered together; larger tables are divided into blocks of rows near each other, each
         clustered by itself, and the report says how many. By default 2,000,000 rows of up to four quasi-identifiers
