@@ -77,7 +77,8 @@ def place_column(
         return _tree(engine, coded, null, weight)
     given = plan.hierarchies[name] is not None
     coded_as_text = hierarchy.rule is not None and hierarchy.rule.name == "mask"
-    if measured or name.lower() in ordered or not (given or coded_as_text):
+    by_order = not (given or coded_as_text) and getattr(plan.algorithm, "cuts", True)
+    if measured or name.lower() in ordered or by_order:
         axis = _line(engine, attribute, coded, null, weight, np.arange(own.size, dtype=np.int64), inner=False)
         listed = _leaf_order(engine, own.table, hierarchy, own.size, null) if not measured and given else None
         places = np.arange(own.size, dtype=np.int64) if listed is None else listed
@@ -90,11 +91,9 @@ def _stored(engine: Engine, places: Integers) -> str:
     import numpy as np
     import pyarrow as pa
 
-    name, incoming = engine.fresh("places"), engine.fresh("incoming")
+    name = engine.fresh("places")
     codes = np.arange(len(places), dtype=np.int32)
-    engine.register(incoming, pa.table({"code": codes, "place": places.astype(np.int32)}))
-    engine.create(name, exp.select("*").from_(table(incoming)))
-    engine.unregister(incoming)
+    engine.register(name, pa.table({"code": codes, "place": places.astype(np.int32)}))
     return name
 
 
@@ -139,8 +138,11 @@ def _tree(engine: Engine, coded: Coded, null: bool, weight: float) -> Placed:
 
     total, height = coded.dictionary.size, coded.height
     names = [f"c{level}" for level in range(height + 1)]
-    found = engine.arrow(exp.select(*(col(n) for n in names)).from_(table(coded.levels)).order_by(col("code")))
-    paths = [found.column(level).to_numpy().astype(np.int64) for level in range(height + 1)]
+    if coded.arrays is not None:
+        found = coded.arrays[0]
+    else:
+        found = engine.arrow(exp.select(*(col(n) for n in names)).from_(table(coded.levels)).order_by(col("code")))
+    paths = [found.column(name).to_numpy().astype(np.int64) for name in names]
     leaves_of = _leaves(engine, coded)
     alone = np.zeros(total, dtype=np.int64)
     if null:
@@ -168,9 +170,12 @@ def _leaves(engine: Engine, coded: Coded) -> list[Integers]:
     """Return, level by level, how many leaves of the domain lie under each label's code."""
     import numpy as np
 
-    columns = [col(c) for c in ("level", "code", "leaves")]
-    found = engine.arrow(exp.select(*columns).from_(table(coded.labels)))
-    level, code, leaves = (found.column(i).to_numpy().astype(np.int64) for i in range(3))
+    names = ("level", "code", "leaves")
+    if coded.arrays is not None:
+        found = coded.arrays[1]
+    else:
+        found = engine.arrow(exp.select(*(col(name) for name in names)).from_(table(coded.labels)))
+    level, code, leaves = (found.column(name).to_numpy().astype(np.int64) for name in names)
     counts = []
     for v in range(coded.height + 1):
         own = np.ones(coded.sizes[v], dtype=np.int64)

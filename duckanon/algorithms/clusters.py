@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -323,10 +324,14 @@ def tdg(cloud: Cloud, k: int, seed: int, stable: bool, threads: int | None, adva
     workers = threads if threads is not None else min(8, os.cpu_count() or 1)
     grain = max(_GRAIN, count // (8 * workers))
     rooms: list[Any] = []
+    lock = Lock()
 
     def work(group: tuple[int, int, int]) -> tuple[list[tuple[int, int, int]], int]:
         start, end, path = group
-        room = next((rooms.pop(i) for i, r in enumerate(rooms) if len(r.near) >= end - start), None)
+        with lock:
+            # Another thread must not take a room between the look at its size and the choice.
+            fits = next((i for i, r in enumerate(rooms) if len(r.near) >= end - start), None)
+            room = rooms.pop(fits) if fits is not None else None
         room = room or kernels.new_room(end - start, width)
         try:
             if end - start <= grain:

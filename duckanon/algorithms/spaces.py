@@ -96,21 +96,20 @@ def _line(axis: Axis, items: Items, j: int, measure: str) -> tuple[Floats, float
     """Return the coordinate of every place of a line, the largest distance, and where NULL is (infinite: nowhere)."""
     count = axis.size - axis.null
     numbers = np.asarray(axis.numbers[:count], dtype=np.float64)
-    scale = 0.0
+    scale = axis.weight
     if count:
-        numbers = numbers - numbers[0]
-        spread = numbers[-1]
-        if not np.isfinite(spread):
-            numbers, spread = np.arange(count, dtype=np.float64), float(count - 1)
+        with np.errstate(over="ignore"):
+            numbers = numbers - numbers[0]
+        if not np.isfinite(numbers[-1]):
+            numbers = np.arange(count, dtype=np.float64)
+        # Shares of the range: no square of them is too large or too small to be a number.
+        numbers = numbers / numbers[-1] if numbers[-1] > 0 else np.zeros(count)
         if measure == "standardised":
             often = np.bincount(items.places[:, j], weights=items.counts, minlength=axis.size)[:count]
             rows = max(often.sum(), 1.0)
-            mean = (often @ numbers) / rows
-            deviation = np.sqrt((often @ (numbers - mean) ** 2) / rows)
-            numbers = numbers - mean
+            numbers = numbers - (often @ numbers) / rows
+            deviation = np.sqrt((often @ numbers**2) / rows)
             scale = axis.weight / deviation if deviation > 0 else 0.0
-        else:
-            scale = axis.weight / spread if spread > 0 else 0.0
     own = np.zeros(axis.size)
     own[:count] = _rounded(numbers * scale)
     cap = float(own[count - 1] - own[0]) if count else 0.0

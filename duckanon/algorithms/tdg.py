@@ -23,9 +23,10 @@ class Tdg(Clustering):
     """Find two rows far apart, let every other go to the nearer, and divide both groups further while 2k rows are left.
 
     Far is what has a large normalised certainty penalty (NCP) in one class: the row farthest from one that is drawn,
-    the row farthest from that, and so on while they are farther apart, six times at most. A group of fewer than k rows
-    borrows those of the other that widen it least, which never costs more than to merge the two; where the other has
-    none to spare, they are merged. Equal rows stay together.
+    the row farthest from that, and so on while they are farther apart, six times at most. Rows as near to one as to the
+    other go to the group that has fewer. A group of fewer than k rows borrows those of the other that widen it least,
+    which never costs more than to merge the two; where the other has none to spare, they are merged. Equal rows stay
+    together.
 
     Parameters
     ----------

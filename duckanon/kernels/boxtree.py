@@ -71,6 +71,9 @@ def _bound(tree: BoxTree, node: int) -> None:
     left = tree.table[node, LEFT]
     if left < 0:
         begin, alive = tree.table[node, BEGIN], tree.table[node, ALIVE]
+        if not alive:
+            # Boxes of what is empty are measured too: they stay where places are.
+            return
         first = len(tree.number)
         for j in range(width):
             tree.box[node, 0, j], tree.box[node, 1, j] = np.inf, -np.inf
@@ -83,6 +86,10 @@ def _bound(tree: BoxTree, node: int) -> None:
         tree.table[node, FIRST] = first
         return
     tree.table[node, ALIVE] = tree.table[left, ALIVE] + tree.table[left + 1, ALIVE]
+    if not tree.table[left, ALIVE] or not tree.table[left + 1, ALIVE]:
+        left += int(tree.table[left, ALIVE] == 0)
+        tree.table[node, FIRST], tree.box[node] = tree.table[left, FIRST], tree.box[left]
+        return
     tree.table[node, FIRST] = min(tree.table[left, FIRST], tree.table[left + 1, FIRST])
     for j in range(width):
         tree.box[node, 0, j] = min(tree.box[left, 0, j], tree.box[left + 1, 0, j])

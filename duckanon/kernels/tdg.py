@@ -77,7 +77,10 @@ def _first(data: Data, start: int, end: int, seed: int, path: int) -> int:
 
 @part
 def _apart(space: Space, data: Data, room: Room, start: int, end: int, first: int) -> bool:
-    """Mark the rows that are nearer to the second of two rows far apart; return whether there are such rows."""
+    """Mark the rows that go to the second of two rows far apart; return whether there are such rows.
+
+    Those as near to one as to the other go, one by one, to where fewer rows are.
+    """
     count = end - start
     near, far = room.near, room.far
     measure(space, data.points, start, end, data.points[first], near)
@@ -93,8 +96,15 @@ def _apart(space: Space, data: Data, room: Room, start: int, end: int, first: in
             break
         best, second = far[third - start], third
         near, far = far, near
+    rows = np.zeros(2, dtype=np.int64)
     for i in range(count):
-        room.side[i] = near[i] > far[i]
+        if near[i] != far[i]:
+            room.side[i] = near[i] > far[i]
+            rows[int(room.side[i])] += data.counts[start + i]
+    for i in range(count):
+        if near[i] == far[i]:
+            room.side[i] = rows[1] < rows[0]
+            rows[int(room.side[i])] += data.counts[start + i]
     return True
 
 
@@ -187,7 +197,7 @@ def finish(space: Space, data: Data, room: Room, start: int, end: int, path: int
         larger = middle - start > end - middle
         for i in range(2):
             if (i == 0) == larger:
-                waiting[depth] = (start, middle, 2 * path)
+                waiting[depth] = (start, middle, 2 * path % 2**62)
             else:
-                waiting[depth] = (middle, end, 2 * path + 1)
+                waiting[depth] = (middle, end, (2 * path + 1) % 2**62)
             depth += 1

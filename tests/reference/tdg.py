@@ -1,4 +1,4 @@
-"""Top-down greedy division, slow and obviously right: items go to the nearer of two that are far apart, again and again.
+"""Top-down greedy division, slow and obviously right: items go to the nearer of two far apart, again and again.
 
 After J. Xu et al., Utility-based anonymization using local recoding, 2006. Where the search for the two begins is drawn
 for every group by itself: a hash of the seed, k and the path of halves that leads to the group; or, with
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from reference.space import Space
 
-WORD = 2**64
+WORD, PATHS = 2**64, 2**62
 ROUNDS = 6
 
 
@@ -53,8 +53,12 @@ def halves(space: Space, group: list[int], start: int, k: int) -> tuple[list[int
     if ends is None:
         return None
     first, second = (space.items[i] for i in ends)
-    over = [i for i in group if space.distance(first, space.items[i]) > space.distance(second, space.items[i])]
-    sides = [[i for i in group if i not in over], over]
+    nearer = {i: space.distance(first, space.items[i]) - space.distance(second, space.items[i]) for i in group}
+    sides: list[list[int]] = [[i for i in group if nearer[i] < 0], [i for i in group if nearer[i] > 0]]
+    for i in group:
+        if nearer[i] == 0:
+            sides[space.rows(sides[1]) < space.rows(sides[0])].append(i)
+    sides = [sorted(side) for side in sides]
     small = 1 if space.rows(sides[1]) < space.rows(sides[0]) else 0
     if space.rows(sides[small]) < k:
         given = lent(space, sides[small], sides[1 - small], k)
@@ -81,5 +85,5 @@ def tdg(space: Space, k: int, seed: int, stable_seeds: bool = False) -> list[lis
         if two is None:
             classes.append(group)
         else:
-            waiting += [(two[0], 2 * path), (two[1], 2 * path + 1)]
+            waiting += [(half, (2 * path + side) % PATHS) for side, half in enumerate(two)]
     return classes
