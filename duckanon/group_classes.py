@@ -197,12 +197,7 @@ def _clustered(
         space, points = on_lines(shares[start:end], missing[start:end], standardised)
         order = np.lexsort([points[:, j] for j in reversed(range(points.shape[1]))])
         points = points[order]
-        first = np.arange(len(points))
-        if not standardised:
-            # Equal members stay together.
-            first = np.flatnonzero(np.concatenate([[True], (points[1:] != points[:-1]).any(axis=1)]))
-        counts = np.diff(first, append=len(points))
-        labels = np.repeat(cluster(Cloud(space, np.ascontiguousarray(points[first]), counts)), counts)
+        labels = cluster(Cloud(space, points, np.ones(len(points), dtype=np.int64)))
         # Classes are numbered in the order of their first members, by value.
         _, seen, inverse = np.unique(labels, return_index=True, return_inverse=True)
         ranks = np.empty(len(seen), dtype=np.int64)

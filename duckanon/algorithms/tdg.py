@@ -25,8 +25,7 @@ class Tdg(Clustering):
     Far is what has a large normalised certainty penalty (NCP) in one class: the row farthest from one that is drawn,
     the row farthest from that, and so on while they are farther apart, six times at most. Rows as near to one as to the
     other go to the group that has fewer. A group of fewer than k rows borrows those of the other that widen it least,
-    which never costs more than to merge the two; where the other has none to spare, they are merged. Equal rows stay
-    together.
+    which never costs more than to merge the two.
 
     Parameters
     ----------
@@ -48,6 +47,11 @@ class Tdg(Clustering):
 
     def __post_init__(self) -> None:
         require_common(self, self.name)
+
+    @property
+    def by_rows(self) -> bool:
+        # A group borrows as many rows as it lacks, be it some of several that are equal.
+        return True
 
     def measure_of(self, axes: Sequence[Axis]) -> str:
         return "ncp"
