@@ -61,8 +61,8 @@ class RowCoder:
         """The columns of codes."""
         return [col(f"{CODE}{j}") for j in range(len(self.coded))]
 
-    def rows(self) -> tuple[str, list[str]]:
-        """Create the coded rows; return the table and the columns besides the codes that the search needs."""
+    def rows(self) -> tuple[str, list[str], int]:
+        """Create the coded rows; return their table, the columns besides codes that the search needs, their number."""
         plan, engine = self.plan, self.engine
         query = exp.select().from_(subquery(plan.relation.query, "s"))
         extras: list[str] = []
@@ -97,8 +97,8 @@ class RowCoder:
             query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
             params = self.keys
         rows = engine.fresh("rows")
-        engine.create(rows, query, params)
-        return rows, extras
+        total = engine.create(rows, query, params)
+        return rows, extras, total
 
     def _target_attributes(self) -> list[Attribute]:
         known = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}

@@ -94,9 +94,8 @@ class Divider:
         """Code the rows, divide them, and say what class each is in."""
         engine, coder = self.engine, self.coder
         with engine.progress.step("code", expected):
-            rows, extras = coder.rows()
-        (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(rows)))
-        if int(total) != expected:
+            rows, extras, total = coder.rows()
+        if total != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
         with engine.progress.step("search", expected, unit="rows"):
             grouped = coder.grouped(rows, extras, expected)

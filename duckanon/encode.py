@@ -7,7 +7,7 @@ reads the rows again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -28,8 +28,12 @@ from duckanon.sqlgen.relations import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from duckanon.engine.base import Engine
 
+FEW = 10_000
+"""Most values of a column whose texts and labels are looked at in memory, which saves statements."""
 _FLOATS = {"FLOAT", "DOUBLE", "REAL"}
 # Types that a Parquet file would change (HUGEINT becomes DOUBLE), or whose equality is not the equality of their text.
 _AS_TEXT = (
@@ -78,7 +82,7 @@ def code_type(size: int) -> str:
 class Dictionary:
     """The distinct values of one quasi-identifier: ``table(code, value, text, n)``, in the order of the values.
 
-    ``null`` says that NULL is among them; it is the last.
+    ``null`` says that NULL is among them; it is the last. ``texts`` are their texts, where they are few.
     """
 
     attribute: str
@@ -86,6 +90,7 @@ class Dictionary:
     table: str
     size: int
     null: bool = False
+    texts: pa.Array | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Coded:
 
     ``levels(code, c0, c1, ..., ch)`` maps a value's code to its code on each level, and
     ``labels(level, code, label, leaves)`` names them; level 0 only where ``masked`` says that some values are published
-    as the top label even there.
+    as the top label even there. ``arrays`` are both tables once more, where values are few.
     """
 
     dictionary: Dictionary
@@ -104,6 +109,7 @@ class Coded:
     sizes: tuple[int, ...]
     domain_size: int
     masked: bool
+    arrays: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -133,9 +139,20 @@ def dictionary(
     """
     name = engine.fresh("values")
     size = engine.create(name, dictionary_query(source, expression, further))
+    if size <= FEW:
+        texts = fetched_texts(engine, name)
+        return Dictionary(attribute, expression, name, size, texts.null_count > 0, texts)
     missing = exp.Is(this=col("value"), expression=exp.null())
     (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(name), copy=False))
     return Dictionary(attribute, expression, name, size, bool(null))
+
+
+def fetched_texts(engine: Engine, values: str) -> pa.Array:
+    """Return the texts of a dictionary's values in the order of their codes."""
+    import pyarrow as pa
+
+    found = engine.arrow(exp.select(col("text")).from_(table(values), copy=False).order_by(col("code"), copy=False))
+    return found.column(0).combine_chunks().cast(pa.string())
 
 
 def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query | None = None) -> exp.Query:
@@ -161,14 +178,28 @@ def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query
 
 
 def code_levels(
-    engine: Engine, values: Dictionary, tree: str, leaves: str, height: int, domain_size: int, top: str, masked: bool
+    engine: Engine,
+    values: Dictionary,
+    tree: str,
+    leaves: str,
+    height: int,
+    domain_size: int,
+    top: str,
+    masked: bool,
+    arrays: tuple[pa.Table, pa.Table] | None = None,
 ) -> Coded:
     """Give every label of every level a dense code, in the order of the labels.
 
     ``tree(code, known, l1, ..., lh)`` holds the labels of each value, ``leaves(level, label, leaves)`` how many leaves
-    of the domain lie under each.
+    of the domain lie under each. ``arrays`` are both tables once more, where all values are known and few.
     """
     labels, levels = engine.fresh("labels"), engine.fresh("levels")
+    if arrays is not None:
+        made = _numbered_arrays(*arrays, height)
+        for name, own in zip((levels, labels), made, strict=True):
+            store(engine, name, own)
+        counts = made[1].column("level").value_counts().field("counts").to_pylist()
+        return Coded(values, levels, labels, height, (values.size, *counts), domain_size, masked, made)
     base = tree
     if masked:
         base = engine.fresh("masked")
@@ -198,6 +229,38 @@ def code_levels(
     found = {int(level): int(n) for level, n in engine.rows(counted)}
     sizes = tuple(found.get(level, values.size) for level in range(height + 1))
     return Coded(values, levels, labels, height, sizes, domain_size, masked)
+
+
+def store(engine: Engine, name: str, data: pa.Table) -> None:
+    """Create a private table of what is in memory."""
+    incoming = engine.fresh("incoming")
+    engine.register(incoming, data)
+    engine.create(name, exp.select(exp.Star()).from_(table(incoming), copy=False))
+    engine.unregister(incoming)
+
+
+def _numbered_arrays(tree: pa.Table, leaves: pa.Table, height: int) -> tuple[pa.Table, pa.Table]:
+    """Return the tables ``levels`` and ``labels`` of ``Coded``; NULL is the last label of its level."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    codes = tree.column("code")
+    levels, labels = {"code": codes, "c0": codes}, []
+    for level in range(1, height + 1):
+        own = tree.column(f"l{level}").combine_chunks()
+        label = own.unique()
+        label = label.take(pc.sort_indices(label))
+        levels[f"c{level}"] = pc.index_in(own, value_set=label)
+        under = leaves.filter(pc.equal(leaves.column("level"), level)).combine_chunks()
+        at = pc.index_in(label, value_set=under.column("label").combine_chunks())
+        numbers = {
+            "level": pa.repeat(pa.scalar(level, pa.int32()), len(label)),
+            "code": pa.array(range(len(label)), pa.int64()),
+            "label": label,
+            "leaves": under.column("leaves").take(at),
+        }
+        labels.append(pa.table(numbers))
+    return pa.table(levels), pa.concat_tables(labels).combine_chunks()
 
 
 def frequency(

@@ -226,7 +226,7 @@ def _encode(
         hierarchy = plan.hierarchies[attribute.name]
         if hierarchy is None or isinstance(hierarchy.rule, Auto):
             hierarchy = auto(engine, values.table, attribute.name, attribute.type, pairs=plan.algorithm.partitions)
-        levels = hierarchy.bind(engine, values.table, attribute.name, attribute.type, plan.on_unknown)
+        levels = hierarchy.bind(engine, values.table, attribute.name, attribute.type, plan.on_unknown, values.texts)
         if plan.algorithm.dealt is not None:
             levels = shuffled(engine, levels, plan.algorithm.dealt)
         used.append(hierarchy)
@@ -289,9 +289,8 @@ def _tallies(
 
 def code_hierarchy(engine: Engine, values: Dictionary, levels: Levels) -> Coded:
     """Give the labels of a bound hierarchy their codes."""
-    return code_levels(
-        engine, values, levels.tree, levels.leaves, levels.height, levels.size, levels.top, levels.unknown > 0
-    )
+    tables = (levels.tree, levels.leaves, levels.height, levels.size, levels.top)
+    return code_levels(engine, values, *tables, levels.unknown > 0, levels.arrays)
 
 
 def node_queries(coded: Coded) -> list[exp.Query]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from duckanon.algorithms.base import Algorithm, algorithms
 from duckanon.encode import Dictionary, canonical, dictionary_query, frequency_query
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
-from duckanon.hierarchy import Hierarchy, resolve
+from duckanon.hierarchy import Hierarchy, resolve, saved
 from duckanon.models.base import Model
 from duckanon.outputs import Outputs, extended
 from duckanon.progress import Listener, Progress
@@ -342,6 +342,7 @@ def _resolve_hierarchies(
     possible = [*names, *roles.named(Role.SENSITIVE)]
     lowered = {n.lower(): n for n in possible}
     resolved: dict[str, Hierarchy | None] = dict.fromkeys(names)
+    kept = saved(engine) if any(isinstance(spec, str) for spec in given.values()) else []
     for name, spec in given.items():
         if not isinstance(name, str):
             raise ParameterError(f"hierarchies must map the names of columns. Got a {type(name).__name__}.")
@@ -351,7 +352,7 @@ def _resolve_hierarchies(
                 f"A hierarchy is given for {name!r}, which is no quasi-identifier and not sensitive."
                 f"{did_you_mean(name, possible)}"
             )
-        resolved[column] = resolve(spec, engine, base)
+        resolved[column] = resolve(spec, engine, base, kept)
     return resolved
 
 

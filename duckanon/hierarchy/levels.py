@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -38,6 +38,8 @@ class Levels:
     kind: Kind
     unknown: int
     """How many data values the hierarchy does not know."""
+    arrays: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False, compare=False)
+    """Both tables once more, where they were made in memory."""
 
 
 def bind(
@@ -47,16 +49,32 @@ def bind(
     attribute: str,
     type_name: str,
     on_unknown: str = "error",
+    texts: pa.Array | None = None,
 ) -> Levels:
-    """Create the private tables of ``Levels`` for the column whose distinct values are in the table ``values``."""
+    """Create the private tables of ``Levels`` for the column whose distinct values are in the table ``values``.
+
+    ``texts`` are those of its values, where they are few enough to be looked up in memory.
+    """
     from duckanon.hierarchy.auto import Auto, auto
 
     if on_unknown not in ON_UNKNOWN:
         raise ParameterError("The 'on_unknown' parameter must be 'error' or 'top'.")
     if isinstance(hierarchy.rule, Auto):
         hierarchy = auto(engine, values, attribute, type_name)
-    field = Field(engine, values, attribute, ColumnType.parse(type_name))
-    listed, domain = hierarchy.levels, engine.fresh("domain")
+    column = ColumnType.parse(type_name)
+    listed = hierarchy.levels
+    if listed is not None and texts is not None:
+        found = _looked_up(listed, texts)
+        if found is not None:
+            top, height, tree = _top(listed), listed.num_columns - 1, engine.fresh("tree")
+            counted, size = _listed_leaves(listed, texts.null_count > 0, top)
+            leaves = engine.fresh("leaves")
+            engine.register(tree, found)
+            engine.register(leaves, counted)
+            origin, arrays = hierarchy.origin, (found, counted)
+            return Levels(attribute, tree, leaves, height, size, top, origin, column.kind, 0, arrays)
+    field = Field(engine, values, attribute, column)
+    domain = engine.fresh("domain")
     if listed is not None:
         engine.register(domain, listed)
         labelling = _matched(field, domain, listed.num_columns - 1, _top(listed))
@@ -88,6 +106,21 @@ def bind(
     if listed is not None:
         engine.unregister(incoming)
     return Levels(attribute, tree, leaves, height, size, top, hierarchy.origin, field.type.kind, unknown)
+
+
+def _looked_up(listed: pa.Table, texts: pa.Array) -> pa.Table | None:
+    """Return ``(code, known, l1, ..., lh)``, or None where a value is not listed as it is written; NULL need not be."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    at = pc.index_in(texts, value_set=listed.column(0).combine_chunks())
+    if pc.any(pc.and_(at.is_null(), texts.is_valid())).as_py():
+        return None
+    found = {"code": pa.array(range(len(texts)), pa.int32()), "known": pa.repeat(True, len(texts))}
+    for level, column in enumerate(listed.columns[1:], 1):
+        found[f"l{level}"] = column.combine_chunks().take(at)
+    found[f"l{level}"] = found[f"l{level}"].fill_null(_top(listed))
+    return pa.table(found)
 
 
 def _top(levels: pa.Table) -> str:

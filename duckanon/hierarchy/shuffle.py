@@ -54,4 +54,5 @@ def shuffled(engine: Engine, levels: Levels, seed: int) -> Levels:
     engine.create(leaves, exp.select(col("level"), named(col("word"), "label"), col("leaves")).from_(table(groups)))
     engine.unregister(deal)
     engine.drop(groups)
-    return replace(levels, tree=tree, leaves=leaves, origin=f"{levels.origin}, values dealt at random")
+    origin = f"{levels.origin}, values dealt at random"
+    return replace(levels, tree=tree, leaves=leaves, origin=origin, arrays=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,7 +141,7 @@ def shipped() -> dict[str, Path]:
     return {p.stem: p for p in sorted(found, key=lambda p: p.suffix, reverse=True)}
 
 
-def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy:
+def resolve(spec: object, engine: Engine, base: Path | None = None, kept: Sequence[str] | None = None) -> Hierarchy:
     """Return the hierarchy that ``spec`` means.
 
     Parameters
@@ -152,6 +152,8 @@ def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy
     engine : Engine
     base : Path, optional
         Folder of relative paths; by default the current one.
+    kept : sequence of str, optional
+        The names of saved hierarchies, where they are known already.
     """
     if isinstance(spec, Hierarchy):
         return spec
@@ -161,7 +163,7 @@ def resolve(spec: object, engine: Engine, base: Path | None = None) -> Hierarchy
         return from_path(spec, base)
     if not isinstance(spec, str):
         raise HierarchyError(f"A hierarchy cannot be made of a {type(spec).__name__}.")
-    kept = saved(engine)
+    kept = saved(engine) if kept is None else kept
     if spec in kept:
         return load(engine, spec)
     ready = shipped()

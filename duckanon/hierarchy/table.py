@@ -284,9 +284,17 @@ class Hierarchy:
         """Return the same hierarchy with another origin."""
         return replace(self, source=source)
 
-    def bind(self, engine: Engine, values: str, attribute: str, type_name: str, on_unknown: str = "error") -> Levels:
-        """Create the labels of a column's distinct values, see ``Levels``."""
-        return bind(self, engine, values, attribute, type_name, on_unknown)
+    def bind(
+        self,
+        engine: Engine,
+        values: str,
+        attribute: str,
+        type_name: str,
+        on_unknown: str = "error",
+        texts: pa.Array | None = None,
+    ) -> Levels:
+        """Create the labels of a column's distinct values, see ``levels.bind``."""
+        return bind(self, engine, values, attribute, type_name, on_unknown, texts)
 
     def materialise(self, values: object, type_name: str | None = None, engine: Engine | None = None) -> Hierarchy:
         """Return the table that a rule makes of some values: a list, an Arrow array or a series."""
