@@ -63,10 +63,23 @@ def written_files(written: Mapping[str, Any]) -> list[tuple[str, Path]]:
     return [("release", Path(written["release"])), *reports, ("manifest", Path(written["manifest"]))]
 
 
-def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any]) -> None:
+def show_name(screen: Screen, name: str) -> None:
+    """Show which table of several comes next."""
+    if not screen.rich:
+        screen.line(f"table: {name}")
+        return
+    from rich.rule import Rule
+    from rich.text import Text
+
+    screen.out.print(Rule(Text(name, style="bold"), align="left", style="dim"), width=_WIDEST)
+
+
+def show_release(
+    screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str] = ()
+) -> None:
     """Show promise, proof, what was found, what was done to the columns, and where the files are."""
     if not screen.rich:
-        _plain_release(screen, summary, written)
+        _plain_release(screen, summary, written, warnings)
         return
     from rich.text import Text
 
@@ -75,6 +88,8 @@ def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any]) -
     notes = [n for n in summary["notes"] if not n.startswith("hierarchy of")]
     if notes:
         parts.append(("Notes", Text("\n".join(notes), style="yellow")))
+    if warnings:
+        parts.append(("Warnings", Text("\n".join(warnings), style="bold yellow")))
     parts.append(("Files", _files(written)))
     sections(screen, parts)
 
@@ -189,7 +204,7 @@ def _files(written: Mapping[str, Any]) -> RenderableType:
     return table
 
 
-def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any]) -> None:
+def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str]) -> None:
     found, sizes = summary["found"], summary["found"]["class_size"]
     for promise in summary["promise"]:
         screen.line(f"promise: {promise['text']}")
@@ -207,6 +222,8 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any])
     for measure in summary["loss"]:
         if measure["attribute"] is None:
             screen.line(f"{measure['metric']}: {figure(measure['value'])}")
+    for warning in warnings:
+        screen.line(f"warning: {warning}")
     for kind, path in written_files(written):
         screen.line(f"{kind}: {shown_path(path)}")
     if not written:

@@ -227,7 +227,7 @@ def lattice(
     with Bars(screen.watched) as bars:
         engine = loaded.open_engine(bars if screen.watched else None)
         try:
-            plan = loaded.plan(engine)
+            plan = loaded.table().plan(engine)
             found = nodes_of(plan, engine, wanted, most=most)
         finally:
             engine.close()
@@ -296,7 +296,7 @@ def _made(path: Path, progress: Any) -> Any:
     job = load_job(path)
     engine = job.open_engine(progress)
     try:
-        return make(job.plan(engine), engine)
+        return make(job.table().plan(engine), engine)
     except BaseException:
         engine.close()
         raise
@@ -308,16 +308,17 @@ def _of_job(path: Path) -> dict[str, Any]:
     from duckanon.job import load_job
 
     job = load_job(path)
+    table = job.table()
     engine = job.open_engine()
     try:
-        found = {name: resolve(spec, engine, job.folder) for name, spec in job.hierarchies.items()}
+        found = {name: resolve(spec, engine, job.folder) for name, spec in table.hierarchies.items()}
     finally:
         engine.close()
     return {
-        "quasi_identifiers": job.roles["quasi_identifiers"],
-        "sensitive": job.roles.get("sensitive", ()),
+        "quasi_identifiers": table.roles["quasi_identifiers"],
+        "sensitive": table.roles.get("sensitive", ()),
         "hierarchies": found,
-        **given(k=job.privacy.get("k")),
+        **given(k=table.privacy.get("k")),
     }
 
 

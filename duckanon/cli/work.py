@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from duckanon.cli.jobs import JobFile, OneTable
 from duckanon.cli.options import (
     Database,
     EntityKey,
@@ -39,7 +42,21 @@ class Kind(StrEnum):
     HIERARCHIES = "hierarchies"
 
 
-JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+class Log(StrEnum):
+    """How the steps of a run are told."""
+
+    HUMAN = "human"
+    JSON = "json"
+
+
+class Recoding(StrEnum):
+    """Whether a run keeps the recoding of the one before."""
+
+    FRESH = "fresh"
+    FROZEN = "frozen"
+    REFRESH = "refresh"
+
+
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything but write.")]
 
 
@@ -54,31 +71,64 @@ def add_to(app: typer.Typer) -> None:
 
 
 def run(
-    ctx: typer.Context, job: JobFile, dry_run: DryRun = False, as_json: Json = False, verbose: Verbose = False
+    ctx: typer.Context,
+    job: JobFile,
+    dry_run: DryRun = False,
+    day: Annotated[
+        datetime | None,
+        typer.Option("--date", formats=["%Y-%m-%d"], help="What {date} in paths means.", show_default="today, UTC"),
+    ] = None,
+    recoding: Annotated[
+        Recoding | None, typer.Option("--recoding", help="In place of what the job says.", show_default=False)
+    ] = None,
+    accept_drift: Annotated[
+        bool, typer.Option("--accept-drift", help="Publish although the source changed since the last run.")
+    ] = False,
+    log: Annotated[
+        Log | None, typer.Option("--log", help="Tell the steps on standard error.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run a job: anonymize, prove, publish with report and manifest."""
-    _run(Screen.of(ctx), job, dry_run)
+    more = {"day": day.date() if day else None, "recoding": str(recoding) if recoding else None}
+    _run(Screen.of(ctx), job, log=log, dry_run=dry_run, accept_drift=accept_drift, **more)
 
 
-def _run(screen: Screen, job: Path, dry_run: bool, more: dict[str, Any] | None = None) -> None:
+def _run(
+    screen: Screen, job: Path, *, log: Log | None = None, more: dict[str, Any] | None = None, **options: Any
+) -> None:
     from duckanon.cli.bars import Bars
-    from duckanon.cli.show import show_release
+    from duckanon.cli.show import show_name, show_release
     from duckanon.job import run_job
 
-    with Bars(screen.watched) as bars:
-        result = run_job(job, progress=bars if screen.watched else None, dry_run=dry_run)
+    with Bars(screen.watched and log is None) as bars:
+        listener: Any = bars if screen.watched else None
+        if log is not None:
+            from duckanon.operations import LoggedProgress, configure
+
+            configure(str(log), sys.stderr)
+            listener = LoggedProgress()
+        result = run_job(job, progress=listener, **options)
+    told = [{"table": t.name, "summary": t.summary, "written": t.written, "warnings": t.warnings} for t in result.tables]
     if screen.as_json:
-        screen.document({**(more or {}), "summary": result.summary, "written": result.written})
-    else:
-        show_release(screen, result.summary, result.written)
+        only = {k: told[0][k] for k in ("summary", "written", "warnings")} if len(told) == 1 else {"tables": told}
+        screen.document({**(more or {}), "run": result.run, **only})
+        return
+    for one in result.tables:
+        if len(told) > 1:
+            show_name(screen, one.name)
+        show_release(screen, one.summary, one.written, one.warnings)
 
 
-def plan(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: Verbose = False) -> None:
+def plan(
+    ctx: typer.Context, job: JobFile, table: OneTable = None, as_json: Json = False, verbose: Verbose = False
+) -> None:
     """Show what a job would do, SQL included; data stay untouched."""
     from duckanon.cli.show import show_plan
     from duckanon.job import plan_job
 
-    screen, planned = Screen.of(ctx), plan_job(job)
+    screen, planned = Screen.of(ctx), plan_job(job, table)
     if screen.as_json:
         screen.document(planned.to_dict())
     else:
@@ -155,7 +205,7 @@ def demo(
             (private.path / job.name).replace(job)
     if not screen.as_json:
         _tell_demo(screen, data, job, rows, kept)
-    _run(screen, job, False, {"data": data, "job": job, "job_changed": kept})
+    _run(screen, job, more={"data": data, "job": job, "job_changed": kept})
     if screen.rich:
         _tell_next(screen, data, job)
 

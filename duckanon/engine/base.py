@@ -101,5 +101,8 @@ class Engine(Protocol):
     def keeps_order(self) -> bool:
         """Say whether the rows of a table are read in the order in which they were written."""
 
+    def interrupt(self) -> None:
+        """End the statement that runs now, if there is one; safe from any thread."""
+
     def close(self) -> None:
         """Drop everything private."""

@@ -256,6 +256,10 @@ class DuckDBEngine:
     def keeps_order(self) -> bool:
         return self.setting("preserve_insertion_order").lower() in ("true", "1")
 
+    def interrupt(self) -> None:
+        with contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
+
     def close(self) -> None:
         with contextlib.suppress(duckdb.Error):
             for name in self._registered:
@@ -338,8 +342,7 @@ def interrupt_all() -> None:
     with _live_lock:
         engines = list(_live)
     for engine in engines:
-        with contextlib.suppress(duckdb.Error):
-            engine._connection.interrupt()
+        engine.interrupt()
 
 
 def _nothing(result: duckdb.DuckDBPyConnection) -> None:

@@ -52,11 +52,16 @@ class Setting:
         self.nodes = slow.nodes(case.rows, case.trees, case.k, self.allowed, case.persons, self.broken)
 
     def broken(self, table: list[slow.Row]) -> set[slow.Row]:
-        members = defaultdict(list)
-        for row, value in zip(table, self.values, strict=True):
+        members, people = defaultdict(list), defaultdict(set)
+        persons = self.case.persons or range(len(table))
+        for row, value, person in zip(table, self.values, persons, strict=True):
             members[row].append(value)
+            people[row].add(person)
+        # The promises count rows; a least size is one of persons where there are any.
         return {
-            row for row, found in members.items() if not all(holds(found, self.values) for _, holds in self.promised)
+            row
+            for row, found in members.items()
+            if len(people[row]) < self.least or not all(holds(found, self.values) for _, holds in self.promised)
         }
 
     def arguments(self, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:

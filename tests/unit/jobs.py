@@ -47,7 +47,8 @@ stop = "limit"
 [output]
 path = "out/people.parquet"
 """
-FILES = ["people.manifest.json", "people.parquet", "people.report.json", "people.report.md"]
+FILES = ["people.manifest.json", "people.parquet", "people.report.html", "people.report.json", "people.report.md"]
+STATE = "job.state"
 
 
 def fill(folder: Path) -> Path:
@@ -66,7 +67,9 @@ def write(folder: Path, *changes: tuple[str, str], text: str = JOB) -> Path:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    """Return all files but those of the job's own state, which a failed run adds a line to."""
+    found = {str(p.relative_to(folder)): p for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(STATE)}
 
 
 def no_work(event: object) -> None:

@@ -52,6 +52,6 @@ def test_script(script: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("job", sorted(EXAMPLES.glob("*.toml")), ids=lambda j: j.stem)
 def test_job_files_are_valid(job: Path) -> None:
-    loaded = load_job(job)
-    assert loaded.output.parent.name == "release"
-    assert loaded.roles["unlisted"] == "error"
+    for table in load_job(job).tables:
+        assert table.target.sink.paths[0].parent.name == "release"
+        assert table.roles["unlisted"] == "error"

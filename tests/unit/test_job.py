@@ -21,12 +21,15 @@ class TestLoad:
     def test_everything(self, folder: Path) -> None:
         job = load_job(write(folder))
         assert isinstance(job, Job)
-        assert job.output == folder / "out" / "people.parquet"
-        assert job.reports == ("json", "md")
-        assert job.overwrite is True
-        assert job.limits == {}
-        assert job.roles["unlisted"] == "error"
-        assert job.anonymize_arguments() == {
+        assert (job.name, job.limits, job.seconds, job.recoding) == ("job", {}, None, "fresh")
+        assert job.state == folder / "job.state"
+        table = job.table()
+        assert table.name == "job"
+        assert table.target.sink.paths[0] == folder / "out" / "people.parquet"
+        assert table.reports == ("json", "md", "html")
+        assert table.overwrite is True
+        assert table.roles["unlisted"] == "error"
+        assert table.anonymize_arguments() == {
             "entity_key": "id",
             "identifiers": ["name"],
             "quasi_identifiers": ["age", "town"],
@@ -35,22 +38,22 @@ class TestLoad:
             "k": 4,
             "suppression_limit": 0.1,
             "hierarchies": {"town": "town.csv", "age": {"rule": "intervals", "width": 5, "factors": [2]}},
-            "algorithm": job.algorithm,
+            "algorithm": table.algorithm,
         }
 
     def test_paths_start_at_the_job_file(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir("/")
-        assert load_job(write(folder)).source.target == (str(folder / "people.parquet"),)
+        assert load_job(write(folder)).table().source.target == (str(folder / "people.parquet"),)
         monkeypatch.chdir(folder)
-        assert load_job("job.toml").source.target == (str(folder / "people.parquet"),)
+        assert load_job("job.toml").table().source.target == (str(folder / "people.parquet"),)
 
     def test_other_sources(self, folder: Path) -> None:
         many = load_job(
             write(folder, ('"people.parquet"\n\n[roles]', '["a/*.csv", "/b.csv", "s3://c/d.csv"]\n\n[roles]'))
         )
-        assert many.source.target == (str(folder / "a/*.csv"), "/b.csv", "s3://c/d.csv")
+        assert many.table().source.target == (str(folder / "a/*.csv"), "/b.csv", "s3://c/d.csv")
         other = load_job(write(folder, ('path = "people.parquet"\n\n', 'path = "x"\nformat = "csv"\nhive = true\n')))
-        assert dict(other.source.options) == {"format": "csv", "hive": True}
+        assert dict(other.table().source.options) == {"format": "csv", "hive": True}
 
     def test_limits(self, folder: Path) -> None:
         (folder / "spill").mkdir()
@@ -63,7 +66,7 @@ class TestLoad:
         steering = (
             "[steering]\nmin_levels = {age = 1}\nmax_levels.town = 1\niterative = true\n[steering.weights]\nAge = 2\n"
         )
-        job = load_job(write(folder, ('[algorithm]\nname = "datafly"\nstop = "limit"\n', algorithm + steering)))
+        job = load_job(write(folder, ('[algorithm]\nname = "datafly"\nstop = "limit"\n', algorithm + steering))).table()
         assert job.algorithm == Optimal(metric="precision")
         assert job.steering == {
             "min_levels": {"age": 1},
@@ -142,15 +145,49 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "3",
         r"\[hierarchies\] town must be a name, a file or a table with a rule\. Got 3",
     ),
-    "suffix": ("out/people.parquet", "out/people.csv", r"\[output\] path must end in \.parquet"),
-    "no output": ('path = "out/people.parquet"', "overwrite = true", r"\[output\] needs path"),
-    "report": ("[output]", '[output]\nreport = ["html"]', r"\[output\] report must be a list of 'json' and 'md'"),
+    "suffix": ("out/people.parquet", "out/people.xlsx", r"\[output\] path must end in \.parquet or \.csv"),
+    "no output": (
+        'path = "out/people.parquet"',
+        "overwrite = true",
+        r"\[output\] needs one of path, database and postgres",
+    ),
+    "two outputs": ("[output]", '[output]\ndatabase = "x"', r"\[output\] needs one of path, database and postgres"),
+    "database without table": ('path = "out/people.parquet"', 'database = "x"', r"\[output\] database needs table"),
+    "table of a file": ("[output]", '[output]\ntable = "x"', r"\[output\] table goes with database or postgres"),
+    "partitions of a table": (
+        'path = "out/people.parquet"',
+        'database = "x"\ntable = "t"\npartition_by = ["town"]',
+        r"\[output\] partition_by goes with path",
+    ),
+    "partitions of a file": ("[output]", '[output]\npartition_by = ["town"]', r"path is a folder where partition_by"),
+    "keep without date": ("[output]", "[output]\nkeep = 3", r"\[output\] keep needs a path with \{date\}"),
+    "unknown place": ("out/people", "out/{week}/people", r"\[output\] path has \{week\}, which is none of \{date\}"),
+    "variable that is not set": (
+        "people.parquet",
+        "${DUCKANON_TEST_NOT_SET}/people.parquet",
+        r"\[source\] path needs the environment variable DUCKANON_TEST_NOT_SET",
+    ),
+    "variable without a name": ("people.parquet", "${}/people.parquet", r"\[source\] path has a variable without a name"),
+    "report": (
+        "[output]",
+        '[output]\nreport = ["pdf"]',
+        r"\[output\] report must be a list of 'json', 'md' and 'html'",
+    ),
+    "expect metric": ("[output]", "[expect]\nmax_loss = {nccp = 1}\n[output]", r"\[expect\] max_loss names 'nccp'.*'ncp'"),
+    "expect rows": ("[output]", "[expect]\nmin_rows = 9\nmax_rows = 3\n[output]", r"\[expect\] min_rows is larger"),
+    "expect share": (
+        "[output]",
+        "[expect]\nrows_may_fall = 50\n[output]",
+        r"\[expect\] rows_may_fall must be a fraction between 0 and 1",
+    ),
+    "recoding": ("[output]", '[nights]\nrecoding = "cold"\n[output]', r"\[nights\] recoding must be 'fresh' or 'frozen'"),
+    "time": ("[output]", '[limits]\ntime = "soon"\n[output]', r"\[limits\] time must be a time such as '90min'"),
     "overwrite": ("[output]", '[output]\noverwrite = "no"', r"\[output\] overwrite must be true or false\. Got 'no'"),
     "no source": ('path = "people.parquet"', "", r"\[source\] is missing or empty"),
     "two sources": (
         'path = "people.parquet"',
         'path = "x.csv"\ndatabase = "y"',
-        r"\[source\] needs either path or database",
+        r"\[source\] needs one of path, database and postgres",
     ),
     "table of a path": ('path = "people.parquet"', 'path = "x"\ntable = "y"', r"table and query go with database"),
     "database alone": ('path = "people.parquet"', 'database = "x"', r"\[source\] database needs either table or query"),

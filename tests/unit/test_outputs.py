@@ -677,7 +677,7 @@ def test_the_terminal_shows_columns_without_levels() -> None:
         console = Console(width=120, file=io.StringIO())
         console.print(_columns(release.summary()))
     shown = console.file.getvalue()
-    assert re.search(r"age +\S+ +regions, as mean \(given: rule intervals\)", shown)
+    assert re.search(r"age +\S+ +regions, as means \(given: rule intervals\)", shown)
     assert re.search(r"sex +\S+ +untouched", shown)
 
 

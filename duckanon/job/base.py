@@ -1,0 +1,109 @@
+"""What a job file says, read and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import JobError, did_you_mean
+
+if TYPE_CHECKING:
+    from duckanon.algorithms.base import Algorithm
+    from duckanon.engine.base import Engine
+    from duckanon.job.targets import Target
+    from duckanon.plan import Plan
+    from duckanon.progress import Listener
+    from duckanon.source import Source
+
+
+@dataclass(frozen=True)
+class Expect:
+    """When a job stops instead of publishing.
+
+    ``rows_may_fall`` and ``rows_may_grow`` are shares of the rows of the last published run; ``schema`` "same" stops
+    where a column changed its type since then.
+    """
+
+    min_rows: int | None = None
+    max_rows: int | None = None
+    rows_may_fall: float = 0.5
+    rows_may_grow: float | None = None
+    types: dict[str, str] = field(default_factory=dict)
+    schema: str = "same"
+    max_loss: dict[str, float] = field(default_factory=dict)
+    max_suppressed: float | None = None
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """One table of a job: where it comes from, what is promised of it, and where it goes."""
+
+    name: str
+    folder: Path
+    source: Source
+    roles: dict[str, Any]
+    hierarchies: dict[str, Any]
+    privacy: dict[str, Any]
+    algorithm: Algorithm | None
+    target: Target
+    steering: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, Any] = field(default_factory=dict)
+    reports: tuple[str, ...] = ()
+    overwrite: bool = True
+    expect: Expect = field(default_factory=Expect)
+
+    def anonymize_arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments that ``anonymize`` and ``Plan.make`` have in common."""
+        named = {"hierarchies": self.hierarchies, "algorithm": self.algorithm}
+        return {**self.roles, **self.privacy, **self.steering, **self.form, **named}
+
+    def plan(self, engine: Engine, *, read: bool = True) -> Plan:
+        """Resolve the names; with ``read=False`` only the schema of the data is looked at."""
+        from duckanon.plan import Plan
+
+        return Plan.make(self.source, engine, base=self.folder, read=read, **self.anonymize_arguments())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job file, read and checked; no data has been touched."""
+
+    path: Path
+    tables: tuple[JobTable, ...]
+    day: date
+    state: Path
+    limits: dict[str, Any] = field(default_factory=dict)
+    seconds: int | None = None
+    recoding: str = "fresh"
+    intersection: str = "warn"
+    metrics: Path | None = None
+    lineage: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What the job is called: its file."""
+        return self.path.stem
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job file, which its relative paths start from."""
+        return self.path.parent
+
+    def table(self, name: str | None = None) -> JobTable:
+        """Return the table of that name; without one, the only table."""
+        names = [table.name for table in self.tables]
+        if name is None:
+            if len(names) > 1:
+                raise JobError(f"{self.path.name}: the job has several tables, name one: {', '.join(names)}.")
+            return self.tables[0]
+        if name not in names:
+            raise JobError(f"{self.path.name}: there is no table {name!r}.{did_you_mean(name, names)}")
+        return self.tables[names.index(name)]
+
+    def open_engine(self, progress: Listener | None = None) -> Engine:
+        """Return a private database within the job's limits."""
+        from duckanon.plan import open_engine
+
+        return open_engine(None, progress, **self.limits)

@@ -1,0 +1,176 @@
+"""Run a job: make the releases of all its tables, look at them once more, and publish."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import DuckanonError, EngineError
+from duckanon.job.base import Job, JobTable
+from duckanon.job.clock import Clock
+from duckanon.job.exits import exit_code
+from duckanon.job.night import Night
+from duckanon.job.read import load_job
+from duckanon.nights import State, require_recoding
+from duckanon.operations import write_events, write_textfile
+from duckanon.sink import locked
+
+if TYPE_CHECKING:
+    from duckanon.plan import Plan
+    from duckanon.progress import Listener
+
+_log = logging.getLogger("duckanon.job")
+
+
+@dataclass(frozen=True)
+class TableResult:
+    """What a run did with one table. ``written`` is empty for a dry run, else it has release, manifest and reports."""
+
+    name: str
+    summary: dict[str, Any]
+    written: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a run of a job did."""
+
+    job: Job
+    run: str
+    tables: tuple[TableResult, ...]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Promise, proof and loss of the only table."""
+        return self._only.summary
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The files of the only table."""
+        return self._only.written
+
+    @property
+    def _only(self) -> TableResult:
+        name = self.job.table().name
+        return next(table for table in self.tables if table.name == name)
+
+
+def plan_job(path: str | Path, table: str | None = None) -> Plan:
+    """Return what a job would do with a table; of the data only the schema is touched."""
+    job = load_job(path)
+    with contextlib.closing(job.open_engine()) as engine:
+        return job.table(table).plan(engine, read=False)
+
+
+def run_job(
+    path: str | Path,
+    *,
+    progress: Listener | None = None,
+    dry_run: bool = False,
+    day: date | None = None,
+    recoding: str | None = None,
+    accept_drift: bool = False,
+) -> JobResult:
+    """Run a job: make the releases of its tables, check them, and publish them with their reports and manifests.
+
+    All tables are made and checked before the first is published.
+
+    Parameters
+    ----------
+    path : path
+        The job file.
+    progress : callable, optional
+        Called with a ``duckanon.progress.Event`` while the work goes on.
+    dry_run : bool
+        Do everything but publish: the summary says what would have been, and nothing is kept of the run.
+    day : date, optional
+        What stands for ``{date}`` in paths; by default today, in UTC.
+    recoding : {"fresh", "frozen", "refresh"}, optional
+        In place of what the job says.
+    accept_drift : bool
+        Publish although types, columns or the number of rows changed since the last published run.
+    """
+    job = load_job(path, day)
+    if recoding is not None:
+        job = replace(job, recoding=require_recoding(recoding))
+    run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    with _alone(job, dry_run):
+        nights = [
+            Night(job, table, run, _state(job, table, dry_run), dry_run=dry_run, accept_drift=accept_drift)
+            for table in job.tables
+        ]
+        try:
+            _carry_out(job, nights, progress)
+        except BaseException as error:
+            _tell(job, nights, error)
+            raise
+        _tell(job, nights)
+    told = [TableResult(n.table.name, n.summary or {}, n.written, tuple(n.warnings)) for n in nights]
+    return JobResult(job, run, tuple(told))
+
+
+def _carry_out(job: Job, nights: list[Night], progress: Listener | None) -> None:
+    clock = Clock(job.seconds)
+    with clock.running(), ExitStack() as stack:
+        for night in nights:
+            engine = stack.enter_context(contextlib.closing(job.open_engine(progress)))
+            clock.watch(engine)
+            night.make(engine, stack)
+        clock.require_time()
+        clock.stop()
+        for night in nights:
+            if not night.dry_run:
+                night.publish()
+
+
+@contextlib.contextmanager
+def _alone(job: Job, dry_run: bool) -> Iterator[None]:
+    """Let two runs of one job exclude each other."""
+    if dry_run:
+        yield
+        return
+    with ExitStack() as stack:
+        State.open(job.state)
+        try:
+            stack.enter_context(locked(job.state / "run"))
+        except EngineError:
+            raise EngineError(f"Another run of {job.path.name!r} is under way: try again when it has ended.") from None
+        yield
+
+
+def _state(job: Job, table: JobTable, dry_run: bool) -> State | None:
+    folder = job.state / table.name
+    return State.open(folder) if not dry_run or folder.is_dir() else None
+
+
+def _tell(job: Job, nights: list[Night], error: BaseException | None = None) -> None:
+    """Write history, metrics and lineage. What was published stays published if that fails: it is said, and no more."""
+    if any(night.dry_run for night in nights):
+        return
+    records = []
+    for night in nights:
+        # Another table's failure does not undo what this one published.
+        outcome = "published" if night.written else "failed"
+        failed = error if outcome == "failed" else None
+        records.append(night.record(outcome, exit_code(failed), failed))
+    steps = [(night.state.append, (record,)) for night, record in zip(nights, records, strict=True) if night.state]
+    if job.metrics is not None:
+        steps.append((write_textfile, (job.metrics, records)))
+    if job.lineage is not None:
+        steps += [(write_events, (job.lineage, record)) for record in records]
+    for step, arguments in steps:
+        try:
+            step(*arguments)
+        except (DuckanonError, OSError) as problem:
+            reason = str(problem) if isinstance(problem, DuckanonError) else type(problem).__name__
+            _log.warning("%s could not be written: %s", step.__name__, reason)
+            for night in nights:
+                night.warnings.append(f"History, metrics or lineage could not be written: {reason}")

@@ -1,0 +1,82 @@
+"""Where a job's release goes, by what its table [output] says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import JobError
+from duckanon.job.texts import any_day, is_dated
+from duckanon.paths import covers
+
+if TYPE_CHECKING:
+    from duckanon.sink import Sink
+    from duckanon.source import Source
+
+_KINDS = ("path", "database", "postgres")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A sink, and how many dated exports of it are kept: those whose path fits ``pattern``."""
+
+    sink: Sink
+    keep: int | None = None
+    pattern: str | None = None
+
+
+def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, folder: Path, source: Source) -> Target:
+    """Return where a release goes; ``written`` is the table as it stands in the file, with dates not filled in."""
+    kinds = [kind for kind in _KINDS if kind in table]
+    if len(kinds) != 1:
+        raise JobError("[output] needs one of path, database and postgres.")
+    (kind,) = kinds
+    if kind == "path":
+        for key in ("table", "reports_in"):
+            if key in table:
+                raise JobError(f"[output] {key} goes with database or postgres, not with path.")
+        sink = _file(table, folder)
+    else:
+        for key in ("partition_by", "keep"):
+            if key in table:
+                raise JobError(f"[output] {key} goes with path, not with {kind}.")
+        if "table" not in table:
+            raise JobError(f"[output] {kind} needs table.")
+        sink = _table(kind, table, name, folder)
+    patterns = source.target if source.kind == "file" else ()
+    for pattern in patterns:
+        if any(covers(pattern, path) for path in sink.paths):
+            raise JobError("[output] path lies among the files of [source]: the next run would read its own release.")
+    if "keep" not in table:
+        return Target(sink)
+    if not is_dated(written["path"]):
+        raise JobError("[output] keep needs a path with {date}: there is only one export otherwise.")
+    return Target(sink, table["keep"], str(folder / any_day(written["path"])))
+
+
+def _file(table: Mapping[str, Any], folder: Path) -> Sink:
+    from duckanon.sink import CsvFile, ParquetFile, ParquetFolder
+
+    given = table["path"]
+    path = folder / given
+    suffix = path.suffix.lower()
+    if table.get("partition_by"):
+        if suffix in (".parquet", ".csv"):
+            raise JobError(f"[output] path is a folder where partition_by is given, not a file. Got {given!r}.")
+        return ParquetFolder(path, partition_by=tuple(table["partition_by"]))
+    if suffix == ".csv":
+        return CsvFile(path)
+    if suffix != ".parquet":
+        raise JobError(f"[output] path must end in .parquet or .csv, or needs partition_by. Got {given!r}.")
+    return ParquetFile(path)
+
+
+def _table(kind: str, table: Mapping[str, Any], name: str, folder: Path) -> Sink:
+    from duckanon.sink import DuckDBTable, PostgresTable
+
+    reports = folder / table.get("reports_in", f"{name}.reports")
+    if kind == "database":
+        return DuckDBTable(folder / table["database"], table["table"], reports_in=reports)
+    return PostgresTable(table["postgres"], table["table"], reports_in=reports)

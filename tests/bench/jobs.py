@@ -1,0 +1,130 @@
+"""Jobs under load: many at once on one machine, and one over a source larger than its memory limit.
+
+python -m tests.bench.jobs
+python -m tests.bench.jobs --only large --rows 50000000 --memory 1GB
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from duckanon.demo import write_hospital
+from duckanon.sink import verify_files
+
+ALGORITHMS = ("mondrian", "datafly", "tdg", "optimal", "mdav")
+JOB = """
+[source]
+path = "{source}"
+
+[roles]
+entity_key = "patient_id"
+identifiers = ["name", "country", "education", "marital_status", "admission_date", "length_of_stay", "cost", "ward"]
+quasi_identifiers = ["birth_date", "sex", "zip"]
+sensitive = ["diagnosis"]
+
+[hierarchies]
+zip = "us_zip5"
+birth_date = {{ rule = "dates", levels = ["month", "year", "decade"] }}
+
+[privacy]
+k = {k}
+suppression_limit = 0.05
+
+[algorithm]
+name = "{algorithm}"
+
+[output]
+path = "out/{name}.parquet"
+
+[operations]
+metrics = "{name}.prom"
+
+[limits]
+memory = "{memory}"
+threads = 2
+"""
+
+
+def together(folder: Path, count: int, rows: int) -> None:
+    """Start different jobs at the same time; all must end right."""
+    write_hospital(folder / "hospital.parquet", rows)
+    jobs = []
+    for i in range(count):
+        values = {"source": "hospital.parquet", "k": 3 + i, "algorithm": ALGORITHMS[i % len(ALGORITHMS)]}
+        job = folder / f"job{i:02}.toml"
+        job.write_text(JOB.format(name=job.stem, memory="1GB", **values))
+        jobs.append(job)
+    alone = _timed([jobs[0]])
+    start = time.perf_counter()
+    seconds = _timed(jobs)
+    whole = time.perf_counter() - start
+    wrong = [job.stem for job in jobs if verify_files(folder / "out" / f"{job.stem}.manifest.json")]
+    print(f"{count} jobs over {rows:,} rows each, started together: {whole:.1f} s, one alone {alone[0]:.1f} s")
+    print(f"    exit codes other than 0: {sum(code != 0 for code in _codes)}; exports that do not verify: {len(wrong)}")
+    print(f"    slowest {max(seconds):.1f} s, fastest {min(seconds):.1f} s")
+
+
+_codes: list[int] = []
+
+
+def _timed(jobs: list[Path]) -> list[float]:
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "duckanon", "run"]
+    running = {job: subprocess.Popen([*command, str(job), "--json"], stdout=subprocess.DEVNULL) for job in jobs}
+    seconds = {}
+    while running:
+        for job, process in list(running.items()):
+            if process.poll() is not None:
+                seconds[job] = time.perf_counter() - begun
+                _codes.append(process.returncode)
+                del running[job]
+        time.sleep(0.05)
+    return list(seconds.values())
+
+
+def large(folder: Path, rows: int, memory: str, algorithm: str) -> None:
+    """Run one job over a source larger than the memory of its database."""
+    source = folder / "large.parquet"
+    write_hospital(source, rows)
+    job = folder / "large.toml"
+    job.write_text(JOB.format(name="large", source=source.name, k=10, algorithm=algorithm, memory=memory))
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "duckanon", "run", str(job), "--json"], capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024**2
+    print(f"{rows:,} rows ({source.stat().st_size / 1e9:.1f} GB of Parquet), memory limit {memory}, {algorithm}:")
+    print(f"    exit code {done.returncode}, {seconds:.0f} s, peak of the whole process {peak:.2f} GB")
+    if done.returncode:
+        print(f"    {done.stdout.strip()}")
+        return
+    told = json.loads(done.stdout)
+    print(f"    {told['summary']['found']['classes']:,} classes; seconds by step {told['summary']['seconds']}")
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=["together", "large"])
+    parser.add_argument("--jobs", type=int, default=20)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--memory", default="1GB")
+    parser.add_argument("--algorithm", default="mondrian")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if given.only in (None, "together"):
+            together(Path(folder), given.jobs, given.rows or 20_000)
+        if given.only in (None, "large"):
+            large(Path(folder), given.rows or 50_000_000, given.memory, given.algorithm)
+
+
+if __name__ == "__main__":
+    main()
