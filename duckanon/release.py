@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon._version import __version__
-from duckanon.errors import ConfigError, ParameterError, UnsupportedError
+from duckanon.errors import ParameterError, UnsupportedError
 from duckanon.gate import Reference, check_release, sensitive_of
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure
 from duckanon.models.base import CheckResult
 from duckanon.outputs import has_distance
-from duckanon.paths import covers
 from duckanon.recoding import Recoding
 from duckanon.resources import PrivateFolder, file_digest
 from duckanon.sqlgen.relations import Column, call, col, named, number, subquery, table
@@ -232,15 +231,27 @@ class Release:
         The file is written beside its target, synced, read again and compared with the one that passed the gate, and
         only then renamed. Whatever fails, what was there before is still there.
         """
-        from duckanon.sink import publish
+        from duckanon.sink import ParquetFile
 
         if not isinstance(path, str | Path):
             raise ParameterError(f"A release is written to a path. Got a {type(path).__name__}.")
-        if any(covers(pattern, Path(path)) for pattern in self.plan.relation.files):
-            raise ConfigError(f"{Path(path).name!r} lies among the source's own files: a release never replaces them.")
-        summary = self.summary()
-        reports = {kind: self.report(kind) for kind in report}
-        return publish(self.path, Path(path), summary=summary, reports=reports, verify=self.verify)
+        return ParquetFile(Path(path)).publish(self, reports={kind: self.report(kind) for kind in report}, run={})
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The paths and patterns of the files that the release was made from."""
+        return self.plan.relation.files
+
+    def described(self) -> dict[str, Any]:
+        """Return the summary with the published columns: what a manifest needs, so that files alone can be checked."""
+        roles = {a.name: a for a in self.plan.roles.published}
+        named_as = self.plan.published_as
+        of = {column: name for name in roles for column in named_as.get(name, (name,))}
+        columns = [
+            {"name": c.name, "type": c.type, "role": str(roles[of[c.name]].role), "of": of[c.name]}
+            for c in self.columns
+        ]
+        return {**self.summary(), "columns": columns}
 
     def verify(self, path: Path) -> None:
         """Make sure that a file is, byte for byte, the one that the gate let pass; else check every promise again.
@@ -249,10 +260,13 @@ class Release:
         """
         if self.digest is not None and file_digest(path) == self.digest:
             return
-        written = self.engine.parquet([path])
+        self.verify_rows(self.engine.parquet([path]))
+
+    def verify_rows(self, relation: exp.Query) -> None:
+        """Check every promise on rows read again from their target; a PrivacyViolation says what is broken."""
         self.checks = check_release(
             self.engine,
-            written,
+            relation,
             self.plan.roles,
             self.plan.models,
             self.plan.unit,

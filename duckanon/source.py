@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from glob import glob, has_magic
+from dataclasses import dataclass, field, replace
+from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,9 +178,11 @@ class Source:
             engine.attach(path, alias)
         except EngineError:
             raise DataError(f"{path.name!r} is not a DuckDB database, or is in use by another process.") from None
+        # The file itself, whatever its name looks like: no release is written into it while it is read.
+        files = (escape(str(path)),)
         if options["query"] is not None:
             engine.use(alias)
-            return Source.query(options["query"])._open_query(engine, read)
+            return replace(Source.query(options["query"])._open_query(engine, read), files=files)
         known = {k for k in engine.tables() if k[0] == alias}
         parts = _parts(options["table"], {k[1:] for k in known})
         if parts is None:
@@ -189,7 +191,8 @@ class Source:
         node = table(parts[-1], schema=parts[-2] if len(parts) > 1 else "main", catalog=alias)
         query = exp.select("*").from_(node)
         portable = exp.select("*").from_(table(parts[-1], schema=parts[-2] if len(parts) > 1 else None))
-        return Relation(query, tuple(engine.columns(query)), "database", self.name, collated=True, portable=portable)
+        columns = tuple(engine.columns(query))
+        return Relation(query, columns, "database", self.name, collated=True, portable=portable, files=files)
 
     def _open_arrow(self, engine: Engine, read: bool) -> Relation:
         import pyarrow as pa

@@ -86,8 +86,8 @@ class Engine(Protocol):
     def create_as(self, name: str, sql: str, view: bool = False) -> None:
         """Create a private table, or a view that runs nothing yet, from the text of one SELECT statement."""
 
-    def attach(self, path: Path, name: str) -> None:
-        """Attach a database file for reading."""
+    def attach(self, path: Path, name: str, writable: bool = False) -> None:
+        """Attach a database file, for reading unless said otherwise."""
 
     def use(self, name: str) -> None:
         """Make an attached database the one in which unqualified names are looked up."""

@@ -129,8 +129,9 @@ class DuckDBEngine:
         for setting in _SESSION:
             self._execute(setting, None, _nothing)
 
-    def attach(self, path: Path, name: str) -> None:
-        words = ("ATTACH", text(str(path)).sql(dialect=DIALECT), "AS", ident(name).sql(dialect=DIALECT), "(READ_ONLY)")
+    def attach(self, path: Path, name: str, writable: bool = False) -> None:
+        mode = "(READ_WRITE)" if writable else "(READ_ONLY)"
+        words = ("ATTACH", text(str(path)).sql(dialect=DIALECT), "AS", ident(name).sql(dialect=DIALECT), mode)
         self._execute(" ".join(words), None, _nothing)
 
     def use(self, name: str) -> None:

@@ -5,7 +5,7 @@ Pieces are put together as they are, without a copy: whoever changes one that ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -128,24 +128,30 @@ def union_all(parts: Sequence[exp.Query]) -> exp.Query:
     return result
 
 
-def scan(function: str, paths: Sequence[str], options: dict[str, bool | str | int] | None = None) -> exp.Table:
+def scan(
+    function: str, paths: Sequence[str], options: Mapping[str, bool | str | int | exp.Expr] | None = None
+) -> exp.Table:
     """Return a table function over files, such as ``read_parquet(['a', 'b'], hive_partitioning = TRUE)``."""
     arguments: list[exp.Expr] = [exp.Array(expressions=[text(p) for p in paths])]
     for key, value in (options or {}).items():
-        arguments.append(exp.EQ(this=exp.column(key), expression=exp.convert(value)))
+        given = value if isinstance(value, exp.Expr) else exp.convert(value)
+        arguments.append(exp.EQ(this=exp.column(key), expression=given))
     return exp.Table(this=call(function, *arguments))
 
 
-def copy_to(select: exp.Query, path: str, options: dict[str, str | int]) -> exp.Copy:
-    """Return ``COPY (select) TO 'path' (options)``."""
+def copy_to(select: exp.Query, path: str, options: Mapping[str, str | int | exp.Expr]) -> exp.Copy:
+    """Return ``COPY (select) TO 'path' (options)``; an option that is a word is written as it is."""
+
+    def written(value: str | int | exp.Expr) -> exp.Expr:
+        if isinstance(value, exp.Expr):
+            return value
+        return exp.var(value) if isinstance(value, str) else number(value)
+
     return exp.Copy(
         this=exp.Subquery(this=select),
         kind=False,
         files=[text(path)],
-        params=[
-            exp.CopyParameter(this=exp.var(k.upper()), expression=exp.var(v) if isinstance(v, str) else number(v))
-            for k, v in options.items()
-        ],
+        params=[exp.CopyParameter(this=exp.var(k.upper()), expression=written(v)) for k, v in options.items()],
     )
 
 

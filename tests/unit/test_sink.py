@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from duckanon import sink
 from duckanon.errors import ConfigError, DataError, EngineError, PrivacyViolation
 from duckanon.sink import locked, made_folder, manifest_path, publish, read_manifest, require_writable, verify_files
+from duckanon.sink.manifest import sealed
 
 CANARY = "Zaphod Beeblebrox"
 SUMMARY = {
@@ -254,7 +254,7 @@ class TestFailures:
         self.check(target, EngineError, "is not writable")
 
     def test_read_only_file_system(self, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sink, "PrivateFolder", failing(errno.EROFS))
+        monkeypatch.setattr("duckanon.sink.files.PrivateFolder", failing(errno.EROFS))
         self.check(target, EngineError, "is not writable")
 
 
@@ -444,7 +444,7 @@ class TestManifest:
     def test_a_manifest_cannot_point_outside_of_its_folder(self, manifest: Path, name: str) -> None:
         content = read_manifest(manifest)
         content["files"][0]["name"] = name
-        manifest.write_text(sink._sealed(content))
+        manifest.write_text(sealed(content))
         assert "outside" in verify_files(manifest)[0]
 
 

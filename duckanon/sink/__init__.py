@@ -1,0 +1,39 @@
+"""Where releases go: written beside their target, synced, checked, and renamed; a manifest with hashes comes last.
+
+Whatever fails on the way, what stood under the target's name before still stands there, and nothing is left behind. A
+process that is killed can leave a private folder, which the next run sweeps, or a commit that was decided on and not
+carried out to its end, which the next run and ``verify`` finish: the data file is whole at every instant, and after
+``recover`` data, reports and manifest belong together.
+"""
+
+from duckanon.sink.base import Publishable, Sink, require_apart
+from duckanon.sink.commit import recover, unfinished
+from duckanon.sink.disk import locked, made_folder, os_errors
+from duckanon.sink.files import CsvFile, ParquetFile, publish, require_target, require_writable
+from duckanon.sink.folder import ParquetFolder
+from duckanon.sink.manifest import manifest_path, read_manifest, verify_files
+from duckanon.sink.retention import prune
+from duckanon.sink.tables import DuckDBTable, TableReports
+
+__all__ = [
+    "CsvFile",
+    "DuckDBTable",
+    "ParquetFile",
+    "ParquetFolder",
+    "Publishable",
+    "Sink",
+    "TableReports",
+    "locked",
+    "made_folder",
+    "manifest_path",
+    "os_errors",
+    "prune",
+    "publish",
+    "read_manifest",
+    "recover",
+    "require_apart",
+    "require_target",
+    "require_writable",
+    "unfinished",
+    "verify_files",
+]

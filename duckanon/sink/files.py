@@ -1,0 +1,260 @@
+"""One file with its reports and its manifest beside it: Parquet or CSV."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.errors import ConfigError, DataError
+from duckanon.resources import PrivateFolder, sweep
+from duckanon.sink.base import require_apart
+from duckanon.sink.commit import commit, finish
+from duckanon.sink.content import require_same_rows
+from duckanon.sink.disk import bring, locked, made_folder, os_errors, sync, write_text
+from duckanon.sink.manifest import (
+    compose,
+    file_entry,
+    manifest_path,
+    published_run,
+    read_manifest,
+    release_entry,
+    report_names,
+)
+from duckanon.sqlgen.relations import Column, copy_to, ident, scan, text
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+    from duckanon.sink.base import Publishable
+
+_PARQUET, _CSV = ".parquet", ".csv"
+
+
+def publish(
+    staged: Path,
+    target: Path,
+    *,
+    summary: Mapping[str, Any],
+    reports: Mapping[str, str],
+    verify: Callable[[Path], None],
+    run: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Put a staged file, its reports and its manifest under the target's name, all or nothing.
+
+    Parameters
+    ----------
+    staged : Path
+        A complete Parquet file that nobody else can see; it is not changed.
+    target : Path
+        The name under which to publish; its folder is made where there is none.
+    summary : mapping
+        What the release promises and what was found; the manifest takes its entries from it.
+    reports : mapping of str to str
+        The text of each report by its format, which is also its suffix.
+    verify : callable
+        Reads the synced file again and raises where a promise is broken.
+    run : mapping, optional
+        What the manifest tells of the run: ``run``, ``job`` and ``table``.
+
+    Returns
+    -------
+    dict
+        ``release`` and ``manifest``: Path; ``reports``: list of Path.
+    """
+    require_target(target)
+    return _put(target, lambda work: bring(staged, work), verify, summary, reports, run)
+
+
+def _put(
+    target: Path,
+    write: Callable[[Path], None],
+    verify: Callable[[Path], Any],
+    summary: Mapping[str, Any],
+    reports: Mapping[str, str],
+    run: Mapping[str, Any] | None,
+    **more: Any,
+) -> dict[str, Any]:
+    names = report_names(target.stem, list(reports))
+    manifest = manifest_path(target)
+    with os_errors(target), made_folder(target.parent), locked(target):
+        finish(target)
+        for name in (target.name, *names.values(), manifest.name):
+            if (target.parent / name).is_dir():
+                raise ConfigError(f"{name!r} is a folder: a file cannot be published under its name.")
+        stale = _stale(target, names)
+        sweep(target.parent)
+        folder = PrivateFolder(target.parent)
+        try:
+            staged = folder.path / "new"
+            staged.mkdir(mode=0o700)
+            work = staged / target.name
+            write(work)
+            sync(work)
+            files = [file_entry(work, "release")]
+            verify(work)
+            for kind, name in names.items():
+                write_text(staged / name, reports[kind])
+                files.append(file_entry(staged / name, "report"))
+            write_text(staged / manifest.name, compose(summary, files, run, **more))
+            commit(staged, target, [target.name, *names.values(), manifest.name], stale)
+        finally:
+            folder.close()
+    return {"release": target, "manifest": manifest, "reports": [target.parent / n for n in names.values()]}
+
+
+def require_target(target: Path, suffix: str = _PARQUET) -> None:
+    """Raise a ConfigError unless a release can be written under this name."""
+    if target.suffix.lower() != suffix or not target.stem:
+        kind = "Parquet" if suffix == _PARQUET else "CSV"
+        raise ConfigError(f"A release is written as {kind}: the name {target.name!r} must end in {suffix}.")
+
+
+def require_writable(target: Path, suffix: str = _PARQUET) -> None:
+    """Raise unless the target's folder can be written to and nobody else is writing there; for use before long work."""
+    require_target(target, suffix)
+    with os_errors(target), locked(target):
+        finish(target)
+        PrivateFolder(target.parent).close()
+
+
+def _stale(target: Path, names: Mapping[str, str]) -> list[str]:
+    """Return reports of the release that is replaced, by its own manifest, that the new one does not have."""
+    try:
+        before = read_manifest(manifest_path(target))
+    except DataError:
+        return []
+    data = release_entry(before)
+    if data is not None and data["name"] != target.name:
+        raise ConfigError(
+            f"{manifest_path(target).name!r} belongs to {data['name']!r}: two exports in a folder need names that "
+            "differ in more than their suffix."
+        )
+    prefix = f"{target.stem}.report."
+    reports = [f["name"] for f in before["files"] if f["role"] == "report" and f["name"].startswith(prefix)]
+    return [n for n in reports if n not in names.values()]
+
+
+@dataclass(frozen=True)
+class _File:
+    """What sinks of one file have in common."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def stage(self) -> Path | None:
+        return self.path.parent
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return (self.path, manifest_path(self.path), *(self.path.with_name(n) for n in _reports(self.path)))
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def published_run(self) -> str | None:
+        return published_run(manifest_path(self.path))
+
+
+def _reports(path: Path) -> list[str]:
+    return list(report_names(path.stem, ("json", "md", "html")).values())
+
+
+@dataclass(frozen=True)
+class ParquetFile(_File):
+    """One Parquet file: ``people.parquet``, ``people.report.*`` and ``people.manifest.json``.
+
+    Examples
+    --------
+    >>> ParquetFile(Path("out/people.parquet")).name
+    'people.parquet'
+    """
+
+    def __post_init__(self) -> None:
+        require_target(self.path)
+
+    def require_writable(self) -> None:
+        require_writable(self.path)
+
+    def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
+        require_apart(self, release.sources)
+        described = release.described()
+        return publish(release.path, self.path, summary=described, reports=reports, verify=release.verify, run=run)
+
+
+@dataclass(frozen=True)
+class CsvFile(_File):
+    """One CSV file by RFC 4180: UTF-8, a header, commas, lines that end in CR LF, quotes doubled within quotes.
+
+    Texts are always in quotes, everything else only where it has to be, so that an empty text (``""``) and NULL
+    (nothing between two commas) can be told apart. A reader that takes both for the same loses the difference.
+
+    What a spreadsheet program takes for a formula (a text that begins with ``=``, ``+``, ``-`` or ``@``) is written as
+    it is: changing it would publish other values than those that were checked. Open such a file as data, or leave such
+    texts out of the source.
+
+    The staged file is read again as text and compared with the rows that the gate let pass: their number and what they
+    hold. Values that CSV cannot hold, such as a NUL within a text, stop the release.
+    """
+
+    def __post_init__(self) -> None:
+        require_target(self.path, _CSV)
+
+    def require_writable(self) -> None:
+        require_writable(self.path, _CSV)
+
+    def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
+        require_apart(self, release.sources)
+        engine, columns = release.engine, [c.name for c in release.columns]
+        rows = engine.parquet([release.path])
+
+        def write(work: Path) -> None:
+            release.verify(release.path)
+            _write_csv(engine, rows, release.columns, work)
+
+        def verify(work: Path) -> None:
+            require_same_rows(engine, rows, csv_rows(engine, work, columns), columns)
+
+        return _put(self.path, write, verify, release.described(), reports, run)
+
+
+def _write_csv(engine: Engine, rows: exp.Query, columns: tuple[Column, ...], path: Path) -> None:
+    texts = [c.name for c in columns if c.type == "VARCHAR"]
+    options: dict[str, str | int | exp.Expr] = {
+        "format": "csv",
+        "header": 1,
+        "delimiter": text(","),
+        "quote": text('"'),
+        "escape": text('"'),
+        "nullstr": text(""),
+        "new_line": text("\\r\\n"),
+    }
+    if texts:
+        options["force_quote"] = exp.Tuple(expressions=[ident(name) for name in texts])
+    engine.run(copy_to(rows.copy(), str(path), options))
+
+
+def csv_rows(engine: Engine, path: Path, columns: list[str]) -> exp.Query:
+    """Return a query over a CSV file that this sink wrote; all columns are texts."""
+    options: dict[str, bool | str | int | exp.Expr] = {
+        "auto_detect": False,
+        "header": True,
+        "delim": ",",
+        "quote": '"',
+        "escape": '"',
+        "nullstr": "",
+        "allow_quoted_nulls": False,
+        "null_padding": False,
+        "strict_mode": True,
+        "columns": exp.Struct(
+            expressions=[exp.PropertyEQ(this=ident(name), expression=text("VARCHAR")) for name in columns]
+        ),
+    }
+    return exp.select("*").from_(scan("read_csv", [glob.escape(str(path))], options))
