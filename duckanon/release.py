@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.listing import Seen
     from duckanon.engine.base import Engine
-    from duckanon.metrics.base import Measure
     from duckanon.hierarchy import Hierarchy
+    from duckanon.metrics.base import Measure
     from duckanon.plan import Plan
     from duckanon.recoders import Recoder
 

@@ -19,7 +19,7 @@ from duckanon.algorithms.base import Algorithm
 from duckanon.algorithms.nodes import evaluate, judge
 from duckanon.algorithms.partition import Parts
 from duckanon.algorithms.partitioner import Partitioner
-from duckanon.errors import DataError, InfeasibleError
+from duckanon.errors import DataError, InfeasibleError, ParameterError
 from duckanon.sqlgen.boxes import RUN
 from duckanon.sqlgen.relations import col, named, same, subquery, table, union_all
 
@@ -144,7 +144,8 @@ class StoredRegions(Partitioner):
     ) -> Parts:
         from duckanon.kernels.covering import covering
 
-        assert self.low is not None and self.high is not None and self.levels is not None
+        if self.low is None or self.high is None or self.levels is None:
+            raise ParameterError("Stored regions are applied by the pipeline, which gives them their axes.")
         found = covering(items.places.astype(np.int32), self.low, self.high)
         if (found < 0).all():
             raise InfeasibleError(f"No row lies in a stored region: all would be held back. {REFRESH}")

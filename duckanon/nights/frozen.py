@@ -60,7 +60,9 @@ def require_freezable(plan: Plan) -> None:
             f"be frozen: {others}."
         )
     if plan.bounds == "tight":
-        raise UnsupportedError("bounds='tight' moves with the rows of a class and cannot be frozen: use 'grid' or 'cut'.")
+        raise UnsupportedError(
+            "bounds='tight' moves with the rows of a class and cannot be frozen: use 'grid' or 'cut'."
+        )
     for name, kind in plan.output.items():
         if kind not in _OUTPUTS or (kind == "lca" and plan.bounds != "grid"):
             raise UnsupportedError(
@@ -175,7 +177,9 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
         raise ConfigError(f"The quasi-identifiers are others than when the recoding was stored. {REFRESH}")
     for attribute in quasi:
         if attribute.type != before[attribute.name]["type"]:
-            raise DataError(f"The column {attribute.name!r} has another type than when the recoding was stored. {REFRESH}")
+            raise DataError(
+                f"The column {attribute.name!r} has another type than when the recoding was stored. {REFRESH}"
+            )
     if (plan.algorithm.name, plan.outputs.to_dict()) != (meta["algorithm"], meta["outputs"]):
         raise ConfigError(f"Algorithm, bounds or output are others than when the recoding was stored. {REFRESH}")
     hierarchies = {}
