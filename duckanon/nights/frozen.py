@@ -25,6 +25,7 @@ from duckanon.sqlgen.boxes import RUN
 from duckanon.sqlgen.relations import col, named, number, table
 
 if TYPE_CHECKING:
+    from duckanon.hierarchy import Hierarchy
     from duckanon.plan import Plan
     from duckanon.release import Release
 
@@ -120,7 +121,8 @@ def _regions(release: Release, recoder: Regions) -> exp.Query:
     query = exp.select().from_(table(boxes.table, "b"))
     for j, axis in enumerate(recoder.published.axes):
         column = axis.column
-        a, b, v = (col(f"{c}_{j}", "b") for c in "abv")
+        a, v = (col(f"{c}_{j}", "b") for c in "av")
+        b: exp.Expr = col(f"b_{j}", "b")
         run = exp.EQ(this=v, expression=number(RUN))
         if column.null_code is not None:
             # A run never takes in NULL, though the axis goes on to it.
@@ -182,7 +184,7 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
             )
     if (plan.algorithm.name, plan.outputs.to_dict()) != (meta["algorithm"], meta["outputs"]):
         raise ConfigError(f"Algorithm, bounds or output are others than when the recoding was stored. {REFRESH}")
-    hierarchies = {}
+    hierarchies: dict[str, Hierarchy | None] = {}
     for attribute, kept in zip(quasi, stored.hierarchies, strict=True):
         given = plan.hierarchies[attribute.name]
         hierarchies[attribute.name] = kept.hierarchy(attribute.name, given)

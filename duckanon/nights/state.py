@@ -112,7 +112,7 @@ class State:
         done = pending is not None and pending["run"] == published
         with _os_errors(self.folder):
             if done:
-                os.replace(self.folder / _PENDING, self.folder / _LAST)
+                (self.folder / _PENDING).replace(self.folder / _LAST)
             elif pending is not None:
                 (self.folder / _PENDING).unlink()
             _sync_folder(self.folder)
@@ -198,7 +198,7 @@ class State:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(new, self.folder / name)
+        new.replace(self.folder / name)
         _sync_folder(self.folder)
 
 
