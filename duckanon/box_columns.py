@@ -68,13 +68,14 @@ class Boxes:
     the top, with NULL as the last value. ``places`` are tables ``(code, place)``, the order of each axis; ``grids``
     those of ``grid_bounds``, where the axis is a line that is cut on a grid. ``members(class_id, c_0, ..., n)`` counts
     the rows of every class by the codes of their values. For the output "medoid" the table has ``m_j``, too: the code
-    of that row which stands for its class.
+    of that row which stands for its class. ``kinds`` says what each axis is: "grid", "line" or "tree".
     """
 
     table: str
     places: tuple[str, ...]
     grids: tuple[str | None, ...]
     members: str
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class Divider:
         members = engine.fresh("members")
         tables = tuple(p.table for p in self.coder.placed)
         division = Division(
-            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members),
+            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds()),
             rows,
             None if words else ids,
             words,
@@ -120,6 +120,11 @@ class Divider:
         )
         self._members(division)
         return division
+
+    def _kinds(self) -> tuple[str, ...]:
+        """Return what each axis is: a line cut on a "grid", another "line", or a "tree"."""
+        kinds = ["tree" if p.axis.atoms is None else "line" if p.grid is None else "grid" for p in self.coder.placed]
+        return tuple(kinds)
 
     def _budget(self, extras: Sequence[str]) -> int:
         """Return how many items arrays may hold at once."""
@@ -255,12 +260,12 @@ class Divider:
             self.found.told[name] = self.found.told.get(name, 0) + value
         if order is not None:
             parts = replace(parts, order=order[parts.order].astype(np.int32))
-        if allowed.all() and items.entity is None:
+        if allowed.all() and items.entity is None and parts.judged:
             # Every side of every cut was asked; the gate asks again.
             rows = rows_of(parts, items.counts)
             return parts, np.ones(len(rows), dtype=np.bool_), rows
         kept, units = judge(parts, items, rules)
-        return parts, kept, units
+        return parts, kept if parts.refused is None else kept & ~parts.refused, units
 
     def _regions(self, items: Items) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
         """Return the order that brings rows together which are equal ``within`` some columns, and where they end."""

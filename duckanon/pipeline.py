@@ -54,6 +54,8 @@ class Prepared:
     bound: tuple[Levels, ...]
     nodes: str | None
     """The hierarchies of sensitive columns, for the gate."""
+    used: tuple[Hierarchy, ...] = ()
+    """The hierarchies of the quasi-identifiers, those that were made among them."""
 
 
 def prepare(plan: Plan, engine: Engine) -> Prepared:
@@ -62,14 +64,14 @@ def prepare(plan: Plan, engine: Engine) -> Prepared:
     rows = count_rows(engine, source)
     _require_rows(plan, rows)
     with engine.progress.step("encode", rows):
-        coded, bound, _ = _encode(plan, engine, source)
+        coded, bound, used = _encode(plan, engine, source)
         counted = frequency(engine, source, coded, plan.entity)
         known, nodes = _sensitive(plan, engine, source)
         tallies = _tallies(plan, engine, source, coded, known)
     if counted.rows != rows:
         raise DataError("The source changed while it was read: its number of rows differs between two passes.")
     problem = _problem(plan, engine, counted, tallies)
-    return Prepared(replace(problem, measure=NodeMeasure(plan, engine, counted, bound)), bound, nodes)
+    return Prepared(replace(problem, measure=NodeMeasure(plan, engine, counted, bound)), bound, nodes, used)
 
 
 def _problem(plan: Plan, engine: Engine, counted: Frequency, tallies: dict[str, Tally]) -> Problem:
@@ -146,6 +148,8 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
         known, nodes = _sensitive(plan, engine, source)
         quasi = zip(plan.roles.quasi_identifiers, coded, bound, hierarchies, strict=True)
         placed = [place_column(plan, engine, *column) for column in quasi]
+        # A division that was made before is found again on the axes of today.
+        plan = replace(plan, algorithm=plan.algorithm.on_axes(engine, coded, placed))
     counted = Frequency(engine.fresh("frequency"), tuple(coded), rows)
     problem = _problem(plan, engine, counted, {})
     totals = {name: (values.totals, values.ancestors) for name, values in known.items()}
@@ -153,7 +157,8 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     coder = RowCoder(plan, engine, coded, placed, dictionaries, _shuffle_keys(plan.seed))
     division = Divider(coder, totals, problem.allowed).divide(rows)
     recoder = Regions(plan, engine, counted, bound, division)
-    return _Solved(Prepared(problem, bound, nodes), recoder, division.suppressed, division.searched)
+    prepared = Prepared(problem, bound, nodes, hierarchies)
+    return _Solved(prepared, recoder, division.suppressed, division.searched)
 
 
 def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path) -> Release:
@@ -201,6 +206,8 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
         searched=solved.searched,
         seen=solved.seen,
         digest=file_digest(path),
+        recoder=recoder,
+        used=prepared.used,
     )
 
 
@@ -218,10 +225,11 @@ def _encode(
     """Return the quasi-identifiers with the codes of their values and levels, and the hierarchies that were used."""
     coded, bound, used = [], [], []
     for attribute in plan.roles.quasi_identifiers:
-        further = None
+        further = plan.algorithm.known_values(engine, attribute.name)
         if plan.population is not None:
             value = named(plan.population_value(attribute), "value")
-            further = exp.select(value).distinct().from_(subquery(plan.population.query, "p"))
+            people: exp.Query = exp.select(value).distinct().from_(subquery(plan.population.query, "p"))
+            further = people if further is None else union_all([further, people])
         values = dictionary(engine, source, attribute.name, plan.expression(attribute), further)
         hierarchy = plan.hierarchies[attribute.name]
         if hierarchy is None or isinstance(hierarchy.rule, Auto):

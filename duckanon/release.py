@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.listing import Seen
     from duckanon.engine.base import Engine
+    from duckanon.hierarchy import Hierarchy
     from duckanon.metrics.base import Measure
     from duckanon.plan import Plan
+    from duckanon.recoders import Recoder
 
 SEEDED = "seeded: for tests, not for release"
 
@@ -65,6 +67,10 @@ class Release:
     seen: Seen | None = field(default=None, repr=False)
     digest: str | None = field(default=None, repr=False)
     """The SHA-256 of the file that the gate let pass."""
+    recoder: Recoder | None = field(default=None, repr=False)
+    """How rows of the source are published, for those who keep the recoding or tie persons to classes."""
+    used: tuple[Hierarchy, ...] = field(default=(), repr=False)
+    """The hierarchies of the quasi-identifiers in their order, those that were made among them."""
 
     def query(self) -> exp.Query:
         """Return a query over the released rows."""

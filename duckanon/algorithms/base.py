@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from duckanon.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from sqlglot import exp
 
     from duckanon.algorithms.nodes import Node
     from duckanon.encode import Frequency
@@ -133,6 +134,14 @@ class Algorithm(ABC):
     def dealt(self) -> int | None:
         """The seed by which the values of every hierarchy are dealt to other places; None leaves them there."""
         return None
+
+    def known_values(self, engine: Engine, attribute: str) -> exp.Query | None:
+        """Return ``(value)`` that must have codes though no row may have them: those of a recoding made before."""
+        return None
+
+    def on_axes(self, engine: Engine, coded: Sequence[Any], placed: Sequence[Any]) -> Self:
+        """Return the algorithm that knows the axes of a division; most need not."""
+        return self
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name, as plain values."""

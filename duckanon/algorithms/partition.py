@@ -91,6 +91,8 @@ class Parts:
 
     ``regions[i, j]`` are its first and last place on axis j, ``levels[i, j]`` is -1 for such a run, else the level of
     the node over the first place. ``told`` are numbers for the report, which are added up over the parts of a table.
+    ``judged`` is false for classes that nobody has asked about yet; ``refused`` are those that are not published
+    whatever their size.
     """
 
     order: NDArray[np.int32]
@@ -98,6 +100,8 @@ class Parts:
     regions: NDArray[np.int32]
     levels: NDArray[np.int32]
     told: dict[str, Any] = field(default_factory=dict)
+    judged: bool = True
+    refused: NDArray[np.bool_] | None = None
 
 
 def partition(

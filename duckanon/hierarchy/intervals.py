@@ -318,11 +318,16 @@ class Quantiles(Rule):
         return {"bins": self.bins, "then": list(self.then)}
 
     def label(self, field: Field) -> Labelling:
+        cuts = self.cuts(field)
+        return Labelling(field.present(), 0) if cuts is None else cuts.label(field)
+
+    def cuts(self, field: Field) -> Cuts | None:
+        """Return the cut points that a column gives; None where it gives none."""
         if field.type.kind != "number":
             raise field.refuse(self.name, "a number")
         points = self._points(field)
         if not points:
-            return Labelling(field.present(), 0)
+            return None
         step = _rounding(points, self.bins, field.type.family == "integer")
         rounded = [_round(p, step) for p in points]
         levels: list[tuple[Decimal, ...]] = []
@@ -332,7 +337,7 @@ class Quantiles(Rule):
             # A level that lost no cut to the one below would repeat it.
             if kept and (not levels or len(kept) < len(levels[-1])):
                 levels.append(kept)
-        return Cuts(tuple(levels)).label(field)
+        return Cuts(tuple(levels))
 
     def _points(self, field: Field) -> list[Decimal]:
         """Return the first value with at least i/bins of the rows below it, for i = 1 .. bins - 1."""

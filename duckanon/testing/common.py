@@ -49,6 +49,9 @@ RELATIONS: dict[str, dict[str, str]] = {
         "y": "string",
         "n": "int64",
     },
+    "night_before": {"person": "string", "class_id": "string"},
+    "night_after": {"person": "string", "class_id": "string"},
+    "night_groups": {"class_before": "string", "class_after": "string", "n": "int64"},
 }
 """The relations that statements of ``sql/`` may read, with their columns."""
 

@@ -1,0 +1,202 @@
+"""Frozen recodings: what one night found is stored, and applied to the data of the nights that follow.
+
+Levels are stored with the hierarchies, regions as the first and last values of every class. Labels that were made from
+the data are stored, too, so that they do not move when tomorrow's data has another range. A value that a stored
+hierarchy does not know follows ``on_unknown``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon._version import __version__
+from duckanon.errors import ConfigError, DataError, ParameterError, UnsupportedError, did_you_mean
+from duckanon.nights.fixed import REFRESH, StoredLevels, StoredRegions
+from duckanon.nights.hierarchies import Kept, load, store
+from duckanon.recoders import Regions
+from duckanon.resources import file_digest
+from duckanon.sqlgen.boxes import RUN
+from duckanon.sqlgen.relations import col, named, number, table
+
+if TYPE_CHECKING:
+    from duckanon.hierarchy import Hierarchy
+    from duckanon.plan import Plan
+    from duckanon.release import Release
+
+RECODINGS = ("fresh", "frozen", "refresh")
+"""Search anew each night; apply what is stored, if something is; search anew, and store it in place of the old one."""
+META, REGIONS = "recoding.json", "regions.parquet"
+_FORMAT = 1
+_OUTPUTS = ("interval", "bounds", "struct", "lca")
+"""What may be published of a stored region: all else moves with the rows of a class."""
+
+
+def require_recoding(recoding: object) -> str:
+    """Return the name of a way to recode, or raise a ParameterError."""
+    if recoding not in RECODINGS:
+        hint = did_you_mean(str(recoding), RECODINGS)
+        raise ParameterError(f"recoding must be one of {', '.join(RECODINGS)}.{hint}")
+    return str(recoding)
+
+
+def require_freezable(plan: Plan) -> None:
+    """Raise an UnsupportedError unless what the plan makes can be applied to other data."""
+    algorithm, others = plan.algorithm, "levels (datafly, optimal and the others) and strict mondrian can be frozen"
+    if algorithm.dealt is not None:
+        raise UnsupportedError(f"{algorithm.name} deals values at random and cannot be frozen: {others}.")
+    if plan.steering.iterative:
+        raise UnsupportedError(f"iterative=True recodes in several passes, which cannot be frozen: {others}.")
+    if not algorithm.partitions:
+        return
+    if algorithm.name != "mondrian" or getattr(algorithm, "by_rows", False):
+        which = "relaxed mondrian" if algorithm.name == "mondrian" else algorithm.name
+        raise UnsupportedError(
+            f"The classes of {which} are rows near each other, not regions that other rows could fall into, and cannot "
+            f"be frozen: {others}."
+        )
+    if plan.bounds == "tight":
+        raise UnsupportedError(
+            "bounds='tight' moves with the rows of a class and cannot be frozen: use 'grid' or 'cut'."
+        )
+    for name, kind in plan.output.items():
+        if kind not in _OUTPUTS or (kind == "lca" and plan.bounds != "grid"):
+            raise UnsupportedError(
+                f"output={kind!r} of {name!r} moves with the rows of a class and cannot be frozen: use interval, "
+                "bounds or struct, or lca with bounds='grid'."
+            )
+
+
+def freeze(release: Release, folder: Path) -> None:
+    """Store the recoding of a release in a private folder (that of a run, see ``State.run_folder``).
+
+    ``recoding.json`` has names, types, levels and the SHA-256 of the other files; the values and labels that a
+    recoding needs are in Parquet files. All files are for their owner alone.
+    """
+    plan, engine = release.plan, release.engine
+    require_freezable(plan)
+    quasi = plan.roles.quasi_identifiers
+    columns = zip(quasi, release.recoding.cells, release.used, release.levels, strict=True)
+    kept = [
+        Kept.of(engine, attribute, cell.values, plan.hierarchies[attribute.name], used, bound)
+        for attribute, cell, used, bound in columns
+    ]
+    names = store(kept, folder)
+    attributes: list[dict[str, Any]] = [{"name": a.name, "type": a.type} for a in quasi]
+    if isinstance(release.recoder, Regions):
+        engine.write_parquet(_regions(release, release.recoder), folder / REGIONS)
+        names.append(REGIONS)
+        for own, kind in zip(attributes, release.recoder.division.boxes.kinds, strict=True):
+            own["axis"] = kind
+    else:
+        for own in attributes:
+            own["level"] = release.recoding.levels[own["name"]]
+    meta = {
+        "format": _FORMAT,
+        "duckanon": __version__,
+        "algorithm": plan.algorithm.name,
+        "outputs": plan.outputs.to_dict(),
+        "attributes": attributes,
+        "files": {name: file_digest(folder / name) for name in names},
+    }
+    for name in names:
+        (folder / name).chmod(0o600)
+    descriptor = os.open(folder / META, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(meta, file, sort_keys=True)
+
+
+def _regions(release: Release, recoder: Regions) -> exp.Query:
+    """Return ``(a_0, b_0, v_0, first_0, last_0, ...)`` of all classes, those that are not published among them.
+
+    ``a`` and ``b`` are the first and last values of a region in the column's type, ``v`` is the level of the node over
+    them, or -1 for a run; ``first`` and ``last`` say that a run begins or ends where the axis does.
+    """
+    boxes = recoder.division.boxes
+    query = exp.select().from_(table(boxes.table, "b"))
+    for j, axis in enumerate(recoder.published.axes):
+        column = axis.column
+        a, v = (col(f"{c}_{j}", "b") for c in "av")
+        b: exp.Expr = col(f"b_{j}", "b")
+        run = exp.EQ(this=v, expression=number(RUN))
+        if column.null_code is not None:
+            # A run never takes in NULL, though the axis goes on to it.
+            beyond = exp.and_(run.copy(), exp.EQ(this=b.copy(), expression=number(column.null_code)))
+            b = exp.case().when(beyond, number(column.last_code)).else_(b)
+        for alias, code in (("x", a), ("y", b)):
+            on = exp.EQ(this=col("code", f"{alias}{j}"), expression=code)
+            query = query.join(table(column.axis, f"{alias}{j}"), on=on)
+        query = query.select(named(col("value", f"x{j}"), f"a_{j}"), named(col("value", f"y{j}"), f"b_{j}"))
+        query = query.select(named(v.copy(), f"v_{j}"))
+        for alias, place, name in (("x", column.first, "first"), ("y", column.last, "last")):
+            at = exp.EQ(this=col("place", f"{alias}{j}"), expression=number(place))
+            query = query.select(named(exp.and_(run.copy(), at), f"{name}_{j}"))
+    return query
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored recoding, read and found whole."""
+
+    folder: Path
+    meta: dict[str, Any]
+    hierarchies: tuple[Kept, ...]
+
+    @classmethod
+    def load(cls, folder: Path) -> Stored:
+        """Read what ``freeze`` wrote; a DataError where something is missing or changed."""
+        try:
+            meta = json.loads((folder / META).read_text(encoding="utf-8"))
+            whole = meta["format"] == _FORMAT and all(
+                Path(name).name == name and file_digest(folder / name) == digest
+                for name, digest in meta["files"].items()
+            )
+            kept = tuple(load(folder)) if whole else ()
+            whole = whole and len(kept) == len(meta["attributes"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            whole = False
+        if not whole:
+            raise DataError(f"The stored recoding is damaged, or was stored by another version. {REFRESH}")
+        return cls(folder, meta, kept)
+
+
+def frozen_plan(plan: Plan, stored: Stored) -> Plan:
+    """Return the plan that applies a stored recoding in place of a search.
+
+    Raises a ConfigError where something else is asked for than was stored, a DataError where a column has another
+    type now.
+    """
+    require_freezable(plan)
+    meta = stored.meta
+    quasi = plan.roles.quasi_identifiers
+    before = {own["name"]: own for own in meta["attributes"]}
+    if list(before) != [a.name for a in quasi]:
+        raise ConfigError(f"The quasi-identifiers are others than when the recoding was stored. {REFRESH}")
+    for attribute in quasi:
+        if attribute.type != before[attribute.name]["type"]:
+            raise DataError(
+                f"The column {attribute.name!r} has another type than when the recoding was stored. {REFRESH}"
+            )
+    if (plan.algorithm.name, plan.outputs.to_dict()) != (meta["algorithm"], meta["outputs"]):
+        raise ConfigError(f"Algorithm, bounds or output are others than when the recoding was stored. {REFRESH}")
+    hierarchies: dict[str, Hierarchy | None] = {}
+    for attribute, kept in zip(quasi, stored.hierarchies, strict=True):
+        given = plan.hierarchies[attribute.name]
+        hierarchies[attribute.name] = kept.hierarchy(attribute.name, given)
+        if given is None and before[attribute.name].get("axis") == "line":
+            # Cut between its values, which need no hierarchy: that of tonight is for measures only.
+            hierarchies[attribute.name] = None
+    if "level" in meta["attributes"][0]:
+        levels = tuple(own["level"] for own in meta["attributes"])
+        return replace(plan, algorithm=StoredLevels(plan.algorithm, levels), hierarchies=hierarchies)
+    kinds = tuple(own["axis"] for own in meta["attributes"])
+    fixed = StoredRegions(plan.algorithm, stored.folder / REGIONS, tuple(before), kinds)  # type: ignore[arg-type]
+    return replace(plan, algorithm=fixed, hierarchies=hierarchies)
+
+
+__all__ = ["RECODINGS", "Stored", "freeze", "frozen_plan", "require_freezable", "require_recoding"]
