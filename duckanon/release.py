@@ -226,7 +226,7 @@ class Release:
         return notes
 
     def report(self, format: str = "md") -> str:  # noqa: A002 - the field's word
-        """Return the report as Markdown ("md") or JSON ("json")."""
+        """Return the report as Markdown ("md"), JSON ("json") or a page of HTML ("html")."""
         from duckanon.report import render
 
         return render(self.summary(), format)

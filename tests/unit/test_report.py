@@ -217,11 +217,11 @@ def test_escape_keeps_ordinary_names_readable() -> None:
     assert escape("_x_") == "\\_x\\_"
 
 
-@pytest.mark.parametrize("kind", ["html", "MD", "", None, []])
+@pytest.mark.parametrize("kind", ["htm", "MD", "", None, []])
 def test_unknown_formats(kind: Any) -> None:
     with pytest.raises(ParameterError, match="Unknown report format"):
         render(SUMMARY, kind)
-    assert formats() == ("json", "md")
+    assert formats() == ("json", "md", "html")
 
 
 def test_of_a_real_release_has_no_cell_of_the_data() -> None:

@@ -1,0 +1,85 @@
+"""Reports: a release's summary as JSON, as one page of Markdown, and as one page of HTML with pictures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from duckanon.errors import ParameterError, did_you_mean
+from duckanon.report.html import page
+from duckanon.report.markdown import escape, markdown
+from duckanon.report.sections import Summary, outcome
+
+_ORDER = (
+    "duckanon",
+    "engine",
+    "source",
+    "roles",
+    "unit",
+    "promise",
+    "algorithm",
+    "suppression_limit",
+    "steering",
+    "hierarchies",
+    "found",
+    "search",
+    "checks",
+    "loss",
+    "bounds",
+    "output",
+    "within",
+    "seeded",
+    "notes",
+    "seconds",
+)
+
+
+def render(summary: Summary, format: str = "md") -> str:  # noqa: A002 - the field's word
+    """Return the report of a release.
+
+    Parameters
+    ----------
+    summary : mapping
+        What ``Release.summary`` returns.
+    format : {"json", "md", "html"}
+
+    Examples
+    --------
+    >>> print(render({"seeded": False, "duckanon": "0.1.0"}, "json"), end="")
+    {
+      "duckanon": "0.1.0",
+      "seeded": false
+    }
+    """
+    try:
+        renderer = _FORMATS[format]
+    except (KeyError, TypeError):
+        hint = did_you_mean(str(format), _FORMATS)
+        raise ParameterError(f"Unknown report format {format!r}.{hint} Known: {', '.join(_FORMATS)}.") from None
+    return renderer(summary)
+
+
+def formats() -> tuple[str, ...]:
+    """Return the names of the formats."""
+    return tuple(_FORMATS)
+
+
+def _json(summary: Summary) -> str:
+    keys = [k for k in _ORDER if k in summary] + sorted(k for k in summary if k not in _ORDER)
+    return json.dumps({k: _plain(summary[k]) for k in keys}, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can hold: infinities and NaN have no form there."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_FORMATS: dict[str, Callable[[Summary], str]] = {"json": _json, "md": markdown, "html": page}
+
+__all__ = ["Summary", "escape", "formats", "outcome", "page", "render"]

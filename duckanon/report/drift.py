@@ -1,0 +1,124 @@
+"""Figures that follow from a summary, and how they went over the runs of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from duckanon.report.pictures import Point
+from duckanon.report.sections import Summary, number, share
+
+_SHOWN = 60
+"""So many runs are drawn, the latest."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One figure over the runs: its title, the value now, the largest, and the points to draw, oldest first."""
+
+    title: str
+    now: str
+    most: str
+    points: Sequence[Point]
+    beside: Sequence[Point] = ()
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The risk of a person whom somebody knows to be in the data, and whose quasi-identifiers they know.
+
+    El Emam and Dankar 2008 call them the prosecutor. The highest risk is 1 / the smallest class, the average is
+    classes / members.
+    """
+
+    highest: float
+    average: float | None
+
+
+def total(summary: Summary, metric: str) -> float | None:
+    """Return a metric over all columns, or None."""
+    for measured in summary.get("loss") or ():
+        if measured["metric"] == metric and measured["attribute"] is None:
+            value = measured["value"]
+            return None if value is None else float(value)
+    return None
+
+
+def risk(summary: Summary) -> Risk | None:
+    """Return the risk that follows from the sizes of the classes; None where there is no class.
+
+    Examples
+    --------
+    >>> risk({"found": {"class_size": {"min": 5, "mean": 8}}})
+    Risk(highest=0.2, average=0.125)
+    """
+    sizes = (summary.get("found") or {}).get("class_size") or {}
+    smallest, mean = sizes.get("min"), sizes.get("mean")
+    if not smallest:
+        return None
+    return Risk(1 / smallest, 1 / mean if mean else None)
+
+
+def entry(summary: Summary, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a run as one line of a job's history.
+
+    Parameters
+    ----------
+    summary : mapping
+        What was released; empty for a failed run.
+    record : mapping, optional
+        The run that did it.
+    """
+    record, found = record or {}, summary.get("found") or {}
+    sizes = found.get("class_size") or {}
+    return {
+        **{key: record.get(key) for key in ("run", "started", "outcome", "exit_code")},
+        **{key: found.get(key) for key in ("rows_in", "rows_published", "suppressed_share")},
+        "held_back": record.get("held_back"),
+        "classes": found.get("classes"),
+        **{f"class_size_{key}": sizes.get(key) for key in ("min", "median", "mean")},
+        "loss": total(summary, "loss"),
+        "ncp": total(summary, "gcp"),
+        **{key: record.get(key) for key in ("seconds", "peak_memory")},
+    }
+
+
+def trends(runs: Sequence[Mapping[str, Any]], unit: str) -> list[Trend]:
+    """Return the figures of a job over its runs, oldest first; those that no two runs have are left out."""
+    runs = list(runs)[-_SHOWN:]
+    wanted = [
+        ("Rows published", "rows_published", number, "", "rows_in"),
+        ("Rows suppressed", "suppressed_share", share, "", None),
+        ("Loss", "loss", number, "", None),
+        ("Smallest class", "class_size_min", number, f" {unit}".rstrip(), None),
+        ("Median class", "class_size_median", number, f" {unit}".rstrip(), None),
+    ]
+    found = []
+    for title, key, say, counted, beside in wanted:
+        values = [r.get(key) for r in runs if r.get(key) is not None]
+        if len(values) < 2:
+            continue
+        points = [Point(r.get(key), _label(r, say(r.get(key))), r.get("outcome") == "failed") for r in runs]
+        pale = [Point(r.get(beside), "") for r in runs] if beside else []
+        most = max(p.value for p in (*points, *pale) if p.value is not None)
+        found.append(Trend(title, say(values[-1]) + counted, say(most), points, pale))
+    return found
+
+
+def day(text: Any) -> str:
+    """Return an ISO time to the minute, in words that sort.
+
+    Examples
+    --------
+    >>> day("2026-03-01T02:00:07.123+00:00"), day(None)
+    ('2026-03-01 02:00 UTC', '')
+    """
+    given = str(text or "")
+    return f"{given[:10]} {given[11:16]} UTC" if given[10:11] in ("T", " ") and len(given) >= 16 else given
+
+
+def _label(run: Mapping[str, Any], value: str) -> str:
+    when = day(run.get("started"))
+    said = "failed" if run.get("outcome") == "failed" else value
+    return f"{when}: {said}" if when else said

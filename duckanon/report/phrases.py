@@ -1,0 +1,65 @@
+"""Sentences of a report that do not depend on figures: what bounds and outputs tell, and what nobody is promised."""
+
+from __future__ import annotations
+
+BOUNDS = {
+    "grid": "Bounds in the published values come from the hierarchies or from a round grid, never from a class's own "
+    "minimum, maximum or median, so they tell nothing about single rows.",
+    "cut": "Bounds in the published values are the cuts at which classes were divided, which depend on the data: a "
+    "bound can be the value of a person.",
+    "tight": "Bounds in the published values are the smallest and largest value of each class: every bound is the "
+    "exact value of a person. This is for research and for comparing with papers, not for release.",
+}
+
+OUTPUT = {
+    "midpoint": "Published numbers are halfway between the bounds of a region, and no person's value need be there; "
+    "where a bound is open, the smallest or largest value of the whole table takes its place.",
+    "mean": "Published numbers are means of classes: the mean of a class of k is a function of k exact values, and who "
+    "knows all of them but one can work out that one.",
+    "geometric_mean": "Published numbers are geometric means of classes: that of a class of k is a function of k exact "
+    "values, and who knows all of them but one can work out that one.",
+    "median": "Published is the lower median of each class, which is the exact value of a person in it.",
+    "mode": "Published is the most frequent value of each class, the exact value of at least one person in it; how "
+    "many have it is not told.",
+    "medoid": "Published are values of one row of each class, the nearest to its centre: the exact values of a person, "
+    "and with all columns written so, that person's exact row.",
+    "set": "All values of a region that occur in the table are listed: each is the exact value of a person, and a "
+    "value that is not listed is nobody's.",
+    "lca": "Regions are published as the lowest label of the hierarchy that holds them.",
+    "bounds": "The two bounds of a region are published as columns of their own; NULL is an open bound.",
+    "struct": "The two bounds of a region are published as one column; NULL is an open bound.",
+}
+TIGHT_SET = (
+    "The values that occur in each class are listed: every member of a class has one of them, and each is the exact "
+    "value of a person in it."
+)
+
+NOT_PROMISED = (
+    "What somebody knows beyond the declared quasi-identifiers: columns published as they are can tell persons apart.",
+    "What all members of a class have in common: k-anonymity hides who a row is, not what a class shares.",
+    "What follows from combining this release with other releases or with other publishers' data.",
+    "What can be inferred from knowing how the algorithm chose this result among others.",
+    "Differential privacy.",
+    "That nothing can be learned from how long the work took.",
+)
+
+SEEDED = "seeded: for tests, not for release"
+PROOF = "Every promise was checked again on the file itself, apart from the algorithm that made it."
+AGAIN = "The same source, roles, hierarchies and parameters give the same rows with these versions, in another order."
+SIZES = {"min": "Smallest", "q25": "25 %", "q75": "75 %", "max": "Largest"}
+BETTER = {"lower": "lower is better", "higher": "higher is better"}
+
+PROSECUTOR = (
+    "The chance to pick a person's row, for somebody who knows that the person is in the data and knows all of the "
+    "person's quasi-identifiers (the prosecutor): 1 / smallest class at most, classes / members on average."
+)
+EXITS = {
+    0: "published",
+    1: "something that nobody foresaw",
+    2: "configuration",
+    3: "data or schema drift",
+    4: "the promise cannot be kept",
+    5: "the gate refused",
+    6: "environment",
+    130: "interrupted",
+}

@@ -1,0 +1,102 @@
+"""How somebody else can check a release: commands for a shell, from the release and its manifest alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from duckanon.report.sections import Summary
+
+_BY_CLASS = (
+    "k_anonymity",
+    "l_diversity",
+    "entropy_l_diversity",
+    "recursive_c_l_diversity",
+    "p_sensitive_k_anonymity",
+    "alpha_k_anonymity",
+    "maximum_reidentification_risk",
+    "average_reidentification_risk",
+    "sample_uniqueness",
+)
+"""Models that a class keeps or breaks by itself."""
+_BY_TABLE = ("t_closeness", "basic_beta_likeness", "enhanced_beta_likeness", "delta_disclosure")
+"""Models that compare a class with the whole table, which the release has only if no row was left out."""
+_FILES = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl")
+
+
+def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+    """Return (what it does, command) of all that can be checked, to be run in the release's folder.
+
+    Examples
+    --------
+    >>> for _, command in commands({}):
+    ...     print(command)
+    duckanon verify release.manifest.json
+    sha256sum < release.parquet | cut -c1-64 | grep -F -f - release.manifest.json
+    """
+    release, manifest = _names(record)
+    found = [
+        (
+            "Are the files those that were published? The manifest has the size and the SHA-256 of each.",
+            f"duckanon verify {shlex.quote(manifest)}",
+        )
+    ]
+    check = _check(summary, release)
+    if check is not None:
+        counted = ""
+        if summary.get("unit") == "persons":
+            counted = " The key of the persons is not in the file, so this counts rows, never fewer than the persons."
+        found.append((f"Does the file keep the promise? Counted again from the file alone.{counted}", check))
+    if release.lower().endswith(_FILES):
+        said = "The same without duckanon: the line of the manifest with the file's own SHA-256, or nothing."
+        hashed = f"sha256sum < {shlex.quote(release)} | cut -c1-64 | grep -F -f - {shlex.quote(manifest)}"
+        found.append((said, hashed))
+    return found
+
+
+def _names(record: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Return the names of release and manifest; where they lie is nobody's business."""
+    written = (record or {}).get("written") or {}
+    release = PurePath(str(written.get("release") or "release.parquet")).name
+    given = written.get("manifest")
+    return release, PurePath(str(given)).name if given else f"{PurePath(release).stem}.manifest.json"
+
+
+def _check(summary: Summary, release: str) -> str | None:
+    quasi = _published(summary)
+    models = [m for m in summary.get("promise") or () if _can_check(m["model"], summary)]
+    if not quasi or not models or not release.lower().endswith(_FILES):
+        return None
+    words = ["duckanon", "check", release, "-q", _listed(quasi)]
+    sensitive = (summary.get("roles") or {}).get("sensitive") or ()
+    if sensitive and any(m["model"] not in ("k_anonymity", "sample_uniqueness") for m in models):
+        words += ["-s", _listed(sensitive)]
+    for model in models:
+        given = {k: v for k, v in model["parameters"].items() if isinstance(v, int | float | str)}
+        if model["model"] == "k_anonymity" and set(given) == {"k"}:
+            words += ["-k", str(given["k"])]
+        else:
+            words += ["--model", f"{model['model']}({', '.join(f'{k}={v!r}' for k, v in given.items())})"]
+    return shlex.join(words)
+
+
+def _can_check(model: str, summary: Summary) -> bool:
+    whole = not (summary.get("found") or {}).get("rows_suppressed")
+    return model in _BY_CLASS or (whole and model in _BY_TABLE)
+
+
+def _published(summary: Summary) -> list[str]:
+    """Return the names under which quasi-identifiers are published: two for bounds."""
+    kinds = summary.get("output") or {}
+    names = []
+    for name in (summary.get("roles") or {}).get("quasi_identifiers") or ():
+        names += [f"{name}_lo", f"{name}_hi"] if kinds.get(name) == "bounds" else [name]
+    return names
+
+
+def _listed(names: Any) -> str:
+    """Return names as the command line reads them: one with a comma or a quote in it stands in double quotes."""
+    quoted = ['"' + n.replace('"', '""') + '"' if set(n) & set(',"\n\r') or n != n.strip() else n for n in names]
+    return ",".join(quoted)
