@@ -70,7 +70,12 @@ def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: V
         planned = plan_job(job, table.name)
         promise = [model.describe(planned.unit) for model in planned.models]
         found.append(
-            {"table": table.name, "promise": promise, "published": planned.published_names, "target": table.target.sink.name}
+            {
+                "table": table.name,
+                "promise": promise,
+                "published": planned.published_names,
+                "target": table.target.sink.name,
+            }
         )
     screen = Screen.of(ctx)
     if screen.as_json:
@@ -110,12 +115,15 @@ def history(
     wanted = loaded.tables if table is None else (loaded.table(table),)
     for one in wanted:
         folder = loaded.state / one.name
-        told[one.name] = State.open(folder).history().to_pylist() if folder.is_dir() else []
+        if folder.is_dir():
+            told[one.name] = State.open(folder).history()
     if screen.as_json:
-        screen.document(told)
+        # A row for each run: a few hundred a year.
+        screen.document({one.name: told[one.name].to_pylist() if one.name in told else [] for one in wanted})
         return
-    for name, runs in told.items():
-        if not runs:
+    for name in (one.name for one in wanted):
+        runs = told.get(name)
+        if runs is None or not runs.num_rows:
             screen.line(f"{name}: no run yet")
             continue
         if screen.rich:

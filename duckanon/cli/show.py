@@ -74,9 +74,7 @@ def show_name(screen: Screen, name: str) -> None:
     screen.out.print(Rule(Text(name, style="bold"), align="left", style="dim"), width=_WIDEST)
 
 
-def show_release(
-    screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str] = ()
-) -> None:
+def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
     """Show promise, proof, what was found, what was done to the columns, and where the files are."""
     if not screen.rich:
         _plain_release(screen, summary, written, warnings)

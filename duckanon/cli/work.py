@@ -110,7 +110,9 @@ def _run(
             configure(str(log), sys.stderr)
             listener = LoggedProgress()
         result = run_job(job, progress=listener, **options)
-    told = [{"table": t.name, "summary": t.summary, "written": t.written, "warnings": t.warnings} for t in result.tables]
+    told = [
+        {"table": t.name, "summary": t.summary, "written": t.written, "warnings": t.warnings} for t in result.tables
+    ]
     if screen.as_json:
         only = {k: told[0][k] for k in ("summary", "written", "warnings")} if len(told) == 1 else {"tables": told}
         screen.document({**(more or {}), "run": result.run, **only})

@@ -77,7 +77,7 @@ class Job:
     limits: dict[str, Any] = field(default_factory=dict)
     seconds: int | None = None
     recoding: str = "fresh"
-    intersection: str = "warn"
+    intersection: str | None = None
     metrics: Path | None = None
     lineage: Path | None = None
 

@@ -97,7 +97,7 @@ def _key(identifiers: list[dict[str, Any]]) -> list[str]:
     """Propose the entity key as a comment: only somebody who knows the data can say what names a person."""
     keys = [c["column"] for c in identifiers if c["content"] is None and c["distinct"] > _FEW]
     if not keys:
-        return ["# entity_key = \"...\"  # the column that tells persons apart, if a person may have several rows"]
+        return ['# entity_key = "..."  # the column that tells persons apart, if a person may have several rows']
     return [f"# entity_key = {_text(keys[0])}  # if it tells persons apart: k counts persons then, not rows"]
 
 

@@ -40,7 +40,9 @@ def check_schema(
         raise DataError(f"The source changed since the last published run: {listed} is not there any more.")
     changed = [name for name, kind in types.items() if name in before and not _same(before[name], kind)]
     if changed:
-        told = ", ".join(f"{name!r} was {plain_type(before[name])} and is {plain_type(types[name])}" for name in changed)
+        told = ", ".join(
+            f"{name!r} was {plain_type(before[name])} and is {plain_type(types[name])}" for name in changed
+        )
         raise DataError(f"The source changed since the last published run: {told}. {_HINT}")
 
 
@@ -65,9 +67,9 @@ def check_rows(rows: int, expect: Expect, last: Mapping[str, Any] | None) -> Non
         )
 
 
-def check_use(release: Release, expect: Expect, held_back: int = 0) -> None:
+def check_use(release: Release, expect: Expect) -> None:
     """Stop where more was lost than the release may lose."""
-    left_out = release.rows_suppressed + held_back
+    left_out = release.rows_suppressed
     share = left_out / release.rows_in if release.rows_in else 0.0
     if expect.max_suppressed is not None and share > expect.max_suppressed:
         raise InfeasibleError(
@@ -80,7 +82,9 @@ def check_use(release: Release, expect: Expect, held_back: int = 0) -> None:
     for metric, bound in expect.max_loss.items():
         found = measured.get(metric)
         if found is None or found.value is None:
-            raise InfeasibleError(f"{metric} has no value for this release: the bound of [expect] max_loss is unproved.")
+            raise InfeasibleError(
+                f"{metric} has no value for this release: the bound of [expect] max_loss is unproved."
+            )
         lower = found.direction == "lower"
         if found.value > bound if lower else found.value < bound:
             word = "more" if lower else "less"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from duckanon.errors import JobError, did_you_mean
+from duckanon.nights import INTERSECTIONS, RECODINGS
 from duckanon.report import formats
 
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B|B|%)", re.IGNORECASE)
@@ -172,7 +173,9 @@ KEYS: dict[str, dict[str, Key]] = {
         "max_rows": _whole("More rows in the source stop the job."),
         "rows_may_fall": _share("Share of rows, against the last published run, that may be missing. Default 0.5."),
         "rows_may_grow": _number("Share of rows, against the last published run, that may be new."),
-        "types": _by_name("a table of columns and types", is_text, _TEXT, "Types that columns of the source must have."),
+        "types": _by_name(
+            "a table of columns and types", is_text, _TEXT, "Types that columns of the source must have."
+        ),
         "schema": _one_of("What a type that changed since the last published run does.", "same", "any"),
         "max_loss": _by_name(
             "a table of metrics and numbers", _is_number, {"type": "number"}, "What may be lost at most, by metric."
@@ -181,9 +184,11 @@ KEYS: dict[str, dict[str, Key]] = {
     },
     "nights": {
         "state": _text("The private folder of what is kept from run to run; by default beside the job file."),
-        "recoding": _one_of("Whether a run keeps the recoding of the one before.", "fresh", "frozen", "refresh"),
+        "recoding": _one_of("Whether a run keeps the recoding of the one before.", *RECODINGS),
         "intersection": _one_of(
-            "What is done where two releases, intersected, break k for people in both.", "ignore", "warn", "stop"
+            "What is done where two releases, laid upon each other, break k for persons: nothing is looked at, it is "
+            "said, nothing is published, or persons are held back. Default: warn, where there is an entity key.",
+            *INTERSECTIONS,
         ),
     },
     "operations": {

@@ -57,7 +57,9 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
     shared = Tables(content)
     folder, name = path.parent, path.stem
     limits = shared.get("limits")
-    nights, operations = (_filled(t, shared.get(t), ("state", "metrics", "lineage"), day) for t in ("nights", "operations"))
+    nights, operations = (
+        _filled(t, shared.get(t), ("state", "metrics", "lineage"), day) for t in ("nights", "operations")
+    )
     if several is None:
         tables = [_table(shared, name, folder, day)]
     else:
@@ -70,7 +72,7 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
         seconds=seconds_of(limits["time"]) if "time" in limits else None,
         state=folder / nights.get("state", f"{name}.state"),
         recoding=nights.get("recoding", "fresh"),
-        intersection=nights.get("intersection", "warn"),
+        intersection=nights.get("intersection"),
         metrics=folder / operations["metrics"] if "metrics" in operations else None,
         lineage=folder / operations["lineage"] if "lineage" in operations else None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import DuckanonError, EngineError
-from duckanon.job.base import Job, JobTable
+from duckanon.job.base import Job
 from duckanon.job.clock import Clock
 from duckanon.job.exits import exit_code
-from duckanon.job.night import Night
 from duckanon.job.read import load_job
+from duckanon.job.table_run import TableRun
 from duckanon.nights import State, require_recoding
 from duckanon.operations import write_events, write_textfile
+from duckanon.resources import PrivateFolder
 from duckanon.sink import locked
 
 if TYPE_CHECKING:
@@ -102,66 +103,70 @@ def run_job(
     if recoding is not None:
         job = replace(job, recoding=require_recoding(recoding))
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-    with _alone(job, dry_run):
-        nights = [
-            Night(job, table, run, _state(job, table, dry_run), dry_run=dry_run, accept_drift=accept_drift)
-            for table in job.tables
+    with _states(job, dry_run) as states:
+        runs = [
+            TableRun(job, table, run, state, dry_run=dry_run, accept_drift=accept_drift)
+            for table, state in zip(job.tables, states, strict=True)
         ]
         try:
-            _carry_out(job, nights, progress)
+            _carry_out(job, runs, progress)
         except BaseException as error:
-            _tell(job, nights, error)
+            _tell(job, runs, error)
             raise
-        _tell(job, nights)
-    told = [TableResult(n.table.name, n.summary or {}, n.written, tuple(n.warnings)) for n in nights]
+        _tell(job, runs)
+    told = [TableResult(one.table.name, one.summary or {}, one.written, tuple(one.warnings)) for one in runs]
     return JobResult(job, run, tuple(told))
 
 
-def _carry_out(job: Job, nights: list[Night], progress: Listener | None) -> None:
+def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None) -> None:
+    """Make the releases of all tables, and then publish them one after the other."""
     clock = Clock(job.seconds)
     with clock.running(), ExitStack() as stack:
-        for night in nights:
+        for one in runs:
             engine = stack.enter_context(contextlib.closing(job.open_engine(progress)))
             clock.watch(engine)
-            night.make(engine, stack)
+            one.make(engine, stack)
         clock.require_time()
         clock.stop()
-        for night in nights:
-            if not night.dry_run:
-                night.publish()
+        for one in runs:
+            if not one.dry_run:
+                one.publish()
 
 
 @contextlib.contextmanager
-def _alone(job: Job, dry_run: bool) -> Iterator[None]:
-    """Let two runs of one job exclude each other."""
-    if dry_run:
-        yield
-        return
+def _states(job: Job, dry_run: bool) -> Iterator[list[State]]:
+    """Open what is kept from run to run, for one run at a time; a dry run leaves it as it is."""
     with ExitStack() as stack:
+        if dry_run and not job.state.is_dir():
+            folder = PrivateFolder()
+            stack.callback(folder.close)
+            yield [State.open(folder.path / table.name) for table in job.tables]
+            return
         State.open(job.state)
         try:
             stack.enter_context(locked(job.state / "run"))
         except EngineError:
             raise EngineError(f"Another run of {job.path.name!r} is under way: try again when it has ended.") from None
-        yield
+        states = [State.open(job.state / table.name) for table in job.tables]
+        yield states
+        if dry_run:
+            for state in states:
+                state.forget()
 
 
-def _state(job: Job, table: JobTable, dry_run: bool) -> State | None:
-    folder = job.state / table.name
-    return State.open(folder) if not dry_run or folder.is_dir() else None
-
-
-def _tell(job: Job, nights: list[Night], error: BaseException | None = None) -> None:
+def _tell(job: Job, runs: list[TableRun], error: BaseException | None = None) -> None:
     """Write history, metrics and lineage. What was published stays published if that fails: it is said, and no more."""
-    if any(night.dry_run for night in nights):
+    if any(one.dry_run for one in runs):
         return
     records = []
-    for night in nights:
+    for one in runs:
         # Another table's failure does not undo what this one published.
-        outcome = "published" if night.written else "failed"
+        outcome = "published" if one.written else "failed"
         failed = error if outcome == "failed" else None
-        records.append(night.record(outcome, exit_code(failed), failed))
-    steps = [(night.state.append, (record,)) for night, record in zip(nights, records, strict=True) if night.state]
+        records.append(one.record(outcome, exit_code(failed), failed))
+    steps: list[tuple[Callable[..., object], tuple[Any, ...]]] = [
+        (one.state.append, (record,)) for one, record in zip(runs, records, strict=True)
+    ]
     if job.metrics is not None:
         steps.append((write_textfile, (job.metrics, records)))
     if job.lineage is not None:
@@ -172,5 +177,5 @@ def _tell(job: Job, nights: list[Night], error: BaseException | None = None) -> 
         except (DuckanonError, OSError) as problem:
             reason = str(problem) if isinstance(problem, DuckanonError) else type(problem).__name__
             _log.warning("%s could not be written: %s", step.__name__, reason)
-            for night in nights:
-                night.warnings.append(f"History, metrics or lineage could not be written: {reason}")
+            for one in runs:
+                one.warnings.append(f"History, metrics or lineage could not be written: {reason}")

@@ -74,9 +74,11 @@ def _file(table: Mapping[str, Any], folder: Path) -> Sink:
 
 
 def _table(kind: str, table: Mapping[str, Any], name: str, folder: Path) -> Sink:
-    from duckanon.sink import DuckDBTable, PostgresTable
+    from duckanon.sink import DuckDBTable
 
     reports = folder / table.get("reports_in", f"{name}.reports")
     if kind == "database":
         return DuckDBTable(folder / table["database"], table["table"], reports_in=reports)
+    from duckanon.sink.postgres import PostgresTable
+
     return PostgresTable(table["postgres"], table["table"], reports_in=reports)

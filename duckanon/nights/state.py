@@ -119,6 +119,11 @@ class State:
             self._sweep()
         return done
 
+    def forget(self) -> None:
+        """Remove what a run that published nothing, such as a dry run, left in its folder."""
+        with _os_errors(self.folder):
+            self._sweep()
+
     def _sweep(self) -> None:
         """Remove the files of runs that nothing refers to, and what a killed run left half written."""
         kept: set[str] = set()

@@ -26,8 +26,6 @@ from tests.unit.test_job_tables import SEVERAL
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-
-
 class TestSchema:
     def test_is_a_schema(self) -> None:
         jsonschema.Draft7Validator.check_schema(schema())

@@ -33,7 +33,7 @@ def expecting(folder: Path, *lines: str) -> Path:
         ("max_rows = 39", 3, "has 40 rows, expected are at most 39"),
         ('types = {age = "INTEGER"}', 3, "'age' is BIGINT, expected is INTEGER"),
         ('types = {agee = "BIGINT"}', 3, "'agee', which is not there. Did you mean 'age'"),
-        ("max_loss = {ncp = 0.0}", 4, "ncp is 0.[0-9]+: more than the 0 of"),
+        ("max_loss = {gcp = 0.0}", 4, "gcp is 0.[0-9]+: more than the 0 of"),
         ("max_loss = {precision = 1.0}", 4, "precision is 0.[0-9]+: less than the 1 of"),
     ],
 )
@@ -45,7 +45,7 @@ def test_expectations_stop_a_job(folder: Path, line: str, code: int, words: str)
 
 
 def test_expectations_that_hold(folder: Path) -> None:
-    lines = ["min_rows = 40", "max_rows = 40", 'types = {age = "bigint"}', "max_loss = {ncp = 1.0}"]
+    lines = ["min_rows = 40", "max_rows = 40", 'types = {age = "bigint"}', "max_loss = {gcp = 1.0}"]
     assert run_job(expecting(folder, *lines, "max_suppressed = 1.0")).written
 
 
@@ -140,7 +140,7 @@ def test_the_state_has_no_value_and_is_private(folder: Path) -> None:
     (line,) = (state / "job" / "history.jsonl").read_text().splitlines()
     row = json.loads(line)
     assert (row["outcome"], row["exit_code"], row["rows_in"]) == ("published", 0, ROWS)
-    assert read_manifest(written["manifest"])["run"] == row["run"]
+    assert read_manifest(written["manifest"])["run"]["run"] == row["run"]
 
 
 def test_failures_are_in_the_history(folder: Path) -> None:

@@ -70,7 +70,7 @@ class TestSeveralTables:
         assert [t.name for t in result.tables] == ["people", "ages"]
         for table in result.tables:
             assert verify_files(table.written["manifest"]) == []
-            assert read_manifest(table.written["manifest"])["table"] == table.name
+            assert read_manifest(table.written["manifest"])["run"]["table"] == table.name
         assert pq.read_table(folder / "out" / "people.parquet").num_rows == ROWS
         assert (folder / "out" / "ages.csv").read_text().splitlines()[0] == "age"
 
@@ -88,7 +88,11 @@ class TestSeveralTables:
             ('name = "ages"', 'name = "a/b"', r"\[\[tables\]\] number 2 needs a name"),
             ('name = "ages"', 'name = ".."', r"\[\[tables\]\] number 2 needs a name"),
             ("out/ages.csv", "out/people.parquet", r"ages: another table has the same \[output\]"),
-            ('"town.csv"', '"town.csv"\nheight = "x.csv"', r"\[hierarchies\] 'height' is no quasi-identifier of any table"),
+            (
+                '"town.csv"',
+                '"town.csv"\nheight = "x.csv"',
+                r"\[hierarchies\] 'height' is no quasi-identifier of any table",
+            ),
             ("privacy = { k = 10 }", "privacy = { kk = 10 }", r"ages: \[privacy\] has no key 'kk'"),
             ("privacy = { k = 10 }", "limits = { threads = 1 }", r"ages: unknown table \[limits\]"),
         ],

@@ -1,0 +1,160 @@
+"""One table in one run of a job: made, looked at, published, told."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import JobError
+from duckanon.gate import count_rows
+from duckanon.job.guards import check_rows, check_schema, check_use, plain_type
+from duckanon.nights import Night, drift, make_night
+from duckanon.operations import peak_memory
+from duckanon.report import page
+from duckanon.sink import made_folder, os_errors, prune
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+    from duckanon.job.base import Job, JobTable
+    from duckanon.nights import State
+    from duckanon.release import Release
+    from duckanon.sqlgen.relations import Column
+
+_NAMED = ("quasi_identifiers", "sensitive", "insensitive", "identifiers", "within")
+
+
+@dataclass
+class TableRun:
+    """One table in one run."""
+
+    job: Job
+    table: JobTable
+    run: str
+    state: State
+    dry_run: bool = False
+    accept_drift: bool = False
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    warnings: list[str] = field(default_factory=list)
+    columns: tuple[Column, ...] = ()
+    night: Night | None = None
+    summary: dict[str, Any] | None = None
+    written: dict[str, Any] = field(default_factory=dict)
+    _begun: float = field(default_factory=time.monotonic)
+
+    def make(self, engine: Engine, stack: ExitStack) -> None:
+        """Make the release, and stop where it must not be published; ``stack`` holds what it needs until then."""
+        sink, expect = self.table.target.sink, self.table.expect
+        if not self.dry_run:
+            stack.enter_context(os_errors(sink.paths[0]))
+            if sink.stage is not None:
+                stack.enter_context(made_folder(sink.stage))
+            self._require_free()
+            sink.require_writable()
+            self.state.settle(sink.published_run())
+        last = None if self.accept_drift else self.state.last()
+        self.columns = self._columns()
+        check_schema(self.columns, expect, last, self._named())
+        plan = self.table.plan(engine)
+        check_rows(count_rows(engine, plan.relation.query), expect, last)
+        self.night = make_night(
+            plan,
+            engine,
+            self.state,
+            self.run,
+            recoding=self.job.recoding,
+            intersection=self.job.intersection or ("off" if plan.entity is None else "warn"),
+            stage=None if self.dry_run else sink.stage,
+        )
+        release = stack.enter_context(self.night.release)
+        self.warnings += self.night.warnings
+        check_use(release, expect)
+        self.summary = release.summary()
+        self.warnings += drift(self.state.history(), self.record("published"))
+
+    def publish(self) -> None:
+        """Publish the release; what later runs need to know of it is settled when it is."""
+        if self.night is None:
+            raise JobError("There is nothing to publish: make() comes first.")
+        night, state, target = self.night, self.state, self.table.target
+        self._require_free()
+        facts = {**night.facts(), "columns": {c.name: plain_type(c.type) for c in self.columns}}
+        state.prepare(self.run, facts, recoding=night.stored, nights=night.nights)
+        release = night.release
+        with release.engine.progress.step("write", release.rows_published):
+            told = {"run": self.run, "job": self.job.name, "table": self.table.name}
+            self.written = target.sink.publish(release, reports=self._reports(release), run=told)
+        state.settle(self.run)
+        if target.keep is not None and target.pattern is not None:
+            prune(target.pattern, keep=target.keep)
+
+    def record(self, outcome: str, exit_code: int = 0, error: BaseException | None = None) -> dict[str, Any]:
+        """Return what is told of the run: names, counts and words, and no cell."""
+        told, night = None, self.night
+        if error is not None:
+            # A message that nobody of us wrote may quote data.
+            words = str(error) if type(error).__module__ == "duckanon.errors" else "withheld: it may quote data"
+            told = {"type": type(error).__name__, "message": words}
+        return {
+            "run": self.run,
+            "job": self.job.name,
+            "table": self.table.name,
+            "started": self.started.isoformat(timespec="seconds"),
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "outcome": outcome,
+            "exit_code": exit_code,
+            "error": told,
+            "warnings": list(self.warnings),
+            "summary": self.summary,
+            "written": self._shown() if self.written else None,
+            "peak_memory": peak_memory(),
+            "recoding": self.job.recoding,
+            "held_back": night.held_back if night is not None else 0,
+            "intersection": _told(night),
+            "columns": [{"name": c.name, "type": plain_type(c.type)} for c in self.columns],
+        }
+
+    def _shown(self) -> dict[str, Any]:
+        """Return what was written as texts."""
+        written = self.written
+        return {
+            **{k: str(written[k]) for k in ("release", "manifest")},
+            "reports": [str(p) for p in written["reports"]],
+        }
+
+    def _require_free(self) -> None:
+        sink = self.table.target.sink
+        if not self.table.overwrite and sink.exists():
+            raise JobError(f"{self.job.path.name}: [output] {sink.name!r} is there already, and overwrite = false.")
+
+    def _columns(self) -> tuple[Column, ...]:
+        """Look at the schema in a database of its own: what is opened there does not stand in the way of the work."""
+        with closing(self.job.open_engine()) as engine:
+            return self.table.source.open(engine, read=False).columns
+
+    def _named(self) -> list[str]:
+        roles = self.table.roles
+        listed = [name for role in _NAMED for name in roles.get(role, ())]
+        return [*listed, *([roles["entity_key"]] if "entity_key" in roles else [])]
+
+    def _reports(self, release: Release) -> dict[str, str]:
+        reports = {kind: release.report(kind) for kind in self.table.reports if kind != "html"}
+        if "html" in self.table.reports:
+            history = self.state.history().to_pylist()
+            reports["html"] = page(release.summary(), record=self.record("published"), history=history)
+        return reports
+
+
+def _told(night: Night | None) -> dict[str, Any] | None:
+    """Return what was found of the releases before, in three numbers."""
+    found = night.intersection if night is not None else None
+    if found is None or not found.compared:
+        return None
+    return {
+        "persons_in_both": found.persons_in_both,
+        "smallest": found.smallest,
+        "persons_below": found.persons_below,
+    }
