@@ -1,0 +1,76 @@
+"""Small files that others read while they are written: replaced as a whole, or lengthened by whole lines."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from duckanon.errors import EngineError
+
+
+def replace_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """Put a text under a name: whoever reads sees the old text or the new one, never a part."""
+    # The name ends in neither .prom nor .json: no collector picks up a file that is still being written.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            _write(handle, text.encode("utf-8", errors="replace"))
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def append_lines(path: Path, lines: Iterable[str]) -> None:
+    """Lengthen a file by whole lines, one writer at a time; what cannot be written whole is taken back."""
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8")
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        length = os.fstat(handle).st_size
+        # A process that was killed may have left half a line: it gets an end, so that it spoils no other.
+        torn = length > 0 and os.pread(handle, 1, length - 1) != b"\n"
+        try:
+            _write(handle, b"\n" + data if torn else data)
+            os.fsync(handle)
+        except BaseException:
+            os.ftruncate(handle, length)
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Be the only one who reads and replaces files in a folder this way; others wait."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def os_errors(what: str, path: Path) -> Iterator[None]:
+    """Turn what the operating system says into an EngineError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno is not None else type(error).__name__
+        raise EngineError(f"The {what} {path.name!r} cannot be written: {reason}.") from None
+
+
+def _write(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
