@@ -1,4 +1,4 @@
-"""Where the rows come from: files, tables, queries, DuckDB files, Arrow, data frames. Nothing is copied row by row."""
+"""Where the rows come from: files, tables, queries, databases, Arrow, data frames. Nothing is copied row by row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.errors import DataError, DuckanonError, EngineError, did_you_mean
+from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, did_you_mean
 from duckanon.paths import is_remote
 from duckanon.sqlgen.relations import Column, scan, table, text
 
@@ -61,8 +61,8 @@ class Relation:
 class Source:
     """A description of where rows come from; ``open`` makes it readable in an engine.
 
-    Made by ``Source.of``, or by ``file``, ``table``, ``query``, ``database`` and ``arrow`` where the guess of ``of`` is
-    not wanted.
+    Made by ``Source.of``, or by ``file``, ``table``, ``query``, ``database``, ``postgres`` and ``arrow`` where the
+    guess of ``of`` is not wanted.
     """
 
     kind: str
@@ -80,6 +80,8 @@ class Source:
         if isinstance(data, str):
             if not data.strip(" ./\\"):
                 raise DataError("The source is empty: give a table, a query or a file.")
+            if data.lstrip().lower().startswith(("postgresql://", "postgres://")):
+                raise ParameterError("A PostgreSQL source is given by Source.postgres(uri, table=... or query=...).")
             return cls("text", data.strip() or data, data)
         if isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
             return cls.file(*data)
@@ -107,6 +109,22 @@ class Source:
         if (table is None) == (query is None):
             raise DataError("Source.database needs either table= or query=.")
         return cls("database", table or "query", str(path), (("table", table), ("query", query)))
+
+    @classmethod
+    def postgres(cls, uri: str, *, table: str | None = None, query: str | None = None) -> Source:
+        """A table (``table`` or ``schema.table``), view or query of a PostgreSQL server; ``duckanon.postgres.rows``.
+
+        The URI, ``postgresql://role@host/database``, is shown nowhere. A query is one SELECT statement in PostgreSQL's
+        own words; the server lets it write nothing.
+        """
+        from duckanon.postgres.session import require_uri
+
+        if (table is None) == (query is None):
+            raise ParameterError("Source.postgres needs either table= or query=.")
+        for key, value in (("table", table), ("query", query)):
+            if value is not None and (not isinstance(value, str) or not value.strip() or "\0" in value):
+                raise ParameterError(f"The {key} of Source.postgres must be a text that is not empty.")
+        return cls("postgres", table or "query", require_uri(uri), (("table", table), ("query", query)))
 
     @classmethod
     def arrow(cls, data: object) -> Source:
@@ -193,6 +211,27 @@ class Source:
         portable = exp.select("*").from_(table(parts[-1], schema=parts[-2] if len(parts) > 1 else None))
         columns = tuple(engine.columns(query))
         return Relation(query, columns, "database", self.name, collated=True, portable=portable, files=files)
+
+    def _open_postgres(self, engine: Engine, read: bool) -> Relation:
+        from duckanon.postgres.rows import open_rows
+
+        name = engine.fresh("data")
+        with open_rows(self.target, **dict(self.options)) as rows:
+            refuse_duplicates(rows.names)
+            if read:
+                streamed = f"{name}_stream"
+                with engine.progress.step("read"), rows.reader(engine.progress.advance) as reader:
+                    engine.register(streamed, reader)
+                    try:
+                        engine.create(name, exp.select("*").from_(table(streamed)))
+                    finally:
+                        engine.unregister(streamed)
+            else:
+                engine.register(name, rows.schema.empty_table())
+            theirs = table(rows.table.name, schema=rows.table.schema) if rows.table else table("source")
+        query = exp.select("*").from_(table(name))
+        portable = exp.select("*").from_(theirs)
+        return Relation(query, tuple(engine.columns(query)), "postgres", self.name, portable=portable)
 
     def _open_arrow(self, engine: Engine, read: bool) -> Relation:
         import pyarrow as pa
