@@ -207,7 +207,7 @@ class DuckDBTable:
             folder, new = PrivateFolder(self.reports_in), not self.path.exists()
             try:
                 release.verify(release.path)
-                engine = self._opened(writable=True)
+                engine = open_database(self.path, writable=True, like=release.engine)
                 try:
                     written = self._replace(engine, release, folder, summary, reports, told)
                     engine.run(exp.Command(this="CHECKPOINT", expression=_TARGET))
@@ -279,11 +279,17 @@ class DuckDBTable:
             engine.close()
 
 
-def open_database(path: Path, *, writable: bool = False) -> Engine:
-    """Return a new engine in which a database file is attached; an EngineError says that somebody else has it open."""
+def open_database(path: Path, *, writable: bool = False, like: Engine | None = None) -> Engine:
+    """Return a new engine in which a database file is attached; an EngineError says that somebody else has it open.
+
+    It keeps to the memory and threads of ``like``.
+    """
     from duckanon.engine.duckdb import DuckDBEngine
 
-    engine = DuckDBEngine()
+    memory = like.memory_limit() if like is not None else None
+    engine = DuckDBEngine(
+        memory_limit=f"{memory}B" if memory is not None else None, threads=like.threads() if like is not None else None
+    )
     try:
         engine.attach(path, _TARGET, writable)
     except EngineError as error:

@@ -1,0 +1,67 @@
+"""Killed at any point, an export is the old one or the new one, never half, and nothing raw is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults.site import KINDS, Driver, Site
+
+# The calls of a publication itself: at each of them a run is killed in the default run.
+CORE = ("replace", "rename", "exchange", "propose", "carry_out", "discard", "gate", "write_parquet")
+MORE = ("fsync", "link", "write_text")
+REST = ("unlink", "rmdir", "mkdir", "run", "statement")
+
+
+def kills(site: Site, calls: tuple[str, ...], after: bool = True) -> list[dict[str, object]]:
+    """Return every place where a whole run makes one of these calls."""
+    whens = ("before", "after") if after else ("before",)
+    return [{"call": c, "n": n, "when": w} for c in calls for n in range(1, site.calls.get(c, 0) + 1) for w in whens]
+
+
+@pytest.fixture
+def site(driver: Driver, tmp_path: Path, request: pytest.FixtureRequest) -> Site:
+    return Site(driver, tmp_path, request.param)
+
+
+@pytest.mark.parametrize("site", ["job", "folder", "table"], indirect=True)
+def test_at_every_named_point(site: Site) -> None:
+    places = [*kills(site, CORE, after=False), *kills(site, ("fsync",), after=False)]
+    assert len(places) > 15
+    # Most of the next runs are killed, too: what is left adds up until one ends well.
+    decided = {site.kill_and_recover(kill, follow=i % 4 == 0 or kill == places[-1]) for i, kill in enumerate(places)}
+    assert decided == {True, False}
+
+
+@pytest.mark.parametrize("site", ["write", "csv"], indirect=True)
+def test_between_the_renames(site: Site) -> None:
+    places = [*kills(site, ("replace",), after=False), *kills(site, ("propose", "discard"))]
+    decided = [site.kill_and_recover(kill, follow=kill == places[-1]) for kill in places]
+    # Once the commit is proposed the new export is the one, whatever has its name already.
+    assert decided.count(False) == 1
+
+
+@pytest.mark.parametrize("site", ["job", "folder", "csv", "table"], indirect=True)
+def test_after_a_random_time(site: Site) -> None:
+    rng = random.Random(site.kind)
+    for i in range(5):
+        site.kill_and_recover({"seconds": rng.uniform(0, site.seconds)}, follow=i == 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("site", KINDS, indirect=True)
+def test_at_every_call(site: Site) -> None:
+    for kill in [*kills(site, CORE), *kills(site, MORE), *kills(site, REST, after=False)]:
+        site.kill_and_recover(kill)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("site", KINDS, indirect=True)
+def test_after_many_random_times(site: Site) -> None:
+    """50 for each sink; DUCKANON_KILLS says how many instead."""
+    rng = random.Random()
+    for _ in range(int(os.environ.get("DUCKANON_KILLS", "50"))):
+        site.kill_and_recover({"seconds": rng.uniform(0, site.seconds * 1.1)})
