@@ -4,15 +4,15 @@ In ``profiles.yml``: ``plugins: [{module: duckanon.dbt}]``. A model is then a ta
 
     select * from anonymize('{{ ref("patients") }}', quasi_identifiers := ['age', 'zip'], k := 5)
 
-The tests ``k_anonymous`` and ``l_diverse`` are plain SQL in a dbt package, whose folder ``python -m duckanon.dbt`` prints.
+The tests ``k_anonymous`` and ``l_diverse`` are plain SQL in a dbt package: ``python -m duckanon.dbt`` tells its folder.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,16 @@ from duckanon.errors import UnsupportedError
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from duckanon.engine.functions import Call, Connection
+    from duckanon.engine.functions import Call, Connection, Function
 
-_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
-_CREATE = re.compile(r"\s*create\s+(?:or\s+replace\s+)?(?:(temp|temporary)\s+)?(?:recursive\s+)?(table|view)\b", re.I)
 _RELEASES = ("anonymize", "anonymize_report", "anonymize_classes")
+_INLINED = "__dbt__cte__"
+_CHECKED = ("table", "external", "ephemeral")
+_REASONS = {
+    "view": "would make another release whenever it is read, and cannot be read where duckanon is not installed",
+    "incremental": "would add one release to another, and nothing checks them together",
+    "snapshot": "would add one release to another, and nothing checks them together",
+}
 
 
 def package_folder() -> Path:
@@ -39,71 +44,73 @@ def package_folder() -> Path:
     return Path(__file__).parent / "package"
 
 
-def refuse_kept_calls(statement: str) -> None:
-    """Raise where a statement of dbt would keep the call of ``anonymize``, or add one release to another.
+def refuse_materialization(node: Mapping[str, Any]) -> None:
+    """Raise where dbt would keep a release of ``node`` in a way that is not one checked table.
+
+    ``node`` is what dbt tells about the work of a thread. An ephemeral model is not kept: it is part of others.
 
     Examples
     --------
-    >>> refuse_kept_calls("create table x as (select * from anonymize('patients', k := 5))")
-    >>> refuse_kept_calls("create view x as (select * from anonymize('patients', k := 5))")
+    >>> refuse_materialization({"resource_type": "model", "materialized": "table"})
+    >>> refuse_materialization({"resource_type": "model", "materialized": "view"})
     Traceback (most recent call last):
         ...
-    duckanon.errors.UnsupportedError: A view would make another release ... materialize the model as a table.
+    duckanon.errors.UnsupportedError: A view would make another release whenever it is read, and cannot be read where \
+duckanon is not installed: materialize the model as a table.
     """
-    created = _CREATE.match(_COMMENT.sub(" ", statement))
-    if created is None:
+    kind = node.get("materialized") or ""
+    if node.get("resource_type") not in ("model", "snapshot") or kind in _CHECKED:
         return
-    temporary, kind = created.groups()
-    if kind.lower() == "view":
-        raise UnsupportedError(
-            "A view would make another release whenever it is read, and cannot be read where duckanon is not "
-            "installed: materialize the model as a table."
-        )
-    if temporary is not None:
-        raise UnsupportedError(
-            "An incremental model or a snapshot (a temporary table) would add one release to another, and nothing "
-            "checks them together: materialize the model as a table."
-        )
+    what = {"view": "A view", "incremental": "An incremental model", "snapshot": "A snapshot"}
+    reason = _REASONS.get(kind, "is not known to be one table, made anew and checked")
+    raise UnsupportedError(f"{what.get(kind, 'Its materialization')} {reason}: materialize the model as a table.")
 
 
-def install(connection: Connection) -> None:
-    """Make duckanon's functions callable in the models of a session of dbt."""
-    from duckanon.engine import functions as engine_functions
-    from duckanon.group_classes import CLASSES
+def functions_of(node: Callable[[], Mapping[str, Any]]) -> list[Function]:
+    """Return duckanon's functions for sessions of dbt, in which ``node`` tells what the calling thread works on."""
     from duckanon.sqldoor import FUNCTIONS
 
-    guarded = (replace(f, handler=_guarded(f.handler)) if f.name in _RELEASES else f for f in FUNCTIONS.values())
-    engine_functions.install(connection, guarded, CLASSES)
+    def guarded(function: Function) -> Function:
+        def answer(request: Call) -> exp.Query:
+            if function.name in _RELEASES:
+                # DuckDB binds a statement in the thread that runs it, so this is the thread of the model.
+                refuse_materialization(node())
+            if str(request.arguments.get("source", "")).startswith(_INLINED):
+                raise UnsupportedError(
+                    f"{function.name} reads tables and views, and an ephemeral model is neither: materialize the model "
+                    "that it reads as a table or a view."
+                )
+            return function.handler(request)
 
+        return replace(function, handler=answer)
 
-def _guarded(handler: Callable[[Call], exp.Query]) -> Callable[[Call], exp.Query]:
-    def answer(request: Call) -> exp.Query:
-        refuse_kept_calls(request.statement)
-        return handler(request)
-
-    return answer
+    return [guarded(function) for function in FUNCTIONS.values()]
 
 
 @cache
 def _plugin() -> type:
     try:
-        from dbt.adapters.duckdb.plugins import BasePlugin
+        base: Any = import_module("dbt.adapters.duckdb.plugins").BasePlugin
+        get_node_info = import_module("dbt_common.events.contextvars").get_node_info
     except ImportError:
-        missing = True
-    else:
-        missing = False
-    if missing:
-        raise UnsupportedError("The dbt plugin needs dbt-duckdb: pip install 'duckanon[dbt]'.")
+        raise UnsupportedError("The dbt plugin needs dbt-duckdb: pip install 'duckanon[dbt]'.") from None
 
-    class Plugin(BasePlugin):  # type: ignore[misc, unused-ignore]
-        """The functions of duckanon in dbt: on the connection for all, and in every session by their own names."""
+    class Plugin(base):  # type: ignore[misc]
+        """The functions of duckanon in dbt."""
 
         def configure_connection(self, conn: Connection) -> None:
-            install(conn)
+            """Register the functions once, before dbt's threads begin."""
+            self._install(conn)
 
         def configure_cursor(self, cursor: Connection) -> None:
-            # Temporary macros belong to a session, and each of dbt's threads has one of its own.
-            install(cursor)
+            """Give a session its own macros: they are temporary, and each of dbt's threads has a session."""
+            self._install(cursor)
+
+        def _install(self, connection: Connection) -> None:
+            from duckanon.engine import functions as engine_functions
+            from duckanon.group_classes import CLASSES
+
+            engine_functions.install(connection, functions_of(get_node_info), CLASSES)
 
     return Plugin
 
@@ -112,6 +119,3 @@ def __getattr__(name: str) -> Any:
     if name == "Plugin":
         return _plugin()
     raise AttributeError(f"module 'duckanon.dbt' has no attribute {name!r}")
-
-
-__all__ = ["Plugin", "install", "package_folder", "refuse_kept_calls"]  # noqa: F822 - Plugin is made when asked for

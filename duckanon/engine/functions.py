@@ -126,8 +126,6 @@ class Call:
     engine: DuckDBEngine
     memo: Memo
     search_path: str
-    statement: str = ""
-    """The text of the calling statement. It may quote data: for decisions, never for a message."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +261,6 @@ def _macro(function: Function, instance: str, session: int | None, name: exp.Tab
         "session": exp.null() if session is None else number(session),
         "function": text(function.name),
         "search_path": call("current_setting", text("search_path")),
-        "statement": call("current_query"),
     }
     if function.parameters:
         payload["arguments"] = struct({p.name: col(p.name) for p in function.parameters})
@@ -323,7 +320,7 @@ def _answer(payload: dict[str, Any]) -> exp.Query:
                 if path:
                     setting = exp.EQ(this=exp.var("search_path"), expression=text(path))
                     engine.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
-                return function.handler(Call(arguments, engine, place.memo, path, payload.get("statement") or ""))
+                return function.handler(Call(arguments, engine, place.memo, path))
         except DuckanonError:
             if _is_open(cursor):
                 raise
