@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -11,15 +13,16 @@ import pytest
 import duckanon
 
 from .conftest import Project
+from .rendered import CompilerError, render
 
 pytestmark = pytest.mark.dbt
 
 ODD = 'the "zip", b;--'
-TABLES = 10
+KEYS = [ODD, "a", "key_1"]
 
 
 def random_table(con: duckdb.DuckDBPyConnection, name: str, seed: int) -> None:
-    """Few values, so that some classes are large; NULL, texts that differ by case, and -0.0 among them."""
+    """Few values, so that some classes are large; NULL, NaN and texts that differ by case among them."""
     dice = random.Random(seed)
     rows = dice.choice([1, 5, 20, 60])
     quoted = '"' + ODD.replace('"', '""') + '"'
@@ -37,43 +40,42 @@ def random_table(con: duckdb.DuckDBPyConnection, name: str, seed: int) -> None:
         )
 
 
+def promises(seed: int) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Return tests, their arguments, and those of ``check`` that mean the same."""
+    dice = random.Random(1000 + seed)
+    k, l, entropy = dice.randint(1, 6), dice.randint(1, 3), dice.choice([1, 1.5, 2.0, 2.7])  # noqa: E741
+    return [
+        ("k_anonymous", {"k": k}, {"k": k}),
+        ("k_anonymous", {"k": k, "entity_key": "person"}, {"k": k, "entity_key": "person"}),
+        ("l_diverse", {"l": l, "sensitive": "s"}, {"l": l, "sensitive": ["s"]}),
+        (
+            "l_diverse",
+            {"l": entropy, "sensitive": "s", "kind": "entropy"},
+            {"models": [f"entropy_l_diversity(l={entropy})"], "sensitive": ["s"]},
+        ),
+    ]
+
+
 def test_they_agree_with_check(tmp_path: Path) -> None:
-    settings = "settings: {default_collation: nocase}"
-    project = Project.make(tmp_path / "clinic", plugin=False, settings=settings)
+    project = Project.make(tmp_path / "clinic", plugin=False, settings="settings: {default_collation: nocase}")
     expected: dict[str, int] = {}
-    declared = ["sources:", "  - name: raw", "    schema: main", "    tables:"]
-    keys = [ODD, "a", "key_1"]
-    listed = "quasi_identifiers: ['the \"zip\", b;--', a, key_1]"
+    tables = []
     with duckdb.connect(str(project.database)) as con:
-        for seed in range(TABLES):
-            name, dice = f"t{seed}", random.Random(1000 + seed)
-            random_table(con, name, seed)
-            declared += [f"      - name: {name}", "        data_tests:"]
-            k, l, entropy = dice.randint(1, 6), dice.randint(1, 3), dice.choice([1, 1.5, 2.0, 2.7])  # noqa: E741
-            cases = {
-                "k": (f"k_anonymous: {{@}}, k: {k}", {"k": k}),
-                "persons": (f"k_anonymous: {{@}}, k: {k}, entity_key: person", {"k": k, "entity_key": "person"}),
-                "l": (f"l_diverse: {{@}}, l: {l}, sensitive: s", {"l": l, "sensitive": ["s"]}),
-                "entropy": (
-                    f"l_diverse: {{@}}, l: {entropy}, sensitive: s, kind: entropy",
-                    {"models": [f"entropy_l_diversity(l={entropy})"], "sensitive": ["s"]},
-                ),
-            }
-            for label, (test, arguments) in cases.items():
-                kind, _, given = test.partition(": ")
-                given = given.replace("{@}", listed)
-                declared += [
-                    f"          - duckanon.{kind}:",
-                    f"              name: {name}_{label}",
-                    "              config: {severity: warn}",
-                    f"              arguments: {{{given}}}",
-                ]
-                (found,) = duckanon.check(name, quasi_identifiers=keys, connection=con, **arguments)
-                expected[f"{name}_{label}"] = found.violating_classes
-    project.write("models/sources.yml", "\n".join(declared) + "\n")
+        for seed in range(5):
+            table = f"t{seed}"
+            random_table(con, table, seed)
+            tests = []
+            for i, (test, given, arguments) in enumerate(promises(seed)):
+                every = {"quasi_identifiers": KEYS, **given}
+                settings = {"name": f"{table}_{i}", "config": {"severity": "warn"}, "arguments": every}
+                tests.append({f"duckanon.{test}": settings})
+                (found,) = duckanon.check(table, quasi_identifiers=KEYS, connection=con, **arguments)
+                expected[f"{table}_{i}"] = found.violating_classes
+            tables.append({"name": table, "data_tests": tests})
+    # JSON is YAML.
+    project.write("models/sources.yml", json.dumps({"sources": [{"name": "raw", "schema": "main", "tables": tables}]}))
     project.deps()
-    found = {name: one.failures for name, one in project.dbt("test").items()}
-    assert found == expected, project.output
+    assert {name: one.failures for name, one in project.dbt("test").items()} == expected, project.output
     assert {count > 0 for count in expected.values()} == {True, False}
 
 
@@ -94,28 +96,56 @@ models:
     assert [one.status for one in project.dbt("build").values()] == ["success", "pass", "pass"]
 
 
-def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
+WRONG = {
+    "text k": ("k_anonymous", {"k": "5 or 1=1"}, "k must be an integer of at least 1"),
+    "zero k": ("k_anonymous", {"k": 0}, "k must be an integer of at least 1"),
+    "true k": ("k_anonymous", {"k": True}, "k must be an integer of at least 1"),
+    "one key": ("k_anonymous", {"quasi_identifiers": "a"}, "quasi_identifiers must be a list of columns"),
+    "no keys": ("k_anonymous", {"quasi_identifiers": []}, "quasi_identifiers must be a list of columns"),
+    "number as key": ("k_anonymous", {"quasi_identifiers": [1]}, "every quasi-identifier must be the name of a column"),
+    "empty entity": ("k_anonymous", {"entity_key": ""}, "entity_key must be the name of a column"),
+    "half l": ("l_diverse", {"l": 1.5}, "l must be an integer"),
+    "small l": ("l_diverse", {"l": 0.5, "kind": "entropy"}, "l must be a number"),
+    "text l": ("l_diverse", {"l": "2", "kind": "entropy"}, "l must be a number"),
+    "kind": ("l_diverse", {"kind": "recursive"}, "kind must be"),
+    "two columns": ("l_diverse", {"sensitive": ["s"]}, "sensitive must be the name of a column"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arguments_are_refused(case: str) -> None:
+    test, wrong, words = WRONG[case]
+    right = {"k": 2} if test == "k_anonymous" else {"l": 2, "sensitive": "s"}
+    render(test, model="t", quasi_identifiers=["a"], **right)
+    with pytest.raises(CompilerError, match=words):
+        render(test, **{"model": "t", "quasi_identifiers": ["a"], **right, **wrong})
+
+
+def test_wrong_arguments_stop_dbt_before_it_runs(tmp_path: Path) -> None:
     project = Project.make(tmp_path / "clinic", plugin=False)
     project.model("t", "select 1 as a, 2 as s")
-    cases = {
-        "text_k": ("k_anonymous", "{quasi_identifiers: [a], k: '5 or 1=1'}", "k must be an integer of at least 1"),
-        "zero_k": ("k_anonymous", "{quasi_identifiers: [a], k: 0}", "k must be an integer of at least 1"),
-        "true_k": ("k_anonymous", "{quasi_identifiers: [a], k: true}", "k must be an integer of at least 1"),
-        "one_key": ("k_anonymous", "{quasi_identifiers: a, k: 2}", "quasi_identifiers must be a list of columns"),
-        "no_keys": ("k_anonymous", "{quasi_identifiers: [], k: 2}", "quasi_identifiers must be a list of columns"),
-        "odd_key": ("k_anonymous", "{quasi_identifiers: [1], k: 2}", "must be the name of a column"),
-        "half_l": ("l_diverse", "{quasi_identifiers: [a], sensitive: s, l: 1.5}", "l must be an integer"),
-        "small_l": ("l_diverse", "{quasi_identifiers: [a], sensitive: s, l: 0.5, kind: entropy}", "l must be a number"),
-        "kind": ("l_diverse", "{quasi_identifiers: [a], sensitive: s, l: 2, kind: recursive}", "kind must be"),
-        "listed": ("l_diverse", "{quasi_identifiers: [a], sensitive: [s], l: 2}", "sensitive must be the name"),
-        "unknown": ("k_anonymous", "{quasi_identifiers: [b], k: 2}", 'Referenced column "b" not found'),
-    }
-    lines = ["models:", "  - name: t", "    data_tests:"]
-    for name, (test, arguments, _) in cases.items():
-        lines += [f"      - duckanon.{test}:", f"          name: {name}", f"          arguments: {arguments}"]
-    project.write("models/tests.yml", "\n".join(lines) + "\n")
+    wrong = "duckanon.k_anonymous: {arguments: {quasi_identifiers: [a], k: '5 or 1=1'}}"
+    project.write("models/tests.yml", f"models:\n  - name: t\n    data_tests:\n      - {wrong}\n")
     project.deps()
-    found = project.dbt("build")
-    for name, (_, _, words) in cases.items():
-        assert found[name].status == "error", name
-        assert words in found[name].message, found[name].message
+    assert project.dbt("build") == {}
+    assert "k_anonymous: k must be an integer of at least 1." in project.output
+
+
+@pytest.mark.parametrize("collation", ["", "nocase"])
+@pytest.mark.parametrize("seed", range(30))
+def test_the_same_without_dbt(seed: int, collation: str) -> None:
+    with duckdb.connect() as con:
+        random_table(con, "t", seed)
+        con.execute(f"SET default_collation = '{collation}'")
+        for test, given, arguments in promises(seed):
+            sql = render(test, model="t", quasi_identifiers=KEYS, **given)
+            (found,) = duckanon.check("t", quasi_identifiers=KEYS, connection=con, **arguments)
+            rows = con.execute(sql).fetchall()
+            assert len(rows) == found.violating_classes
+            assert all(isinstance(cell, int | float) for row in rows for cell in row)
+
+
+def test_zero_and_its_negative_can_be_told_apart() -> None:
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT unnest([0.0::DOUBLE, '-0.0'::DOUBLE]) AS a")
+        assert con.execute(render("k_anonymous", model="t", quasi_identifiers=["a"], k=2)).fetchall() == [(1,), (1,)]
