@@ -20,7 +20,7 @@ settings.register_profile("explore", max_examples=5000, deadline=None, print_blo
 settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
 
-_ON_DEMAND = ("slow", "bench", "peers", "postgres")
+_ON_DEMAND = ("slow", "bench", "peers", "postgres", "dbt")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
