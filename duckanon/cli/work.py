@@ -91,7 +91,7 @@ def run(
     verbose: Verbose = False,
 ) -> None:
     """Run a job: anonymize, prove, publish with report and manifest."""
-    more = {"day": day.date() if day else None, "recoding": str(recoding) if recoding else None}
+    more: dict[str, Any] = {"day": day.date() if day else None, "recoding": str(recoding) if recoding else None}
     _run(Screen.of(ctx), job, log=log, dry_run=dry_run, accept_drift=accept_drift, **more)
 
 
@@ -107,7 +107,7 @@ def _run(
         if log is not None:
             from duckanon.operations import LoggedProgress, configure
 
-            configure(str(log), sys.stderr)
+            configure("json" if log is Log.JSON else "human", sys.stderr)
             listener = LoggedProgress()
         result = run_job(job, progress=listener, **options)
     told = [

@@ -108,7 +108,7 @@ def _listed(columns: list[Mapping[str, Any]] | list[dict[str, Any]]) -> list[str
 def _round_half(rows: int) -> int:
     """Return half of the rows, rounded down to two digits."""
     half = max(1, rows // 2)
-    step = 10 ** max(0, len(str(half)) - 2)
+    step = int(10 ** max(0, len(str(half)) - 2))
     return half // step * step
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import DuckanonError
-from duckanon.postgres import Address, published_comment, require_uri, require_writable, write_table
+from duckanon.postgres import published_comment, require_uri, require_writable, write_table
+from duckanon.postgres.session import Address
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sink.base import require_apart
 from duckanon.sink.content import fingerprint
@@ -117,9 +118,7 @@ class PostgresTable:
 
         rows = engine.reader(engine.parquet([release.path]))
         comment = table_comment(run)
-        write_table(
-            self.uri, self.table, rows, replace=True, comment=comment, verify=verify, progress=engine.progress
-        )
+        write_table(self.uri, self.table, rows, replace=True, comment=comment, verify=verify, progress=engine.progress)
         return written
 
     def _take_back(self) -> None:

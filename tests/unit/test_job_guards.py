@@ -69,7 +69,7 @@ def test_drift_is_accepted_once(folder: Path) -> None:
     path = write(folder)
     run_job(path)
     halve(folder)
-    with pytest.raises(errors.DataError, match="19 rows and had 40 in the last published run.*--accept-drift"):
+    with pytest.raises(errors.DataError, match=r"19 rows and had 40 in the last published run.*--accept-drift"):
         run_job(path)
     assert run_job(path, accept_drift=True).summary["found"]["rows_in"] == 19
     # From now on this is what is usual.

@@ -62,7 +62,7 @@ class TestSeveralTables:
         assert {t.roles["entity_key"] for t in job.tables} == {"id"}
         with pytest.raises(errors.JobError, match="several tables, name one: people, ages"):
             job.table()
-        with pytest.raises(errors.JobError, match="there is no table 'age'. Did you mean 'ages'"):
+        with pytest.raises(errors.JobError, match=r"there is no table 'age'\. Did you mean 'ages'"):
             job.table("age")
 
     def test_are_published_together(self, folder: Path) -> None:
