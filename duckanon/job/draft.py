@@ -44,8 +44,8 @@ def draft(source: Source, file: Path, *, k: int = 5) -> str:
     rows = int(columns[0]["rows"])
     lines = [
         f"#:schema {SCHEMA}",
-        f"# Drafted by `duckanon job init`. Roles are guesses, each with its reason: read every line, correct it, and try",
-        f"# `duckanon run {file.name} --dry-run` before the first night.",
+        "# Drafted by `duckanon job init`. Roles are guesses, each with its reason: read every line, correct it, and",
+        f"# try `duckanon run {file.name} --dry-run` before the first night.",
         "",
         "[source]",
         *_source(source, file.absolute().parent),

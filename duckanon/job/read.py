@@ -60,10 +60,7 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
     nights, operations = (
         _filled(t, shared.get(t), ("state", "metrics", "lineage"), day) for t in ("nights", "operations")
     )
-    if several is None:
-        tables = [_table(shared, name, folder, day)]
-    else:
-        tables = _several(several, content, folder, day)
+    tables = [_table(shared, name, folder, day)] if several is None else _several(several, content, folder, day)
     return Job(
         path=path,
         tables=tuple(tables),

@@ -121,7 +121,7 @@ def make_types(server: Server) -> None:
 def test_every_type_arrives_with_its_value_and_null(server: Server, engine: DuckDBEngine) -> None:
     make_types(server)
     columns = ", ".join(f"c{i} {kind}" for i, (kind, *_) in enumerate(TYPES))
-    values = ", ".join("$q${}$q$".format(value) for _, value, *_ in TYPES)
+    values = ", ".join(f"$q${value}$q$" for _, value, *_ in TYPES)
     server.run(
         f"CREATE TABLE every ({columns})", f"INSERT INTO every VALUES ({values})", "INSERT INTO every DEFAULT VALUES"
     )

@@ -38,8 +38,11 @@ class TestSchema:
 
     @pytest.mark.parametrize(
         "case",
-        ("unknown table", "unknown key", "misspelt role", "text for a list", "numbers in a list", "unlisted", "k text")
-        + ("k zero", "on_unknown", "algorithm", "report", "overwrite", "format", "threads", "expect share", "recoding"),
+        [
+            *("unknown table", "unknown key", "misspelt role", "text for a list", "numbers in a list", "unlisted"),
+            *("k text", "k zero", "on_unknown", "algorithm", "report", "overwrite", "format", "threads"),
+            *("expect share", "recoding"),
+        ],
     )
     def test_refuses_mistakes(self, case: str) -> None:
         old, new, _ = WRONG[case]

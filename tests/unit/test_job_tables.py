@@ -72,7 +72,7 @@ class TestSeveralTables:
             assert verify_files(table.written["manifest"]) == []
             assert read_manifest(table.written["manifest"])["run"]["table"] == table.name
         assert pq.read_table(folder / "out" / "people.parquet").num_rows == ROWS
-        assert (folder / "out" / "ages.csv").read_text().splitlines()[0] == "age"
+        assert (folder / "out" / "ages.csv").read_text().splitlines()[0] == '"age"'
 
     def test_none_is_published_where_one_cannot_be(self, folder: Path) -> None:
         path = write(folder, ("k = 10", "k = 100"), text=SEVERAL)
