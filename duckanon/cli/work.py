@@ -246,36 +246,51 @@ def _tell_next(screen: Screen, data: Path, job: Path) -> None:
 
 def verify(
     ctx: typer.Context,
-    manifest: Annotated[
-        Path, typer.Argument(metavar="MANIFEST", help="The manifest beside a release.", show_default=False)
+    export: Annotated[
+        Path,
+        typer.Argument(
+            metavar="EXPORT", help="A folder of exports, a manifest, or a data file.", show_default=False
+        ),
     ],
+    database: Annotated[
+        Path | None, typer.Option("--database", help="The DuckDB file of a published table.", show_default=False)
+    ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Are the files of a release as published? Exit code 0 or 1."""
-    from duckanon.sink import read_manifest, verify_files
+    """Is an export as published, and does it keep its promise? Exit code 0 or 1."""
+    from duckanon.verifying import verify_export
 
-    screen, problems = Screen.of(ctx), verify_files(manifest)
-    files = [f["name"] for f in read_manifest(manifest)["files"]] if not problems else []
+    screen, found = Screen.of(ctx), verify_export(export, database=database)
     if screen.as_json:
-        screen.document({"manifest": manifest, "intact": not problems, "files": files, "problems": problems})
+        screen.document(found.to_dict())
     else:
-        for problem in problems:
-            _verdict(screen, False, problem)
-        if not problems:
-            _verdict(screen, True, f"{count(len(files), 'files')} as published: {', '.join(files)}")
-    if problems:
+        for one in found.exports:
+            for problem in one.problems:
+                _verdict(screen, False, problem)
+            if one.intact:
+                _verdict(screen, True, f"{count(len(one.files), 'files')} as published: {', '.join(one.files)}")
+            for promise in one.promises:
+                told = f"{promise.text} ({promise.model}): {promise.state}"
+                reason = f"; {promise.reason}" if promise.reason else ""
+                _verdict(screen, _STATES[promise.state], f"{told}{reason}")
+    if not found.intact:
         raise typer.Exit(1)
 
 
-def _verdict(screen: Screen, good: bool, text: str) -> None:
+_STATES = {"holds": True, "broken": False, "not checkable": None}
+
+
+def _verdict(screen: Screen, good: bool | None, text: str) -> None:
+    """Show one line: good, bad, or neither where nothing could be said."""
     if not screen.rich:
-        screen.line(f"{'ok' if good else 'not ok'}: {text}")
+        screen.line(f"{'ok' if good else 'unknown' if good is None else 'not ok'}: {text}")
         return
     from rich.text import Text
 
-    mark = Text("✓ ", style="bold green") if good else Text("✗ ", style="bold red")
-    screen.out.print(mark.append(text, style="default not bold"))
+    marks = {True: ("✓ ", "bold green"), False: ("✗ ", "bold red"), None: ("? ", "bold yellow")}
+    mark, style = marks[good]
+    screen.out.print(Text(mark, style=style).append(text, style="default not bold"))
 
 
 def list_(

@@ -19,7 +19,7 @@ from duckanon.job.exits import exit_code
 from duckanon.job.read import load_job
 from duckanon.job.table_run import TableRun
 from duckanon.nights import State, require_recoding
-from duckanon.operations import write_events, write_textfile
+from duckanon.operations import about, log_run, write_events, write_textfile
 from duckanon.resources import PrivateFolder
 from duckanon.sink import locked
 
@@ -125,12 +125,14 @@ def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None) -> Non
         for one in runs:
             engine = stack.enter_context(contextlib.closing(job.open_engine(progress)))
             clock.watch(engine)
-            one.make(engine, stack)
+            with about(run=one.run, job=job.name, table=one.table.name):
+                one.make(engine, stack)
         clock.require_time()
         clock.stop()
         for one in runs:
-            if not one.dry_run:
-                one.publish()
+            with about(run=one.run, job=job.name, table=one.table.name):
+                if not one.dry_run:
+                    one.publish()
 
 
 @contextlib.contextmanager
@@ -156,14 +158,15 @@ def _states(job: Job, dry_run: bool) -> Iterator[list[State]]:
 
 def _tell(job: Job, runs: list[TableRun], error: BaseException | None = None) -> None:
     """Write history, metrics and lineage. What was published stays published if that fails: it is said, and no more."""
-    if any(one.dry_run for one in runs):
-        return
     records = []
     for one in runs:
         # Another table's failure does not undo what this one published.
-        outcome = "published" if one.written else "failed"
-        failed = error if outcome == "failed" else None
+        failed = None if one.written else error
+        outcome = "failed" if failed is not None else "dry_run" if one.dry_run else "published"
         records.append(one.record(outcome, exit_code(failed), failed))
+        log_run(records[-1])
+    if any(one.dry_run for one in runs):
+        return
     steps: list[tuple[Callable[..., object], tuple[Any, ...]]] = [
         (one.state.append, (record,)) for one, record in zip(runs, records, strict=True)
     ]
