@@ -19,7 +19,7 @@ from duckanon.progress import Progress
 from duckanon.source import Source
 from duckanon.sqlgen.relations import cast, col
 
-from .conftest import PASSWORD, Server
+from .conftest import PASSWORD, TERMINATE, Server
 
 pytestmark = pytest.mark.postgres
 CANARY = "QxCanary8Zebra"
@@ -121,7 +121,7 @@ def make_types(server: Server) -> None:
 def test_every_type_arrives_with_its_value_and_null(server: Server, engine: DuckDBEngine) -> None:
     make_types(server)
     columns = ", ".join(f"c{i} {kind}" for i, (kind, *_) in enumerate(TYPES))
-    values = ", ".join("$q${}$q$".format(value) for _, value, *_ in TYPES)
+    values = ", ".join(f"$q${value}$q$" for _, value, *_ in TYPES)
     server.run(
         f"CREATE TABLE every ({columns})", f"INSERT INTO every VALUES ({values})", "INSERT INTO every DEFAULT VALUES"
     )
@@ -170,7 +170,7 @@ def test_no_rows_and_no_columns(server: Server, engine: DuckDBEngine) -> None:
 @pytest.mark.parametrize("name", ['say "hi"', "a.b", "sch.ema.t", "UPPER", "ünï 漢", "semi;colon--", "it's", "x) y"])
 def test_odd_names_of_tables_and_columns(server: Server, engine: DuckDBEngine, name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
-    server.run(f"CREATE TABLE {quoted} ({quoted} int, {quoted[:-1]}2\" text)", f"INSERT INTO {quoted} VALUES (1, 'x')")
+    server.run(f'CREATE TABLE {quoted} ({quoted} int, {quoted[:-1]}2" text)', f"INSERT INTO {quoted} VALUES (1, 'x')")
     server.run("CREATE SCHEMA s", f"CREATE TABLE s.{quoted} AS SELECT 2 AS x")
     for given in (name, quoted, f"public.{quoted}"):
         relation, rows = read(engine, server, table=given)
@@ -180,9 +180,13 @@ def test_odd_names_of_tables_and_columns(server: Server, engine: DuckDBEngine, n
 
 
 def test_views_schemas_and_case(server: Server, engine: DuckDBEngine) -> None:
-    server.run("CREATE SCHEMA clinic", "CREATE TABLE clinic.people AS SELECT 1 AS a", "CREATE VIEW adults AS SELECT 2 AS a")
+    server.run(
+        "CREATE SCHEMA clinic", "CREATE TABLE clinic.people AS SELECT 1 AS a", "CREATE VIEW adults AS SELECT 2 AS a"
+    )
     server.run("CREATE MATERIALIZED VIEW kept AS SELECT 3 AS a")
-    server.run("CREATE TABLE parts (a int) PARTITION BY LIST (a)", "CREATE TABLE p4 PARTITION OF parts FOR VALUES IN (4)")
+    server.run(
+        "CREATE TABLE parts (a int) PARTITION BY LIST (a)", "CREATE TABLE p4 PARTITION OF parts FOR VALUES IN (4)"
+    )
     server.run("INSERT INTO parts VALUES (4)", 'CREATE TABLE "P4" AS SELECT 5 AS a')
     for given, expected in (("clinic.people", 1), ("adults", 2), ("ADULTS", 2), ("kept", 3), ("parts", 4), ("P4", 5)):
         assert read(engine, server, table=given)[1] == [(expected,)], given
@@ -211,7 +215,7 @@ def test_queries(server: Server, engine: DuckDBEngine) -> None:
         ("VALUES (1), (2)", [(1,), (2,)]),
         ("TABLE t LIMIT 1", [(1, "x1")]),
         ("(SELECT a FROM t LIMIT 1) UNION ALL SELECT 9", [(1,), (9,)]),
-        ("SELECT 1 AS \"odd \"\" name\"", [(1,)]),
+        ('SELECT 1 AS "odd "" name"', [(1,)]),
     ]:
         relation, rows = read(engine, server, query=query)
         assert rows == expected, query
@@ -249,7 +253,12 @@ def test_queries(server: Server, engine: DuckDBEngine) -> None:
 def test_a_query_writes_nothing(server: Server, engine: DuckDBEngine, query: str, whole: bool) -> None:
     server.run("CREATE TABLE t AS SELECT 1 AS a", "CREATE SEQUENCE counted")
     server.run("CREATE FUNCTION wipe() RETURNS int LANGUAGE sql AS 'DELETE FROM t; SELECT 1'")
-    runs = query in ("SELECT wipe()", "SELECT nextval('counted')", "SELECT setval('counted', 9)", "SELECT a FROM t FOR UPDATE")
+    runs = query in (
+        "SELECT wipe()",
+        "SELECT nextval('counted')",
+        "SELECT setval('counted', 9)",
+        "SELECT a FROM t FOR UPDATE",
+    )
     if runs and not whole:
         Source.postgres(server.uri, query=query).open(engine, read=False)
     else:
@@ -331,23 +340,23 @@ def test_a_failed_connection_tells_the_reason_and_no_secret(
 def test_missing_database_and_privilege_are_the_environment(server: Server, engine: DuckDBEngine) -> None:
     with pytest.raises(EngineError, match="no such database"):
         Source.postgres(server.uri + "x", table="t").open(engine)
-    server.run("CREATE TABLE t AS SELECT 1 AS a", f"CREATE ROLE weak_{server.database} LOGIN PASSWORD '{PASSWORD}'")
-    weak = server.uri.replace("postgres:" + PASSWORD, f"weak_{server.database}:{PASSWORD}")
+    server.run("CREATE TABLE t AS SELECT 1 AS a", f"CREATE ROLE weak LOGIN PASSWORD '{PASSWORD}'")
+    weak = server.uri.replace("postgres:" + PASSWORD, f"weak:{PASSWORD}")
     try:
         with pytest.raises(EngineError, match="privilege"):
             Source.postgres(weak, table="t").open(engine)
     finally:
-        server.run(f"DROP OWNED BY weak_{server.database}", f"DROP ROLE weak_{server.database}")
+        server.run("DROP OWNED BY weak", "DROP ROLE weak")
 
 
-def test_a_server_that_goes_away_amid_the_rows(server: Server, cluster: Server, engine: DuckDBEngine) -> None:
+def test_a_server_that_goes_away_amid_the_rows(server: Server, engine: DuckDBEngine) -> None:
     server.run("CREATE TABLE t AS SELECT i AS a, repeat('x', 200) AS b FROM generate_series(1, 400000) i")
     stopped = []
 
     def stop(event) -> None:
         if event.step == "read" and event.done and not stopped:
             stopped.append(event.done)
-            cluster.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{server.database}'")
+            server.run(TERMINATE)
 
     engine.progress.listener = stop
     with pytest.raises(EngineError, match="lost"):
