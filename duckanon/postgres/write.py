@@ -342,7 +342,7 @@ def _read_back(session: Session, work: TableName, rows: int, verify: Callable[[p
 def _exchange(session: Session, work: TableName, target: TableName) -> None:
     """Put a table in the place of another one, with the same grants."""
     grants = _grants(session, target)
-    session.run(exp.Drop(this=target.node(), kind="TABLE"))
+    session.run(" ".join(("DROP TABLE", _sql(target.node()))))
     session.run(" ".join(("ALTER TABLE", _sql(work.node()), "RENAME TO", _sql(ident(target.name)))))
     for role, privilege, passed_on in grants:
         to = "PUBLIC" if role is None else _sql(ident(role))

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,11 @@ import pytest
 
 PASSWORD = "PaSsCanary7Quokka"
 """Stands in every URI of these tests, and must be found nowhere else."""
+
+TERMINATE = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 
 
 class Server:
@@ -94,9 +98,8 @@ def cluster() -> Iterator[Server]:
 
 
 @pytest.fixture
-def server(cluster: Server) -> Iterator[Server]:
-    """A database of the test's own."""
-    name = f"t{uuid.uuid4().hex}"
-    cluster.run(f"CREATE DATABASE {name}")
-    yield Server(cluster.port, name)
-    cluster.run(f"DROP DATABASE {name} WITH (FORCE)")
+def server(cluster: Server) -> Server:
+    """The server with nothing in it."""
+    named = "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+    cluster.run(*(f"DROP SCHEMA {name} CASCADE" for (name,) in cluster.rows(named)), "CREATE SCHEMA public")
+    return cluster

@@ -19,7 +19,7 @@ from duckanon.progress import Progress
 from duckanon.source import Source
 from duckanon.sqlgen.relations import cast, col
 
-from .conftest import PASSWORD, Server
+from .conftest import PASSWORD, TERMINATE, Server
 
 pytestmark = pytest.mark.postgres
 CANARY = "QxCanary8Zebra"
@@ -340,23 +340,23 @@ def test_a_failed_connection_tells_the_reason_and_no_secret(
 def test_missing_database_and_privilege_are_the_environment(server: Server, engine: DuckDBEngine) -> None:
     with pytest.raises(EngineError, match="no such database"):
         Source.postgres(server.uri + "x", table="t").open(engine)
-    server.run("CREATE TABLE t AS SELECT 1 AS a", f"CREATE ROLE weak_{server.database} LOGIN PASSWORD '{PASSWORD}'")
-    weak = server.uri.replace("postgres:" + PASSWORD, f"weak_{server.database}:{PASSWORD}")
+    server.run("CREATE TABLE t AS SELECT 1 AS a", f"CREATE ROLE weak LOGIN PASSWORD '{PASSWORD}'")
+    weak = server.uri.replace("postgres:" + PASSWORD, f"weak:{PASSWORD}")
     try:
         with pytest.raises(EngineError, match="privilege"):
             Source.postgres(weak, table="t").open(engine)
     finally:
-        server.run(f"DROP OWNED BY weak_{server.database}", f"DROP ROLE weak_{server.database}")
+        server.run("DROP OWNED BY weak", "DROP ROLE weak")
 
 
-def test_a_server_that_goes_away_amid_the_rows(server: Server, cluster: Server, engine: DuckDBEngine) -> None:
+def test_a_server_that_goes_away_amid_the_rows(server: Server, engine: DuckDBEngine) -> None:
     server.run("CREATE TABLE t AS SELECT i AS a, repeat('x', 200) AS b FROM generate_series(1, 400000) i")
     stopped = []
 
     def stop(event) -> None:
         if event.step == "read" and event.done and not stopped:
             stopped.append(event.done)
-            cluster.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{server.database}'")
+            server.run(TERMINATE)
 
     engine.progress.listener = stop
     with pytest.raises(EngineError, match="lost"):
