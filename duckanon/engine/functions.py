@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeVar
 
 import duckdb
@@ -213,11 +214,11 @@ def _install(connection: Connection, offered: dict[str, Function], scalars: tupl
         session = place.session(connection)
         if shared:
             for function in offered.values():
-                cursor.execute(_macro(function, instance, None, table(function.name, schema="main", catalog=CATALOG)))
+                cursor.execute(_macro(function.name, function.parameters, instance, None))
             for scalar in scalars:
                 cursor.execute(scalar.macro(CATALOG))
     for function in offered.values():
-        connection.execute(_macro(function, instance, session, table(function.name, schema="main", catalog="temp")))
+        connection.execute(_macro(function.name, function.parameters, instance, session))
     for scalar in scalars:
         connection.execute(scalar.macro("temp"))
 
@@ -250,8 +251,12 @@ def _instance_of(cursor: Connection) -> tuple[str, bool]:
     return secrets.token_hex(8), False
 
 
-def _macro(function: Function, instance: str, session: int | None, name: exp.Table) -> str:
-    """Return the statement that creates a function; the payload tells the handler who calls and with what."""
+@lru_cache(1024)
+def _macro(function: str, parameters: tuple[Parameter, ...], instance: str, session: int | None) -> str:
+    """Return the statement that creates a function; the payload tells the handler who calls and with what.
+
+    Kept, because some programs open a session for every statement, and the numbers of sessions come again.
+    """
 
     def struct(entries: dict[str, Any]) -> exp.Struct:
         return exp.Struct(expressions=[exp.PropertyEQ(this=text(k), expression=v) for k, v in entries.items()])
@@ -259,16 +264,17 @@ def _macro(function: Function, instance: str, session: int | None, name: exp.Tab
     payload: dict[str, Any] = {
         "instance": text(instance),
         "session": exp.null() if session is None else number(session),
-        "function": text(function.name),
+        "function": text(function),
         "search_path": call("current_setting", text("search_path")),
     }
-    if function.parameters:
-        payload["arguments"] = struct({p.name: col(p.name) for p in function.parameters})
+    if parameters:
+        payload["arguments"] = struct({p.name: col(p.name) for p in parameters})
     answer = call(_SCALAR, cast(call("to_json", struct(payload)), "VARCHAR"))
     body = exp.select("*").from_(exp.Table(this=call("query", answer)))
-    quoted = [(ident(p.name).sql(dialect=DIALECT), "" if p.required else ":= NULL") for p in function.parameters]
-    temporary = "TEMP" if session is not None else ""
-    words = ("CREATE OR REPLACE", temporary, "MACRO", name.sql(dialect=DIALECT))
+    quoted = [(ident(p.name).sql(dialect=DIALECT), "" if p.required else ":= NULL") for p in parameters]
+    temporary, catalog = ("", CATALOG) if session is None else ("TEMP", "temp")
+    name = table(function, schema="main", catalog=catalog).sql(dialect=DIALECT)
+    words = ("CREATE OR REPLACE", temporary, "MACRO", name)
     listed = ", ".join(" ".join(one) for one in quoted)
     return " ".join((*words, "(", listed, ") AS TABLE", body.sql(dialect=DIALECT)))
 
