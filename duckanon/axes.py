@@ -93,7 +93,8 @@ def _stored(engine: Engine, places: Integers) -> str:
 
     name = engine.fresh("places")
     codes = np.arange(len(places), dtype=np.int32)
-    engine.register(name, pa.table({"code": codes, "place": places.astype(np.int32)}))
+    placed = pa.table({"code": codes, "place": places.astype(np.int32)})
+    engine.later(name, lambda: engine.register(name, placed))
     return name
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from duckanon.encode import published_type
+from duckanon.enumerated import enumerated, short
 from duckanon.errors import DataError, UnsupportedError
 from duckanon.facts import size
+from duckanon.few_cells import name_classes
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.leaf_ranks import leaf_ranks
 from duckanon.outputs import has_distance
@@ -25,7 +27,6 @@ from duckanon.sqlgen.axes import (
     labels_query,
     nodes_query,
     positions_query,
-    present,
 )
 from duckanon.sqlgen.boxes import (
     RUN,
@@ -46,14 +47,10 @@ if TYPE_CHECKING:
 
     from duckanon.encode import Coded, Dictionary, Frequency
     from duckanon.engine.base import Engine
+    from duckanon.few_cells import NamedClasses
     from duckanon.hierarchy import Levels
     from duckanon.plan import Plan
     from duckanon.roles import Attribute
-
-MANY_TEXTS = 1_000_000
-"""Most texts of a column that are enumerated, where a file then has only those that its rows use."""
-ENUM_LIMIT = 50_000
-"""Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort."""
 
 MOST_LISTED = 20_000_000
 """Most values that the sets of a column may list, all different regions together."""
@@ -68,7 +65,8 @@ class Boxes:
     the top, with NULL as the last value. ``places`` are tables ``(code, place)``, the order of each axis; ``grids``
     those of ``grid_bounds``, where the axis is a line that is cut on a grid. ``members(class_id, c_0, ..., n)`` counts
     the rows of every class by the codes of their values. For the output "medoid" the table has ``m_j``, too: the code
-    of that row which stands for its class. ``kinds`` says what each axis is: "grid", "line" or "tree".
+    of that row which stands for its class. ``kinds`` says what each axis is: "grid", "line" or "tree". ``few`` is the
+    table once more, where classes are few.
     """
 
     table: str
@@ -76,6 +74,7 @@ class Boxes:
     grids: tuple[str | None, ...]
     members: str
     kinds: tuple[str, ...] = ()
+    few: pa.Table | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -104,19 +103,25 @@ def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequenc
     """Make what is published of every class that is kept, see ``Published``."""
     inner: list[tuple[str, str]] = []
     cells = []
-    query = exp.select(col("class_id", "b"), named(col("class_id", "b"), "ec")).from_(
-        table(boxes.table, "b"), copy=False
-    )
     kinds = [kind for kind in plan.output.values() if kind != "medoid"]
     several = sum(_by_class(kind, plan.bounds) for kind in kinds) > 1
     members = _stored(engine, boxes.members) if several else boxes.members
     quasi = list(zip(plan.roles.quasi_identifiers, counted.coded, bound, strict=True))
-    axes = with_regions(engine, _axes(plan, engine, quasi, boxes), boxes.table)
+    bare, known = _axes(plan, engine, quasi, boxes), None
+    if boxes.few is not None:
+        known = name_classes(engine, [axis.column for axis in bare], counted.coded, boxes.few)
+    axes = with_regions(engine, bare, boxes.table, known)
+    classes = table(known.table if known is not None else boxes.table, "b")
+    query = exp.select(col("class_id", "b"), named(col("class_id", "b"), "ec")).from_(classes, copy=False)
     for j, (axis, (attribute, coded, levels)) in enumerate(zip(axes, quasi, strict=True)):
         cells.append(_cell(attribute, coded, levels))
         alias = f"s_{j}"
         parts = (f"q_{j}", f"q_{j}b") if axis.column.output == "bounds" else (f"q_{j}",)
         inner += zip(plan.published_as[attribute.name], parts, strict=True)
+        if known is not None and j in known.names:
+            own = short(engine, classes.copy(), col(f"q_{j}", "b"), known.names[j])
+            query = query.select(named(own, f"q_{j}"), copy=False)
+            continue
         by_class = _by_class(axis.column.output, axis.column.bounds)
         shown = _shown_by_class(axis, boxes.table, members) if by_class else _shown(axis)
         on = equal(col("class_id", alias), col("class_id", "b")) if by_class else axis.column.on(alias, j, "b")
@@ -157,20 +162,30 @@ class Axis:
     levels: tuple[int, ...] = ()
     has_runs: bool = False
 
-    def with_regions(self, boxes: str, used: set[int]) -> Axis:
-        """Return the axis with the regions of the classes that are kept in a table; ``used`` are their levels."""
+    def with_regions(self, boxes: str, used: set[int], later: bool = False) -> Axis:
+        """Return the axis with the regions of the classes that are kept in a table; ``used`` are their levels.
+
+        That table is made ``later`` where nobody may ask for it.
+        """
         engine, column = self.engine, self.column
         by_lowest = column.output == "lca" and RUN in used
         if by_lowest:
             used |= set(range(1, column.height))
         levels = tuple(sorted(v for v in used if 0 < v < column.height))
         found = replace(self, regions=engine.fresh("regions"), levels=levels, has_runs=RUN in used)
-        nodes: exp.Expr | None = subquery(labels_query(column, levels), "n") if levels else None
-        if column.lists or column.output == "midpoint":
-            nodes = table(found.nodes, "n") if found.nodes is not None else None
-        positions = found.positions if by_lowest else None
-        query = regions_query(column, boxes, self.position, found.has_runs, nodes, positions)
-        found.total = engine.create(found.regions, query)
+
+        def make() -> None:
+            nodes: exp.Expr | None = subquery(labels_query(column, levels), "n") if levels else None
+            if column.lists or column.output == "midpoint":
+                nodes = table(found.nodes, "n") if found.nodes is not None else None
+            positions = found.positions if by_lowest else None
+            query = regions_query(column, boxes, self.position, found.has_runs, nodes, positions)
+            found.total = engine.create(found.regions, query)
+
+        if later:
+            engine.later(found.regions, make)
+        else:
+            make()
         return found
 
     @cached_property
@@ -244,11 +259,15 @@ def _axes(plan: Plan, engine: Engine, quasi: Sequence[tuple[Attribute, Coded, Le
             null_code=null_code,
             scale=_scale(attribute.type),
         )
-        engine.create(column.axis, axis_query(column, boxes.places[j], size(col("value", "v"), attribute.type)))
+        engine.later(column.axis, partial(_make_axis, engine, column, boxes.places[j], attribute.type))
         hierarchy = plan.hierarchies[attribute.name]
         leaves = hierarchy.levels if hierarchy is not None else None
         axes.append(Axis(engine, column, j, boxes.places[j], leaves))
     return axes
+
+
+def _make_axis(engine: Engine, column: BoxColumn, place: str, type_name: str) -> None:
+    engine.create(column.axis, axis_query(column, place, size(col("value", "v"), type_name)))
 
 
 def _ends(engine: Engine, own: Dictionary, place: str) -> tuple[int, int, int | None]:
@@ -260,8 +279,13 @@ def _ends(engine: Engine, own: Dictionary, place: str) -> tuple[int, int, int | 
     return last, int(last_code), own.size - 1
 
 
-def with_regions(engine: Engine, axes: Sequence[Axis], boxes: str) -> tuple[Axis, ...]:
-    """Return axes with the regions of the classes that are kept in a table."""
+def with_regions(
+    engine: Engine, axes: Sequence[Axis], boxes: str, known: NamedClasses | None = None
+) -> tuple[Axis, ...]:
+    """Return axes with the regions of the classes that are kept in a table; ``known`` is what was found in memory."""
+    if known is not None:
+        pairs = zip(axes, known.used, strict=True)
+        return tuple(axis.with_regions(boxes, own, axis.position in known.names) for axis, own in pairs)
     used = engine.row(used_levels(boxes, [axis.column.height for axis in axes]))
     levels = [{RUN + at for at, bit in enumerate(bits or "") if bit == "1"} for bits in used]
     return tuple(axis.with_regions(boxes, own) for axis, own in zip(axes, levels, strict=True))
@@ -291,7 +315,7 @@ def _shown_by_class(axis: Axis, boxes: str, members: str) -> exp.Query | str:
     query = AGGREGATES.get(column.output, class_lists)
     engine.create(name, query(column, axis.position, boxes, members))
     texts = column.output == "set" or column.type == "VARCHAR"
-    return _enumerated(engine, table(name, "t"), [col("class_id")], col("q")) if texts else name
+    return enumerated(engine, table(name, "t"), [col("class_id")], col("q")) if texts else name
 
 
 def _require_positive(axis: Axis) -> None:
@@ -313,19 +337,19 @@ def _shown(axis: Axis) -> exp.Query | str:
     if column.type != "VARCHAR" and _as_it_is(axis):
         return query.select(named(col("value", "r"), "q"), copy=False)
     if column.output == "set":
-        _require_short(axis)
+        _requireshort(axis)
         lists = subquery(run_lists(column, axis.regions), "l")
         on = conjunction([equal(a, b) for a, b in zip(column.keys("l"), keys, strict=True)])
         own = [(equal(col("w", "r"), 0), col("cell", "r")), (col("mixed", "r"), text(column.top))]
         found = choose(*own, otherwise=exp.func("COALESCE", col("listed", "l"), col("listed", "r")))
         name = engine.fresh("shown")
         engine.create(name, query.select(named(found, "q")).join(lists, on=on, join_type="left"))
-        return _enumerated(engine, table(name, "t"), column.keys(), col("q"))
+        return enumerated(engine, table(name, "t"), column.keys(), col("q"))
     most = axis.total if column.null_code is None else None
-    return _enumerated(engine, table(axis.regions, "t"), column.keys(), col("cell"), most)
+    return enumerated(engine, table(axis.regions, "t"), column.keys(), col("cell"), most)
 
 
-def _require_short(axis: Axis) -> None:
+def _requireshort(axis: Axis) -> None:
     (total,) = axis.engine.row(listed_values(axis.column, axis.regions))
     if total > MOST_LISTED:
         raise UnsupportedError(
@@ -349,26 +373,6 @@ def _as_it_is(axis: Axis) -> bool:
     return bool(every)
 
 
-def _enumerated(
-    engine: Engine, source: exp.Table, keys: Sequence[exp.Expr], found: exp.Expr, most: int | None = None
-) -> exp.Query:
-    """Return ``(keys, q)`` of a table with its texts enumerated: of what is published, and nothing else.
-
-    ``most`` is given where none of them is NULL, and there are at most so many.
-    """
-    limit = MANY_TEXTS if engine.writes_used_texts else ENUM_LIMIT
-    if most is None or most > limit:
-        different = call("count", exp.Distinct(expressions=[found]))
-        (most,) = engine.row(exp.select(different).from_(source, copy=False))
-    short = found
-    if 0 < most <= limit:
-        enum = engine.fresh("enum")
-        texts = exp.select(found).distinct(copy=False).from_(source, copy=False).where(present(found), copy=False)
-        engine.create_enum(enum, texts.order_by(found, copy=False))
-        short = exp.Cast(this=short, to=exp.DataType.build(enum, udt=True))
-    return exp.select(*keys, named(short, "q")).from_(source, copy=False)
-
-
 def _merged(engine: Engine, name: str, parts: Sequence[str]) -> tuple[str, bool]:
     """Give classes that are published alike one number; hardly ever are there any."""
     # Equal values have equal hashes: as many hashes as classes, and no two classes are alike.
@@ -390,4 +394,4 @@ def _merged(engine: Engine, name: str, parts: Sequence[str]) -> tuple[str, bool]
     return found, several > 0
 
 
-__all__ = ["ENUM_LIMIT", "Axis", "Boxes", "Published", "publish_boxes", "with_regions"]
+__all__ = ["Axis", "Boxes", "Published", "publish_boxes", "with_regions"]

@@ -43,10 +43,8 @@ def box_relations(
     """
     facts = _Facts(plan, engine, boxes, published, rows)
     names = {key: engine.fresh(key) for key in ("class_map", "classes")}
-    engine.create(names["class_map"], facts.class_map())
-    suppressed = named(exp.Not(this=col("kept")), "suppressed")
-    classes = exp.select(col("class_id"), col("n"), suppressed).from_(table(names["class_map"]))
-    engine.create(names["classes"], classes)
+    engine.later(names["class_map"], lambda: engine.create(names["class_map"], facts.class_map()))
+    engine.later(names["classes"], lambda: engine.create(names["classes"], facts.classes(names["class_map"])))
     relations = Relations(engine, {**names, "frequency": counted.table, "published": published.table})
     width = len(published.axes)
     describe(relations, facts.described(), facts.labelled, facts.members)
@@ -102,6 +100,11 @@ class _Facts:
             kept = query.from_(subquery(kept, "k")).join(subquery(people, "u"), on=on)
         lost = exp.select(*columns).from_(table(self.boxes.table)).where(exp.Not(this=col("kept")))
         return union_all([kept, lost])
+
+    def classes(self, class_map: str) -> exp.Query:
+        """Return ``(class_id, n, suppressed)``."""
+        suppressed = named(exp.Not(this=col("kept")), "suppressed")
+        return exp.select(col("class_id"), col("n"), suppressed).from_(table(class_map))
 
     def _ec(self, alias: str) -> tuple[exp.Table, exp.Expr]:
         """Return what to join so that ``ec`` of ``p`` is the published class of an id."""

@@ -15,6 +15,7 @@ from duckanon.algorithms.partition import Items, Parts, Rules
 from duckanon.box_facts import Boxes
 from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
 from duckanon.errors import DataError, InfeasibleError
+from duckanon.few_cells import FEW_CLASSES
 from duckanon.first_cuts import FirstCuts
 from duckanon.sqlgen.recode import pack
 from duckanon.sqlgen.relations import DIALECT, col, named, positional, subquery, table, union_all
@@ -63,6 +64,7 @@ class _Found:
     """The classes so far, and the tables that have them and the items' classes, part by part."""
 
     boxes: list[str] = field(default_factory=list)
+    few: pa.Table | None = None
     ids: list[str] = field(default_factory=list)
     classes: int = 0
     kept: int = 0
@@ -110,7 +112,7 @@ class Divider:
         members = engine.fresh("members")
         tables = tuple(p.table for p in self.coder.placed)
         division = Division(
-            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds()),
+            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds(), self.found.few),
             rows,
             None if words else ids,
             words,
@@ -118,7 +120,7 @@ class Divider:
             self.found.suppressed,
             {**({"parts": len(parts)} if len(parts) > 1 else {}), **self.found.told},
         )
-        self._members(division)
+        engine.later(members, lambda: self._members(division))
         return division
 
     def _kinds(self) -> tuple[str, ...]:
@@ -192,7 +194,9 @@ class Divider:
             chosen = medoids([p.axis for p in self.coder.placed], items, parts)
             for j, placed in enumerate(self.coder.placed):
                 columns[f"m_{j}"] = placed.code.astype(np.int32)[items.places[chosen, j]]
-        self.found.boxes.append(self._stored("boxes", pa.table(columns)))
+        stored = pa.table(columns)
+        self.found.boxes.append(self._stored("boxes", stored))
+        self.found.few = stored if rid is None and classes <= FEW_CLASSES else None
         ids = np.empty(len(parts.order), dtype=np.int32)
         ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
         self.found.ids.append(

@@ -7,7 +7,7 @@ reads the rows again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -137,22 +137,48 @@ def dictionary(
 
     ``further(value)`` are values that must have a code, too, though they count no rows.
     """
-    name = engine.fresh("values")
-    size = engine.create(name, dictionary_query(source, expression, further))
-    if size <= FEW:
-        texts = fetched_texts(engine, name)
-        return Dictionary(attribute, expression, name, size, texts.null_count > 0, texts)
+    (only,) = dictionaries(engine, source, [(attribute, expression, further)])
+    return only
+
+
+def dictionaries(
+    engine: Engine, source: exp.Query, columns: Sequence[tuple[str, exp.Expr, exp.Query | None]]
+) -> list[Dictionary]:
+    """Create the dictionaries of several columns, each with its name, its expression and ``further`` values."""
+    made = []
+    for attribute, expression, further in columns:
+        name = engine.fresh("values")
+        size = engine.create(name, dictionary_query(source, expression, further))
+        made.append(Dictionary(attribute, expression, name, size))
+    texts = _texts(engine, [own.table for own in made if own.size <= FEW])
+    return [_complete(engine, own, texts.get(own.table)) for own in made]
+
+
+def _complete(engine: Engine, own: Dictionary, texts: pa.Array | None) -> Dictionary:
+    """Say whether NULL is among the values, and what their texts are."""
+    if texts is not None:
+        return replace(own, null=texts.null_count > 0, texts=texts)
     missing = exp.Is(this=col("value"), expression=exp.null())
-    (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(name), copy=False))
-    return Dictionary(attribute, expression, name, size, bool(null))
+    (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(own.table), copy=False))
+    return replace(own, null=bool(null))
 
 
-def fetched_texts(engine: Engine, values: str) -> pa.Array:
-    """Return the texts of a dictionary's values in the order of their codes."""
+def _texts(engine: Engine, values: Sequence[str]) -> dict[str, pa.Array]:
+    """Return the texts of some dictionaries, each in the order of its codes; all are fetched by one statement."""
+    import numpy as np
     import pyarrow as pa
 
-    found = engine.arrow(exp.select(col("text")).from_(table(values), copy=False).order_by(col("code"), copy=False))
-    return found.column(0).combine_chunks().cast(pa.string())
+    if not values:
+        return {}
+    parts: list[exp.Query] = [
+        exp.select(named(number(at), "at"), col("code"), col("text")).from_(table(name), copy=False)
+        for at, name in enumerate(values)
+    ]
+    found = engine.arrow(union_all(parts))
+    at, code = (found.column(c).to_numpy() for c in ("at", "code"))
+    texts = found.column("text").combine_chunks().cast(pa.string()).take(pa.array(np.lexsort((code, at))))
+    ends = np.cumsum(np.bincount(at, minlength=len(values))).tolist()
+    return {name: texts[start:end] for name, start, end in zip(values, [0, *ends], ends, strict=False)}
 
 
 def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query | None = None) -> exp.Query:
@@ -196,8 +222,8 @@ def code_levels(
     labels, levels = engine.fresh("labels"), engine.fresh("levels")
     if arrays is not None:
         made = _numbered_arrays(*arrays, height)
-        for name, own in zip((levels, labels), made, strict=True):
-            store(engine, name, own)
+        engine.later(levels, lambda: engine.register(levels, made[0]))
+        engine.later(labels, lambda: engine.register(labels, made[1]))
         counts = made[1].column("level").value_counts().field("counts").to_pylist()
         return Coded(values, levels, labels, height, (values.size, *counts), domain_size, masked, made)
     base = tree
@@ -229,14 +255,6 @@ def code_levels(
     found = {int(level): int(n) for level, n in engine.rows(counted)}
     sizes = tuple(found.get(level, values.size) for level in range(height + 1))
     return Coded(values, levels, labels, height, sizes, domain_size, masked)
-
-
-def store(engine: Engine, name: str, data: pa.Table) -> None:
-    """Create a private table of what is in memory."""
-    incoming = engine.fresh("incoming")
-    engine.register(incoming, data)
-    engine.create(name, exp.select(exp.Star()).from_(table(incoming), copy=False))
-    engine.unregister(incoming)
 
 
 def _numbered_arrays(tree: pa.Table, leaves: pa.Table, height: int) -> tuple[pa.Table, pa.Table]:

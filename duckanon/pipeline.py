@@ -16,7 +16,7 @@ from duckanon.algorithms.local import Pass, search_passes
 from duckanon.axes import place_column
 from duckanon.coded_rows import RowCoder
 from duckanon.dividing import Divider
-from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionary, frequency
+from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionaries, dictionary, frequency
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
 from duckanon.gate import ENTITY, Reference, check_release, count_domain, count_rows, sensitive_of
 from duckanon.hierarchy import Hierarchy, Levels, auto
@@ -223,14 +223,16 @@ def _encode(
     plan: Plan, engine: Engine, source: exp.Query
 ) -> tuple[list[Coded], tuple[Levels, ...], tuple[Hierarchy, ...]]:
     """Return the quasi-identifiers with the codes of their values and levels, and the hierarchies that were used."""
-    coded, bound, used = [], [], []
+    coded, bound, used, columns = [], [], [], []
     for attribute in plan.roles.quasi_identifiers:
         further = plan.algorithm.known_values(engine, attribute.name)
         if plan.population is not None:
             value = named(plan.population_value(attribute), "value")
             people: exp.Query = exp.select(value).distinct().from_(subquery(plan.population.query, "p"))
             further = people if further is None else union_all([further, people])
-        values = dictionary(engine, source, attribute.name, plan.expression(attribute), further)
+        columns.append((attribute.name, plan.expression(attribute), further))
+    every = dictionaries(engine, source, columns)
+    for attribute, values in zip(plan.roles.quasi_identifiers, every, strict=True):
         hierarchy = plan.hierarchies[attribute.name]
         if hierarchy is None or isinstance(hierarchy.rule, Auto):
             hierarchy = auto(engine, values.table, attribute.name, attribute.type, pairs=plan.algorithm.partitions)

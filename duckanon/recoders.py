@@ -166,16 +166,19 @@ class Regions:
         self.plan, self.engine, self.division = plan, engine, division
         self.published = publish_boxes(plan, engine, counted, bound, division.boxes)
         self.cells = self.published.cells
-        codes = [named(col(f"{CODE}{j}"), f"c_{j}") for j in range(len(self.cells))]
-        every = exp.select(*codes, named(exp.Count(this=exp.Star()), "n")).from_(table(division.rows))
-        # A view, because few ask for it.
-        engine.create_as(counted.table, every.group_by(exp.var("ALL")).sql(dialect=DIALECT), view=True)
+        engine.later(counted.table, lambda: self._count(counted.table))
         functional = not getattr(plan.algorithm, "by_rows", False)
         self.relations = box_relations(plan, engine, counted, division.boxes, self.published, self._classed, functional)
 
     @property
     def shown(self) -> Sequence[tuple[str, str]]:
         return self.published.inner
+
+    def _count(self, name: str) -> None:
+        """Make the frequency table a view, because few ask for it."""
+        codes = [named(col(f"{CODE}{j}"), f"c_{j}") for j in range(len(self.cells))]
+        every = exp.select(*codes, named(exp.Count(this=exp.Star()), "n")).from_(table(self.division.rows))
+        self.engine.create_as(name, every.group_by(exp.var("ALL")).sql(dialect=DIALECT), view=True)
 
     def _classed(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         """Return ``(class_id, p_0, ...)`` of the rows whose classes are published."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -52,6 +52,9 @@ class Engine(Protocol):
 
     def create_enum(self, name: str, texts: exp.Query) -> None:
         """Create a private type whose values are the texts of a query."""
+
+    def later(self, name: str, make: Callable[[], object]) -> None:
+        """Have a private table of a fresh name made by the first statement that names it, if there is one."""
 
     def drop(self, *names: str) -> None:
         """Drop private tables that exist."""

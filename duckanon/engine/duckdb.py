@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import re
 import tempfile
 import threading
 import weakref
@@ -27,6 +28,7 @@ T = TypeVar("T")
 _sql_log = logging.getLogger("duckanon.sql")
 _POLL_SECONDS = 0.2
 _ROW_GROUP = 122_880
+_PRIVATE = re.compile(r"duckanon_\w+")
 
 # Values compare by their bytes and days are cut in UTC, whatever the caller's session says, and no Python variable is
 # taken for a table.
@@ -105,6 +107,7 @@ class DuckDBEngine:
         self._spill: PrivateFolder | None = None
         self._counter = itertools.count()
         self._registered: list[str] = []
+        self._later: dict[str, Callable[[], object]] = {}
         if connection is None:
             sweep(temp_directory or Path(tempfile.gettempdir()))
             self._spill = PrivateFolder(temp_directory)
@@ -189,8 +192,13 @@ class DuckDBEngine:
         )
         self._execute(" ".join(words), None, _nothing)
 
+    def later(self, name: str, make: Callable[[], object]) -> None:
+        self._later[name] = make
+
     def drop(self, *names: str) -> None:
         for name in names:
+            if self._later.pop(name, None) is not None:
+                continue
             private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
             self._execute(" ".join(("DROP TABLE IF EXISTS", private)), None, _nothing)
 
@@ -262,6 +270,7 @@ class DuckDBEngine:
             self._connection.interrupt()
 
     def close(self) -> None:
+        self._later.clear()
         with contextlib.suppress(duckdb.Error):
             for name in self._registered:
                 self._connection.unregister(name)
@@ -271,6 +280,11 @@ class DuckDBEngine:
 
     def _logged(self, statement: exp.Expr | str) -> str:
         sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT, copy=False)
+        if self._later:
+            for name in _PRIVATE.findall(sql):
+                make = self._later.pop(name, None)
+                if make is not None:
+                    make()
         _sql_log.debug("%s", sql)
         return sql
 

@@ -13,6 +13,7 @@ def on_loops(columns: Sequence[Any]) -> int:
     A label repeated on the next level fills up a short branch and is no way. A top ``*`` ends every way, although it
     may also be a value of the data.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -20,7 +21,12 @@ def on_loops(columns: Sequence[Any]) -> int:
         columns = columns[:-1]
     ways = []
     for child, parent in pairwise(columns):
-        steps = pa.table({"child": child, "parent": parent}).group_by(["child", "parent"]).aggregate([])
+        below, above = child.dictionary_encode(), parent.dictionary_encode()
+        known = pc.and_(child.is_valid(), parent.is_valid())
+        first, second = (e.indices.filter(known).to_numpy().astype(np.int64) for e in (below, above))
+        pairs = np.unique(first * max(len(above.dictionary), 1) + second)
+        low, high = np.divmod(pairs, max(len(above.dictionary), 1))
+        steps = pa.table({"child": below.dictionary.take(low), "parent": above.dictionary.take(high)})
         ways.append(steps.filter(pc.not_equal(steps["child"], steps["parent"])))
     if not ways:
         return 0
