@@ -116,7 +116,7 @@ def test_demo_makes_a_table_and_a_release(hospital):
     folder, result = hospital
     assert result.exit_code == 0, result.output
     assert f"data: {folder}/hospital.parquet: 2000 rows of invented hospital stays" in result.stdout
-    assert sorted(p.name for p in folder.iterdir()) == ["hospital.parquet", "hospital.toml", "release"]
+    assert sorted(p.name for p in folder.iterdir()) == ["hospital.parquet", "hospital.state", "hospital.toml", "release"]
     assert f"release: {folder}/release/hospital.parquet" in result.stdout
 
 
@@ -367,7 +367,7 @@ def test_misspelt_column_gets_a_hint(people):
 def test_missing_files(in_folder):
     assert call("run", "nope.toml").exit_code == 2
     assert call("check", "nope.parquet", "-q", "a", "-k", "2").exit_code == 3
-    assert call("verify", "nope.json").exit_code == 1
+    assert call("verify", "nope.json").exit_code == 3
     assert call("hierarchy", "show", "nope").exit_code == 2
 
 
