@@ -50,7 +50,7 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
             counted = " The key of the persons is not in the file, so this counts rows, never fewer than the persons."
         found.append((f"Does the file keep the promise? Counted again from the file alone.{counted}", check))
     if release.lower().endswith(_FILES):
-        said = "The same without duckanon: the line of the manifest with the file's own SHA-256, or nothing."
+        said = "Is it the published file? Without duckanon: the manifest's line with its SHA-256, or nothing."
         hashed = f"sha256sum < {shlex.quote(release)} | cut -c1-64 | grep -F -f - {shlex.quote(manifest)}"
         found.append((said, hashed))
     return found

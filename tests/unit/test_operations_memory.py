@@ -21,7 +21,7 @@ print(before, peak_memory())
 """
 
 
-def peak(environment: dict[str, str] | None = None) -> tuple[int, int]:
+def peak() -> tuple[int, int]:
     done = subprocess.run(
         [sys.executable, "-c", CODE], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
     )
