@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -100,14 +99,15 @@ def large(folder: Path, rows: int, memory: str, algorithm: str) -> None:
         [sys.executable, "-m", "duckanon", "run", str(job), "--json"], capture_output=True, text=True, check=False
     )
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024**2
+    (told,) = (folder / "large.state" / "large" / "history.jsonl").read_text().splitlines()
+    peak = json.loads(told)["peak_memory"] / 1e9
     print(f"{rows:,} rows ({source.stat().st_size / 1e9:.1f} GB of Parquet), memory limit {memory}, {algorithm}:")
     print(f"    exit code {done.returncode}, {seconds:.0f} s, peak of the whole process {peak:.2f} GB")
     if done.returncode:
         print(f"    {done.stdout.strip()}")
         return
-    told = json.loads(done.stdout)
-    print(f"    {told['summary']['found']['classes']:,} classes; seconds by step {told['summary']['seconds']}")
+    summary = json.loads(done.stdout)["summary"]
+    print(f"    {summary['found']['classes']:,} classes; seconds by step {summary['seconds']}")
 
 
 def main() -> None:

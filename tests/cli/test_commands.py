@@ -116,7 +116,8 @@ def test_demo_makes_a_table_and_a_release(hospital):
     folder, result = hospital
     assert result.exit_code == 0, result.output
     assert f"data: {folder}/hospital.parquet: 2000 rows of invented hospital stays" in result.stdout
-    assert sorted(p.name for p in folder.iterdir()) == ["hospital.parquet", "hospital.state", "hospital.toml", "release"]
+    made = ["hospital.parquet", "hospital.state", "hospital.toml", "release"]
+    assert sorted(p.name for p in folder.iterdir()) == made
     assert f"release: {folder}/release/hospital.parquet" in result.stdout
 
 
