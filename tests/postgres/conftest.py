@@ -102,4 +102,5 @@ def server(cluster: Server) -> Server:
     """The server with nothing in it."""
     named = "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
     cluster.run(*(f"DROP SCHEMA {name} CASCADE" for (name,) in cluster.rows(named)), "CREATE SCHEMA public")
+    cluster.run("GRANT USAGE ON SCHEMA public TO PUBLIC")
     return cluster
