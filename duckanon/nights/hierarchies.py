@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import ConfigError
-from duckanon.hierarchy import Hierarchy
+from duckanon.hierarchy import Hierarchy, resolve
 from duckanon.hierarchy.auto import Auto
 from duckanon.hierarchy.build import from_rule
 from duckanon.hierarchy.dates import Age, Dates
@@ -67,6 +67,8 @@ class Kept:
         if isinstance(rule, Mask) and rule.depth() is None:
             depth = bound.height - 1
             rule = Mask(rule.side, None, rule.character, depth) if depth else Suppress()
+        if told is not None and isinstance(rule, Prefix) and _steady(rule, engine):
+            return cls(told, told, used.origin, used.top)
         if isinstance(rule, _TOTAL) or (isinstance(rule, Mask | Prefix) and rule.depth() is not None):
             fixed = Hierarchy(None, rule, used.origin, used.top)
             return cls(told, json.dumps(fixed.to_rule(), sort_keys=True), used.origin, used.top)
@@ -78,6 +80,8 @@ class Kept:
             raise ConfigError(f"The hierarchy of {name!r} is another one than when the recoding was stored. {REFRESH}")
         if given is not None and given.levels is not None:
             self._require_grown(name, given.levels)
+            return given
+        if given is not None and self.rule == self.given:
             return given
         if self.rule is not None:
             return from_rule(json.loads(self.rule), None).named(self.source)
@@ -106,6 +110,19 @@ def _told(given: Hierarchy | None) -> str | None:
     if given is None or isinstance(given.rule, Auto):
         return None
     return "table" if given.levels is not None else json.dumps(given.to_rule(), sort_keys=True)
+
+
+def _steady(rule: Prefix, engine: Engine) -> bool:
+    """Say whether prefixes go on in a hierarchy that does not look at the data either."""
+    follow = rule.then
+    while follow is not None:
+        found = resolve(follow, engine, rule.base)
+        if found.levels is not None or isinstance(found.rule, _TOTAL):
+            return True
+        if not isinstance(found.rule, Prefix):
+            return False
+        rule, follow = found.rule, found.rule.then
+    return True
 
 
 def _listed(engine: Engine, values: str, bound: Levels) -> pa.Table:

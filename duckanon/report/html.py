@@ -141,14 +141,7 @@ def _tiles(summary: Summary, record: Record | None) -> Markup | None:
 
 
 def _warnings(record: Record | None) -> Markup | None:
-    record = record or {}
-    lines = [str(w) for w in record.get("warnings") or ()]
-    below = (record.get("intersection") or {}).get("persons_below")
-    if below:
-        lines.append(
-            f"Together with the last release, {number(below)} persons who are in both fall into groups smaller than "
-            "the promise."
-        )
+    lines = [str(w) for w in (record or {}).get("warnings") or ()]
     return _section("Warnings", element("ul", *(element("li", x) for x in lines)), kind="warn") if lines else None
 
 

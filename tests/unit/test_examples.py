@@ -21,6 +21,7 @@ SAID = {
     "05_compare": ["keeps: every combination", "'diagnosis'", "uneven by a Gini of"],
     "06_groups": ["stays with a class: 5000 of 5000", "smallest class has at least 10 stays: True"],
     "07_clusters": ["birth_date date32[day]", "variance is lost: True", "promises kept: True", "loses least: mdav"],
+    "08_nights": ["the same levels every night: True", "somebody had to wait: True", "published: [(4,)]"],
 }
 
 
