@@ -101,7 +101,7 @@ clinic:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
         )
         self.output = done.stdout + done.stderr
