@@ -201,7 +201,7 @@ class CsvFile(_File):
     texts out of the source.
 
     The staged file is read again as text and compared with the rows that the gate let pass: their number and what they
-    hold. Values that CSV cannot hold, such as a NUL within a text, stop the release.
+    hold. In a release of one column NULL is an empty line, which many readers skip.
     """
 
     def __post_init__(self) -> None:

@@ -253,7 +253,7 @@ class DuckDBTable:
         except (EngineError, DataError):
             return  # The next run asks again.
         self._reports.settled(lambda: published)
-        if new and published != run and not self._tables():
+        if new and self.path.exists() and published != run and not self._tables():
             self.path.unlink(missing_ok=True)
 
     def _opened(self, writable: bool = False) -> Engine:
