@@ -161,7 +161,8 @@ class RowCoder:
         kind = np.uint16 if largest <= 2**16 else np.uint32
         places = np.empty((found.num_rows, len(self.placed)), dtype=kind, order="F")
         for j, placed in enumerate(self.placed):
-            np.take(placed.place.astype(kind), array(f"{CODE}{j}"), out=places[:, j])
+            # Every code has a place; to look for one that has none would take a second copy.
+            np.take(placed.place.astype(kind), array(f"{CODE}{j}"), out=places[:, j], mode="clip")
         targets = [e for e in extras if e.startswith(TARGET)]
         return Items(
             places,

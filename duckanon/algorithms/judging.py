@@ -26,9 +26,10 @@ def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], 
     """Say for each class whether every model allows it, by the models themselves, and how many members it has."""
     rows = rows_of(parts, items.counts)
     classes = len(rows)
-    owner = np.repeat(np.arange(classes), np.diff(parts.starts))
-    weights = None if items.counts is None else items.counts[parts.order]
     sizes = rows
+    owner = np.empty(0, dtype=np.int64)
+    if items.entity is not None or rules.totals:
+        owner = np.repeat(np.arange(classes), np.diff(parts.starts))
     if items.entity is not None:
         people = items.entity[parts.order].astype(np.int64)
         most = int(people.max(initial=0)) + 1
@@ -42,6 +43,7 @@ def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], 
             key, inverse = np.unique(
                 owner * len(totals) + items.values[name][parts.order].astype(np.int64), return_inverse=True
             )
+            weights = None if items.counts is None else items.counts[parts.order]
             counts = np.bincount(inverse, weights=weights, minlength=len(key)).astype(np.int64)
             starts = np.searchsorted(key, np.arange(classes + 1) * len(totals))
             found = Histograms(starts, key % len(totals), counts, totals, ancestors)

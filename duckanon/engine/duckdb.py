@@ -108,6 +108,7 @@ class DuckDBEngine:
         self._counter = itertools.count()
         self._registered: list[str] = []
         self._later: dict[str, Callable[[], object]] = {}
+        self._making = threading.RLock()
         if connection is None:
             sweep(temp_directory or Path(tempfile.gettempdir()))
             self._spill = PrivateFolder(temp_directory)
@@ -281,12 +282,22 @@ class DuckDBEngine:
     def _logged(self, statement: exp.Expr | str) -> str:
         sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT, copy=False)
         if self._later:
-            for name in _PRIVATE.findall(sql):
-                make = self._later.pop(name, None)
-                if make is not None:
-                    make()
+            self._make(_PRIVATE.findall(sql))
         _sql_log.debug("%s", sql)
         return sql
+
+    def _make(self, names: Sequence[str]) -> None:
+        """Make those tables that were left for later."""
+        with self._making:
+            for name in names:
+                make = self._later.pop(name, None)
+                if make is None:
+                    continue
+                try:
+                    make()
+                except BaseException:
+                    self._later[name] = make
+                    raise
 
     def _execute(
         self,

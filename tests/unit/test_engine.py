@@ -47,6 +47,32 @@ def test_a_stream_read_half_blocks_nothing(engine: DuckDBEngine) -> None:
     assert engine.rows(sql("SELECT a FROM x")) == [(1,)]
 
 
+def test_tables_for_later(engine: DuckDBEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """A table is made by the first statement that names it, with those that it needs, and by none otherwise."""
+    first, second, third = (engine.fresh("x") for _ in range(3))
+    engine.later(first, lambda: engine.register(first, pa.table({"a": [1, 2]})))
+    engine.later(second, lambda: engine.create(second, sql(f"SELECT sum(a)::INTEGER AS a FROM {first}")))
+    engine.later(third, lambda: engine.create(third, sql("SELECT 1 AS a")))
+    with caplog.at_level(logging.DEBUG, "duckanon.sql"):
+        engine.rows(sql("SELECT 1"))
+        assert len(caplog.records) == 1
+        for _ in range(2):
+            assert engine.rows(sql(f'SELECT a FROM "{second}"')) == [(3,)]
+        assert len(caplog.records) == 4
+        engine.drop(third)
+    with pytest.raises(EngineError, match="does not exist"):
+        engine.rows(sql(f"SELECT a FROM {third}"))
+
+
+def test_a_table_for_later_that_fails_once(engine: DuckDBEngine) -> None:
+    name, needed = engine.fresh("x"), engine.fresh("x")
+    engine.later(name, lambda: engine.create(name, sql(f"SELECT a FROM {needed}")))
+    with pytest.raises(EngineError, match="does not exist"):
+        engine.rows(sql(f"SELECT a FROM {name}"))
+    engine.create(needed, sql("SELECT 1 AS a"))
+    assert engine.rows(sql(f"SELECT a FROM {name}")) == [(1,)]
+
+
 def test_private_tables(engine: DuckDBEngine) -> None:
     name = engine.fresh("x")
     assert name != engine.fresh("x")
