@@ -36,7 +36,7 @@ from duckanon.sink.manifest import (
 )
 from duckanon.sink.tables import TableReports, open_database, run_in_comment, table_comment_in, table_rows
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import Column, col
+from duckanon.sqlgen.relations import Column, col, subquery
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -128,7 +128,8 @@ def verify_export(path: str | Path, *, database: str | Path | None = None) -> Ve
     path : path
         A manifest, a data file, a folder of Parquet files, or a folder with exports in it (of which all are checked).
     database : path, optional
-        The database file of a table, where it lies neither beside its manifest nor one folder above.
+        The database file of a table, where it lies neither beside its manifest nor one folder above; of a table of
+        PostgreSQL, the address of the server, which is shown nowhere.
 
     Returns
     -------
@@ -136,7 +137,7 @@ def verify_export(path: str | Path, *, database: str | Path | None = None) -> Ve
         ``intact``, ``problems``, and for each export what was found of each promise. A path under which there is no
         manifest is a DataError.
     """
-    place, given = Path(path), Path(database) if database is not None else None
+    place, given = Path(path), str(database) if database is not None else None
     pending = _recover(place, given)
     found = [_verified(m, given) for m in _manifests(place)]
     return Verified(tuple(replace(e, problems=(*pending, *e.problems)) for e in found))
@@ -156,7 +157,7 @@ def _manifests(path: Path) -> list[Path]:
     return [manifest_path(path)]
 
 
-def _recover(path: Path, database: Path | None) -> list[str]:
+def _recover(path: Path, database: str | None) -> list[str]:
     """Finish what a killed run left; return what could not be finished, for want of the right to write."""
     if path.name == FOLDER_MANIFEST:
         path = path.parent
@@ -176,7 +177,7 @@ def _recover(path: Path, database: Path | None) -> list[str]:
     return problems
 
 
-def _settle(target: Path, database: Path | None) -> None:
+def _settle(target: Path, database: str | None) -> None:
     """Finish what a killed run left of a table's manifest and reports: the database says which run it has."""
     reports = TableReports(target.parent, target.name)
     where = read_manifest(pending_path(target) / reports.manifest.name)["target"]
@@ -197,7 +198,7 @@ def _belongs(target: Path, path: Path) -> bool:
     return target.name == path.name or f"{target.stem}.manifest.json" == path.name or target.stem == path.stem
 
 
-def _verified(manifest: Path, database: Path | None) -> VerifiedExport:
+def _verified(manifest: Path, database: str | None) -> VerifiedExport:
     try:
         content = read_manifest(manifest)
     except DataError as error:
@@ -225,9 +226,9 @@ def _verified(manifest: Path, database: Path | None) -> VerifiedExport:
     return replace(found, problems=tuple(problems), promises=tuple(promises))
 
 
-def _database(manifest: Path, where: Mapping[str, Any], given: Path | None) -> Path:
+def _database(manifest: Path, where: Mapping[str, Any], given: str | None) -> Path:
     if given is not None:
-        return given
+        return Path(given)
     name = str(where["database"])
     places = [folder / name for folder in (manifest.parent, manifest.absolute().parent.parent)]
     found = next((p for p in places if Path(name).name == name and p.is_file()), None)
@@ -236,21 +237,39 @@ def _database(manifest: Path, where: Mapping[str, Any], given: Path | None) -> P
     return found
 
 
+def _of_server(where: Mapping[str, Any], address: str | None, names: list[str]) -> tuple[Engine, str | None, exp.Query]:
+    """Read a table of PostgreSQL; return an engine that has its rows, and the run that its comment tells of."""
+    from duckanon.postgres import published_comment
+    from duckanon.source import Source
+
+    if address is None:
+        raise DataError(f"The table {where['table']!r} is in PostgreSQL: give the address of the server as database.")
+    run = run_in_comment(published_comment(address, where["table"]))
+    engine = open_engine()
+    try:
+        relation = Source.postgres(address, table=where["table"]).open(engine)
+    except BaseException:
+        engine.close()
+        raise
+    return engine, run, exp.select(*(col(c) for c in names)).from_(subquery(relation.query, "t"))
+
+
 @contextlib.contextmanager
-def _opened(manifest: Path, content: Mapping[str, Any], database: Path | None) -> Iterator[tuple[Engine, exp.Query]]:
+def _opened(manifest: Path, content: Mapping[str, Any], database: str | None) -> Iterator[tuple[Engine, exp.Query]]:
     """Give an engine and the rows of an export, read from where they were published."""
     columns, entry = _columns(content), release_entry(content)
     names = [c.name for c in columns]
     if entry is None:
         where = content["target"]
-        if where.get("kind") != "duckdb":
-            raise DataError(f"The rows are in a {where.get('kind')} table, which is not opened here.")
-        engine = open_database(_database(manifest, where, database))
-        try:
+        if where.get("kind") == "postgres":
+            engine, run, rows = _of_server(where, database, names)
+        else:
+            engine = open_database(_database(manifest, where, database))
             run = run_in_comment(table_comment_in(engine, where["schema"], where["table"]))
+            rows = table_rows(where["schema"], where["table"], names)
+        try:
             if run != (content.get("run") or {}).get("run"):
                 raise DataError(f"The table {where['table']!r} is missing, or of another run than its manifest.")
-            rows = table_rows(where["schema"], where["table"], names)
             if fingerprint(engine, rows, names) != {k: where[k] for k in ("rows", "content")}:
                 raise DataError(f"The table {where['table']!r} does not hold the rows that were published.")
             yield engine, rows

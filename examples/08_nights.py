@@ -63,5 +63,4 @@ with tempfile.TemporaryDirectory() as temporary:
 
     # The history is a file of JSON lines: DuckDB reads it as a table.
     lines = folder / "stays.state" / "stays" / "history.jsonl"
-    published = duckdb.sql(f"SELECT count(*) FROM read_json('{lines}') WHERE outcome = 'published'").fetchall()
-    print("published:", published)
+    print("published:", duckdb.read_json(str(lines)).filter("outcome = 'published'").count("*").fetchall())

@@ -252,7 +252,13 @@ def verify(
         typer.Argument(metavar="EXPORT", help="A folder of exports, a manifest, or a data file.", show_default=False),
     ],
     database: Annotated[
-        Path | None, typer.Option("--database", help="The DuckDB file of a published table.", show_default=False)
+        str | None,
+        typer.Option(
+            "--database",
+            envvar="DUCKANON_DATABASE",
+            help="Of a published table: its DuckDB file, or the address of its server.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,

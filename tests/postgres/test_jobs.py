@@ -10,6 +10,7 @@ import pytest
 from duckanon import errors
 from duckanon.job import exit_code, run_job
 from duckanon.sink import read_manifest, verify_files
+from duckanon.verifying import verify_export
 from tests.postgres.conftest import PASSWORD, Server
 
 pytestmark = pytest.mark.postgres
@@ -73,6 +74,16 @@ def test_published_twice(job: Path, server: Server) -> None:
         "SELECT column_name FROM information_schema.columns WHERE table_name = 'released' ORDER BY ordinal_position"
     )
     assert [name for (name,) in server.rows(columns)] == ["age", "town", "ill"]
+
+
+def test_verify_asks_the_server(job: Path, server: Server) -> None:
+    manifest = run_job(job).written["manifest"]
+    assert not verify_export(manifest).intact
+    found = verify_export(manifest, database=server.uri)
+    assert found.intact, found.problems
+    server.run("DELETE FROM released WHERE ctid = (SELECT min(ctid) FROM released)")
+    changed = verify_export(manifest, database=server.uri)
+    assert changed.problems == ["The table 'released' does not hold the rows that were published."]
 
 
 def test_nothing_secret_is_left(job: Path) -> None:
