@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from duckanon.plan import Plan
     from duckanon.progress import Listener
     from duckanon.source import Source
+
+
+_SIZE = re.compile(r"([\d.]+)\s*(\D+)")
 
 
 @dataclass(frozen=True)
@@ -102,8 +106,12 @@ class Job:
             raise JobError(f"{self.path.name}: there is no table {name!r}.{did_you_mean(name, names)}")
         return self.tables[names.index(name)]
 
-    def open_engine(self, progress: Listener | None = None) -> Engine:
-        """Return a private database within the job's limits."""
+    def open_engine(self, progress: Listener | None = None, *, share: int = 1) -> Engine:
+        """Return a private database within the job's limits; several that are open at a time share the memory."""
         from duckanon.plan import open_engine
 
-        return open_engine(None, progress, **self.limits)
+        limits = dict(self.limits)
+        if share > 1 and "memory_limit" in limits:
+            number, unit = _SIZE.fullmatch(limits["memory_limit"]).groups()  # type: ignore[union-attr]
+            limits["memory_limit"] = f"{float(number) / share:.6f}{unit}"
+        return open_engine(None, progress, **limits)

@@ -38,7 +38,8 @@ class Clock:
         watch.start()
         try:
             yield
-        except EngineError:
+        except (EngineError, KeyboardInterrupt):
+            # An interrupted statement is told in both ways.
             self.require_time()
             raise
         finally:

@@ -14,7 +14,7 @@ from duckanon.job.base import Expect, Job, JobTable
 from duckanon.job.keys import KEYS, MANY, PER_TABLE, RULE, Tables, is_text, kind_of, seconds_of
 from duckanon.job.targets import target
 from duckanon.job.texts import dated, from_environment
-from duckanon.paths import is_remote
+from duckanon.paths import covers, is_remote
 from duckanon.registry import make_from
 
 if TYPE_CHECKING:
@@ -61,13 +61,19 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
         _filled(t, shared.get(t), ("state", "metrics", "lineage"), day) for t in ("nights", "operations")
     )
     tables = [_table(shared, name, folder, day)] if several is None else _several(several, content, folder, day)
+    state = folder / nights.get("state", f"{name}.state")
+    for table in tables:
+        # The state has Parquet files of its own.
+        kept = state / table.name / "runs" / "run" / "persons.parquet"
+        if table.source.kind == "file" and any(covers(pattern, kept) for pattern in table.source.target):
+            raise JobError("[source] path takes in the state of the job: name another folder with [nights] state.")
     return Job(
         path=path,
         tables=tuple(tables),
         day=day,
         limits=_limits(limits, folder),
         seconds=seconds_of(limits["time"]) if "time" in limits else None,
-        state=folder / nights.get("state", f"{name}.state"),
+        state=state,
         recoding=nights.get("recoding", "fresh"),
         intersection=nights.get("intersection"),
         metrics=folder / operations["metrics"] if "metrics" in operations else None,
@@ -93,7 +99,7 @@ def _several(entries: Any, content: Mapping[str, Any], folder: Path, day: date) 
             table = _table(_merged(shared, Tables(own, {t: KEYS[t] for t in PER_TABLE}), used), name, folder, day)
         except (ConfigError, UnsupportedError) as error:
             raise JobError(f"[[tables]] {name}: {error}") from None
-        if any(set(table.target.sink.paths) & set(other.target.sink.paths) for other in found):
+        if any(table.target.collides(other.target) for other in found):
             raise JobError(f"[[tables]] {name}: another table has the same [output].")
         found.append(table)
     unused = sorted(set(shared.get("hierarchies", {})) - used)

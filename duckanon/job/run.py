@@ -123,7 +123,7 @@ def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None) -> Non
     clock = Clock(job.seconds)
     with clock.running(), ExitStack() as stack:
         for one in runs:
-            engine = stack.enter_context(contextlib.closing(job.open_engine(progress)))
+            engine = stack.enter_context(contextlib.closing(job.open_engine(progress, share=len(runs))))
             clock.watch(engine)
             with about(run=one.run, job=job.name, table=one.table.name):
                 one.make(engine, stack)
@@ -170,6 +170,9 @@ def _tell(job: Job, runs: list[TableRun], error: BaseException | None = None) ->
     steps: list[tuple[Callable[..., object], tuple[Any, ...]]] = [
         (one.state.append, (record,)) for one, record in zip(runs, records, strict=True)
     ]
+    for one, record in zip(runs, records, strict=True):
+        if record["outcome"] == "failed":
+            steps.append((one.tell_failure, (record,)))
     if job.metrics is not None:
         steps.append((write_textfile, (job.metrics, records)))
     if job.lineage is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from duckanon.release import Release
     from duckanon.sqlgen.relations import Column
 
+FAILURE = "failure.html"
+"""The page of the last run that failed, in the state."""
 _NAMED = ("quasi_identifiers", "sensitive", "insensitive", "identifiers", "within")
 
 
@@ -114,6 +117,7 @@ class TableRun:
             "recoding": self.job.recoding,
             "held_back": night.held_back if night is not None else 0,
             "intersection": _told(night),
+            "source": {"kind": self.table.source.kind, "name": self.table.source.name},
             "columns": [{"name": c.name, "type": plain_type(c.type)} for c in self.columns],
         }
 
@@ -124,6 +128,18 @@ class TableRun:
             **{k: str(written[k]) for k in ("release", "manifest")},
             "reports": [str(p) for p in written["reports"]],
         }
+
+    def _planned(self) -> dict[str, str]:
+        """Return the names that release and manifest will have."""
+        sink = self.table.target.sink
+        return {"release": sink.name, "manifest": next(p.name for p in sink.paths if p.name.endswith("manifest.json"))}
+
+    def tell_failure(self, record: Mapping[str, Any]) -> None:
+        """Write the page of a run that failed into the state: nothing of it goes where exports are."""
+        history = self.state.history().to_pylist()
+        path = self.state.folder / FAILURE
+        path.touch(mode=0o600)
+        path.write_text(page(None, record=record, history=history), encoding="utf-8")
 
     def _require_free(self) -> None:
         sink = self.table.target.sink
@@ -144,7 +160,8 @@ class TableRun:
         reports = {kind: release.report(kind) for kind in self.table.reports if kind != "html"}
         if "html" in self.table.reports:
             history = self.state.history().to_pylist()
-            reports["html"] = page(release.summary(), record=self.record("published"), history=history)
+            record = {**self.record("published"), "written": self._planned()}
+            reports["html"] = page(release.summary(), record=record, history=history)
         return reports
 
 

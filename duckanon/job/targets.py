@@ -26,6 +26,12 @@ class Target:
     keep: int | None = None
     pattern: str | None = None
 
+    def collides(self, other: Target) -> bool:
+        """Say whether two tables would be written to one place; a database has room for several."""
+        mine, theirs = ({p for p in t.sink.paths if p.name.endswith("manifest.json")} for t in (self, other))
+        same = (self.sink.name, self.sink.paths[0]) == (other.sink.name, other.sink.paths[0])
+        return same or bool(mine & theirs)
+
 
 def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, folder: Path, source: Source) -> Target:
     """Return where a release goes; ``written`` is the table as it stands in the file, with dates not filled in."""
@@ -45,6 +51,13 @@ def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, fold
         if "table" not in table:
             raise JobError(f"[output] {kind} needs table.")
         sink = _table(kind, table, name, folder)
+        if (
+            kind == source.kind == "database"
+            and (folder / table["database"]).resolve() == Path(source.target).resolve()
+        ):
+            raise JobError(
+                "[output] database is that of [source]: a release does not go into the file of the raw rows."
+            )
     patterns = source.target if source.kind == "file" else ()
     for pattern in patterns:
         if any(covers(pattern, path) for path in sink.paths):

@@ -150,6 +150,9 @@ def test_failures_are_in_the_history(folder: Path) -> None:
     (line,) = (folder / STATE / "job" / "history.jsonl").read_text().splitlines()
     row = json.loads(line)
     assert (row["outcome"], row["exit_code"], row["error"], row["rows_in"]) == ("failed", 3, "DataError", None)
+    page = (folder / STATE / "job" / "failure.html").read_text()
+    assert "expected are at least 100" in page
+    assert CANARY not in page
 
 
 def test_time_is_up(folder: Path) -> None:

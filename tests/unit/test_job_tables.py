@@ -101,6 +101,20 @@ class TestSeveralTables:
         with pytest.raises(errors.JobError, match=message):
             load_job(write(folder, (old, new), text=SEVERAL))
 
+    def test_two_tables_of_one_database(self, folder: Path) -> None:
+        outputs = [
+            (f'path = "out/{name}"', 'database = "release.duckdb", table = "TABLE"')
+            for name in ("people.parquet", "ages.csv")
+        ]
+        text = SEVERAL
+        for (old, new), table in zip(outputs, ("people", "ages"), strict=True):
+            text = text.replace(old, new.replace("TABLE", table))
+        run_job(write(folder, text=text))
+        with duckdb.connect(str(folder / "release.duckdb"), read_only=True) as con:
+            assert sorted(con.execute("SHOW TABLES").fetchall()) == [("ages",), ("people",)]
+        with pytest.raises(errors.JobError, match="another table has the same"):
+            load_job(write(folder, text=text.replace('table = "ages"', 'table = "people"')))
+
 
 class TestOutputs:
     def test_folder_of_partitions(self, folder: Path) -> None:
@@ -120,6 +134,18 @@ class TestOutputs:
             with duckdb.connect(str(folder / "release.duckdb"), read_only=True) as con:
                 assert con.execute("SELECT count(*) FROM people").fetchone() == (ROWS,)
         assert "people.manifest.json" in {p.name for p in (folder / "reports").iterdir()}
+
+    def test_not_into_the_file_of_the_raw_rows(self, folder: Path) -> None:
+        source = ('path = "people.parquet"', 'database = "people.duckdb"\ntable = "people"')
+        output = ('path = "out/people.parquet"', 'database = "./people.duckdb"\ntable = "released"')
+        with pytest.raises(errors.JobError, match="does not go into the file of the raw rows"):
+            load_job(write(folder, source, output))
+
+    def test_the_source_does_not_take_in_the_state(self, folder: Path) -> None:
+        source = ('path = "people.parquet"', 'path = "**/*.parquet"')
+        output = ('path = "out/people.parquet"', 'path = "out/people.csv"')
+        with pytest.raises(errors.JobError, match=r"takes in the state of the job.*\[nights\] state"):
+            load_job(write(folder, source, output))
 
     def test_dated_exports_are_kept_for_a_while(self, folder: Path) -> None:
         path = write(folder, ('"out/people.parquet"', '"out/people-{date}.parquet"\nkeep = 2'))
