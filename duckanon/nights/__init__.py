@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from duckanon.nights.frozen import RECODINGS, Stored, freeze, frozen_plan, require_freezable, require_recoding
-from duckanon.nights.history import chart, chart_table, drift
-from duckanon.nights.intersection import Compared, Intersection, check_intersection, hold_back
-from duckanon.nights.night import INTERSECTIONS, Night, make_night
-from duckanon.nights.state import State
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from duckanon.nights.frozen import RECODINGS, Stored, freeze, frozen_plan, require_freezable, require_recoding
+    from duckanon.nights.history import chart, chart_table, drift
+    from duckanon.nights.intersection import Compared, Intersection, check_intersection, hold_back
+    from duckanon.nights.night import INTERSECTIONS, Night, make_night
+    from duckanon.nights.state import State
+
+# Loaded when they are asked for: the history of a job can be shown without the database.
+_NAMES = {
+    "frozen": ("RECODINGS", "Stored", "freeze", "frozen_plan", "require_freezable", "require_recoding"),
+    "history": ("chart", "chart_table", "drift"),
+    "intersection": ("Compared", "Intersection", "check_intersection", "hold_back"),
+    "night": ("INTERSECTIONS", "Night", "make_night"),
+    "state": ("State",),
+}
 
 __all__ = [
     "INTERSECTIONS",
@@ -27,3 +40,10 @@ __all__ = [
     "require_freezable",
     "require_recoding",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"duckanon.nights.{module}"), name)
+    raise AttributeError(f"module 'duckanon.nights' has no attribute {name!r}")

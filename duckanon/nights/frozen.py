@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,17 @@ def require_freezable(plan: Plan) -> None:
             )
 
 
+def plain_type(type_name: str) -> str:
+    """Return a type without the members of an ENUM, which are data.
+
+    Examples
+    --------
+    >>> plain_type("STRUCT(a ENUM('it''s', ')'), b INTEGER)")
+    'STRUCT(a ENUM, b INTEGER)'
+    """
+    return re.sub(r"ENUM\((?:[^')]|'(?:[^']|'')*')*\)", "ENUM", type_name)
+
+
 def freeze(release: Release, folder: Path) -> None:
     """Store the recoding of a release in a private folder (that of a run, see ``State.run_folder``).
 
@@ -87,7 +99,7 @@ def freeze(release: Release, folder: Path) -> None:
         for attribute, cell, used, bound in columns
     ]
     names = store(kept, folder)
-    attributes: list[dict[str, Any]] = [{"name": a.name, "type": a.type} for a in quasi]
+    attributes: list[dict[str, Any]] = [{"name": a.name, "type": plain_type(a.type)} for a in quasi]
     if isinstance(release.recoder, Regions):
         engine.write_parquet(_regions(release, release.recoder), folder / REGIONS)
         names.append(REGIONS)
@@ -178,7 +190,7 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
     if list(before) != [a.name for a in quasi]:
         raise ConfigError(f"The quasi-identifiers are others than when the recoding was stored. {REFRESH}")
     for attribute in quasi:
-        if attribute.type != before[attribute.name]["type"]:
+        if plain_type(attribute.type) != before[attribute.name]["type"]:
             raise DataError(
                 f"The column {attribute.name!r} has another type than when the recoding was stored. {REFRESH}"
             )
@@ -199,4 +211,4 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
     return replace(plan, algorithm=fixed, hierarchies=hierarchies)
 
 
-__all__ = ["RECODINGS", "Stored", "freeze", "frozen_plan", "require_freezable", "require_recoding"]
+__all__ = ["RECODINGS", "Stored", "freeze", "frozen_plan", "plain_type", "require_freezable", "require_recoding"]

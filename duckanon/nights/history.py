@@ -125,7 +125,7 @@ class Figure:
         if value is None:
             return "-"
         if self.share:
-            return f"{value:.3f}"
+            return f"{value:.4f}"
         return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:,.1f}"
 
 
@@ -242,7 +242,7 @@ def _day(row: Mapping[str, Any]) -> str:
 _HEADS = ("", "oldest to newest", "least", "most", "last")
 
 
-def chart(history: pa.Table, width: int = 60) -> str:
+def chart(history: pa.Table, width: int = 30) -> str:
     """Return the history as plain text: a line of bars for each figure, one bar for each run, a dot for a failed one.
 
     ``width`` is the most runs that are shown, the newest ones.
@@ -261,13 +261,13 @@ def chart(history: pa.Table, width: int = 60) -> str:
     return "\n".join([title, *shown])
 
 
-def chart_table(history: pa.Table, width: int = 60) -> Table:
+def chart_table(history: pa.Table, width: int = 30) -> Table:
     """Return the history as a table for rich, see ``chart``."""
     from rich import box
     from rich.table import Table
 
     title, lines = _charted(history, width)
-    found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for i, head in enumerate(_HEADS):
         found.add_column(head, justify="right" if i > 1 else "left", no_wrap=True)
     for line in lines:

@@ -5,9 +5,10 @@ looks at the persons who are in both of these classes, and they may be fewer. So
 or gone looks at what was added to a class, or taken from it: the sensitive value of one row that is no longer there is
 found by subtraction.
 
-So persons are put into groups by what two releases show of them: the class before and the class after, or the class
-before and nothing after, or nothing before and the class after. **Every group must be empty or have at least k
-persons.** That is what is checked:
+So persons are put into groups by what two releases show of them: the class that they stayed in, the class that they
+left and the one that they came to, a class that they left for none, or one that they came to from none. **Every group
+must be empty or have at least k persons.** A person with several rows is in several groups; what one release shows by
+itself is no group. That is what is checked:
 
 - ``persons_below``: persons in both releases, in groups of fewer than k;
 - ``new_below`` and ``departed_below``: persons in one of them only, in such groups (the delta of one row).

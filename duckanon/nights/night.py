@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.nights.fixed import StoredLevels, StoredRegions
-from duckanon.nights.frozen import Stored, freeze, frozen_plan, require_freezable, require_recoding
+from duckanon.nights.frozen import Stored, freeze, frozen_plan, plain_type, require_freezable, require_recoding
 from duckanon.nights.intersection import Intersection, check_intersection, hold_back, kept_nights
 from duckanon.pipeline import make
 
@@ -54,7 +55,7 @@ def facts_of(summary: Mapping[str, Any], release: Release, recoding: str, held_b
     """Return the facts of a release by which the next night is judged."""
     found = summary["found"]
     return {
-        "columns": {c.name: c.type for c in release.plan.relation.columns},
+        "columns": {c.name: plain_type(c.type) for c in release.plan.relation.columns},
         "rows_in": found["rows_in"],
         "rows_published": found["rows_published"],
         "suppressed_share": found["suppressed_share"],
@@ -67,7 +68,9 @@ def facts_of(summary: Mapping[str, Any], release: Release, recoding: str, held_b
 
 
 def _number(value: Any) -> float | int | None:
-    return value if value is None or isinstance(value, int) else float(value)
+    if value is None or isinstance(value, int):
+        return value
+    return float(value) if math.isfinite(value) else None
 
 
 def make_night(

@@ -1,11 +1,27 @@
--- exposed: persons in groups of fewer than k; "both" for those in both releases, "new" and "departed" for the others.
+-- exposed: persons in groups of fewer than k; "both" for those who stayed or moved, "new" and "departed" for the others.
 -- reads:   night_before(person, class_id), night_after(person, class_id), night_groups(class_before, class_after, n)
 -- params:  $k
 -- returns: person, kind
-WITH pairs AS (
-    SELECT COALESCE(b.person, a.person) AS person, b.class_id AS class_before, a.class_id AS class_after
+WITH matched AS (
+    SELECT
+        COALESCE(b.person, a.person) AS person,
+        b.class_id AS class_before,
+        a.class_id AS class_after
     FROM night_before AS b
-    FULL OUTER JOIN night_after AS a ON a.person = b.person
+    FULL OUTER JOIN night_after AS a ON a.person = b.person AND a.class_id = b.class_id
+),
+lost AS (
+    SELECT m.person, m.class_before FROM matched AS m WHERE m.class_after IS NULL
+),
+gained AS (
+    SELECT m.person, m.class_after FROM matched AS m WHERE m.class_before IS NULL
+),
+pairs AS (
+    SELECT m.person, m.class_before, m.class_after FROM matched AS m WHERE m.class_before = m.class_after
+    UNION ALL
+    SELECT COALESCE(l.person, g.person) AS person, l.class_before, g.class_after
+    FROM lost AS l
+    FULL OUTER JOIN gained AS g ON g.person = l.person
 )
 SELECT DISTINCT
     p.person,

@@ -1,0 +1,346 @@
+"""A frozen recoding: the same labels for the same values, whatever else is in the data."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from unit.nights_made import K, Town, classes_of, plan_of, rows
+
+from duckanon.errors import ConfigError, DataError, InfeasibleError, ParameterError, UnknownValueError, UnsupportedError
+from duckanon.hierarchy import Hierarchy
+from duckanon.job import exit_code
+from duckanon.kernels.covering import covering
+from duckanon.nights import Stored, freeze, frozen_plan, require_freezable, require_recoding
+from duckanon.nights.frozen import plain_type
+from duckanon.pipeline import make
+from duckanon.plan import open_engine
+from duckanon.release import Release
+
+WAYS: dict[str, dict[str, Any]] = {
+    "levels": {"algorithm": "datafly", "suppression_limit": 0.05},
+    "levels and l": {"algorithm": "optimal", "l": 2, "suppression_limit": 0.05},
+    "quantiles": {
+        "algorithm": "datafly",
+        "hierarchies": {"age": Hierarchy.quantiles(8, [4, 2]), "zip": Hierarchy.mask()},
+        "min_levels": {"age": 1},
+    },
+    "order": {"algorithm": "datafly", "hierarchies": {"zip": Hierarchy.order(5)}, "min_levels": {"zip": 1}},
+    "grid": {"algorithm": "mondrian"},
+    "grid and l": {"algorithm": "mondrian", "l": 2},
+    "grid, lca": {"algorithm": "mondrian", "output": "lca"},
+    "cut": {"algorithm": "mondrian", "bounds": "cut", "hierarchies": {"zip": Hierarchy.mask()}},
+    "cut, bounds": {"algorithm": "mondrian", "bounds": "cut", "output": {"age": "bounds"}},
+    "cut, struct": {"algorithm": "mondrian", "bounds": "cut", "output": {"age": "struct"}},
+}
+
+
+class Nights:
+    """Releases by one way, with the stored recoding of the first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.made: list[Release] = []
+
+    def make(self, data: pa.Table, stored: Stored | None = None, **changes: Any) -> Release:
+        engine = open_engine()
+        try:
+            plan = plan_of(data, engine, **changes)
+            release = make(plan if stored is None else frozen_plan(plan, stored), engine)
+        except BaseException:
+            engine.close()
+            raise
+        self.made.append(release)
+        return release
+
+    def freeze(self, release: Release) -> Stored:
+        self.folder.mkdir(exist_ok=True)
+        freeze(release, self.folder)
+        return Stored.load(self.folder)
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Iterator[Nights]:
+    found = Nights(tmp_path / "recoding")
+    yield found
+    for release in found.made:
+        release.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_data_give_the_same_release(nights: Nights, way: str) -> None:
+    data = Town(300, 1).table()
+    first = nights.make(data, **WAYS[way])
+    again = nights.make(data, nights.freeze(first), **WAYS[way])
+    assert rows(first) == rows(again)
+    assert first.to_arrow().schema == again.to_arrow().schema
+    assert [c.holds for c in again.checks] == [True] * len(first.checks)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whoever_stays_as_he_is_keeps_his_labels(nights: Nights, way: str) -> None:
+    town = Town(300, 2)
+    first = nights.make(town.table(), **WAYS[way])
+    stored = nights.freeze(first)
+    before, stay = classes_of(first), {f"person {i}": tuple(p[:2]) for i, p in town.people.items()}
+    town.depart(30)
+    town.move(30, known=True)
+    # Only values that are known: what else happens is another test's business.
+    arrived = [[*town.people[i][:2], "a"] for i in list(town.people)[:60]]
+    town.people |= {town.next + i: person for i, person in enumerate(arrived)}
+    second = nights.make(town.table(), stored, **WAYS[way])
+    after = classes_of(second)
+    same = {f"person {i}" for i, p in town.people.items() if stay.get(f"person {i}") == tuple(p[:2])}
+    kept = same & before.keys() & after.keys()
+    assert len(kept) > 100
+    assert {who: before[who] for who in kept} == {who: after[who] for who in kept}
+    # Rows with equal values are published alike, the new ones, too.
+    by_values: dict[tuple[Any, ...], set[tuple[str, ...]]] = {}
+    for i, person in town.people.items():
+        if f"person {i}" in after:
+            by_values.setdefault(tuple(person[:2]), set()).add(after[f"person {i}"])
+    assert all(len(labels) == 1 for labels in by_values.values())
+    assert second.rows_in == second.rows_published + second.rows_suppressed
+
+
+@pytest.mark.parametrize("way", [w for w in WAYS if "struct" not in w and "bounds" not in w])
+def test_a_label_is_true_of_every_row_that_has_it(nights: Nights, way: str) -> None:
+    town = Town(300, 3)
+    stored = nights.freeze(nights.make(town.table(), **WAYS[way]))
+    other = Town(400, 4)
+    for person in list(other.people.values())[:20]:
+        person[0] = 95  # beyond all ages of the first night
+    codes = {p[1] for p in town.people.values()}
+    other.people = {i: p for i, p in other.people.items() if way != "order" or p[1] in codes}
+    release = nights.make(other.table(), stored, **WAYS[way])
+    for who, (age, zip_code) in classes_of(release).items():
+        own = other.people[int(who.split()[1])]
+        assert covers(age, own[0]), (age, own[0])
+        if way != "order":
+            mask = re.escape(zip_code).replace(r"\*", ".")
+            assert zip_code == "*" or re.fullmatch(mask, own[1]) or covers(zip_code, int(own[1])), (zip_code, own[1])
+    assert release.measure(["loss", "ncp", "precision"])
+
+
+def covers(label: str, value: int | None) -> bool:
+    if label == "*" or value is None:
+        return label in ("*", "None")
+    if re.fullmatch(r"-?\d+", label):
+        return int(label) == value
+    if found := re.fullmatch(r"\[(-?\d+), (-?\d+)([\])])", label):
+        low, high, end = found.groups()
+        return int(low) <= value and (value <= int(high) if end == "]" else value < int(high))
+    sign, _, bound = label.partition(" ")
+    return {"<": value < int(bound), "<=": value <= int(bound), ">=": value >= int(bound)}[sign]
+
+
+def test_rows_wait_until_their_class_fills(nights: Nights) -> None:
+    data = pa.table({"id": range(8), "age": [20] * 4 + [60] * 4, "zip": ["1"] * 8, "ill": ["a"] * 8, "who": ["x"] * 8})
+    way: dict[str, Any] = {"algorithm": "datafly", "hierarchies": {"age": Hierarchy.intervals(width=10)}}
+    stored = nights.freeze(nights.make(data, **way))
+    fewer = nights.make(data.slice(0, 7), stored, **way)
+    # Three of sixty years are too few, and nothing was allowed to be suppressed.
+    assert (fewer.rows_published, fewer.rows_suppressed) == (4, 3)
+    assert nights.make(data, stored, **way).rows_suppressed == 0
+
+
+def test_values_between_and_beyond_the_regions_are_held_back(nights: Nights) -> None:
+    ages = [20, 21, 40, 41]
+    data = pa.table({"id": range(16), "age": ages * 4, "zip": ["1"] * 16, "ill": ["a"] * 16, "who": ["x"] * 16})
+    way: dict[str, Any] = {"bounds": "cut", "k": 8, "hierarchies": {"zip": Hierarchy.suppress()}}
+    first = nights.make(data, **way)
+    assert set(first.to_arrow().column("age").to_pylist()) == {"<= 21", ">= 40"}
+    stored = nights.freeze(first)
+    for age, where in ((5, "<= 21"), (30, None), (99, ">= 40"), (None, None)):
+        changed = data.set_column(1, "age", pa.array([age, *data.column("age").to_pylist()[1:15], age], pa.int64()))
+        release = nights.make(changed, stored, **(way | {"k": 7}))
+        assert release.rows_suppressed == (0 if where else 2), age
+        assert set(release.to_arrow().column("age").to_pylist()) == {"<= 21", ">= 40"}
+
+
+def test_a_made_grid_does_not_move_with_the_range(nights: Nights) -> None:
+    town = Town(200, 5)
+    way: dict[str, Any] = {"algorithm": "datafly", "min_levels": {"age": 1}}
+    first = nights.make(town.table(), **way)
+    stored = nights.freeze(first)
+    # With this age among the others the made grid would have wider steps.
+    town.people[0][0] = 9999
+    second = nights.make(town.table(), stored, **way)
+    assert second.recoding.levels == first.recoding.levels
+    known = set(first.to_arrow().column("age").to_pylist())
+    assert set(second.to_arrow().column("age").to_pylist()) <= known
+    assert second.levels[0].origin == first.levels[0].origin
+
+
+def test_a_value_that_a_stored_hierarchy_does_not_know_follows_on_unknown(nights: Nights) -> None:
+    town = Town(200, 6)
+    way = WAYS["order"]
+    stored = nights.freeze(nights.make(town.table(), **way))
+    town.people[0][1] = "99999"
+    with pytest.raises(UnknownValueError) as caught:
+        nights.make(town.table(), stored, **way)
+    assert exit_code(caught.value) == 3
+    assert "99999" not in str(caught.value)
+    release = nights.make(town.table(), stored, **way, on_unknown="top")
+    # By itself the top label is a class of one; where all are there, it is one of them.
+    label = classes_of(release).get("person 0", ("", "*"))[1]
+    assert label == "*"
+    assert release.rows_suppressed <= 1
+
+
+def test_a_given_table_may_grow_but_not_change(nights: Nights) -> None:
+    town = Town(200, 7)
+    codes = sorted({p[1] for p in town.people.values()})
+    tree = {"zip": codes, "half": [c[:4] for c in codes], "top": ["*"] * len(codes)}
+
+    def way(**more: Any) -> dict[str, Any]:
+        given = {name: [*own, *more.get(name, [])] for name, own in tree.items()}
+        return {"algorithm": "datafly", "hierarchies": {"zip": Hierarchy.from_table(given)}}
+
+    stored = nights.freeze(nights.make(town.table(), **way()))
+    town.people[0][1] = "99999"
+    with pytest.raises(UnknownValueError):
+        nights.make(town.table(), stored, **way())
+    nights.make(town.table(), stored, **way(zip=["99999"], half=["9999"], top=["*"]))
+    tree["half"][0] = "other"
+    with pytest.raises(ConfigError, match="must keep their labels"):
+        nights.make(town.table(), stored, **way())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"quasi_identifiers": ["age"], "insensitive": ["who", "zip"]},
+        {"algorithm": "mondrian"},
+        {"hierarchies": {"age": Hierarchy.intervals(width=7)}},
+        {"hierarchies": {"age": Hierarchy.intervals(width=10), "zip": Hierarchy.mask(side="left")}},
+        {"hierarchies": {}},
+    ],
+)
+def test_another_job_does_not_get_the_stored_recoding(nights: Nights, change: dict[str, Any]) -> None:
+    data = Town(200, 8).table()
+    way: dict[str, Any] = {"algorithm": "datafly", "hierarchies": {"age": Hierarchy.intervals(width=10)}}
+    stored = nights.freeze(nights.make(data, **way))
+    with pytest.raises(ConfigError, match="refresh") as caught:
+        nights.make(data, stored, **(way | change))
+    assert exit_code(caught.value) == 2
+
+
+def test_another_type_is_drift(nights: Nights) -> None:
+    data = Town(200, 9).table()
+    stored = nights.freeze(nights.make(data, **WAYS["levels"]))
+    changed = data.set_column(1, "age", data.column("age").cast(pa.int64()))
+    with pytest.raises(DataError, match="type") as caught:
+        nights.make(changed, stored, **WAYS["levels"])
+    assert exit_code(caught.value) == 3
+
+
+def test_a_larger_k_and_nothing_left(nights: Nights) -> None:
+    data = Town(200, 10).table()
+    for way in ("levels", "grid"):
+        stored = nights.freeze(nights.make(data, **WAYS[way]))
+        more = nights.make(data, stored, **(WAYS[way] | {"k": K + 3}))
+        assert more.rows_published < 200
+        with pytest.raises(InfeasibleError) as caught:
+            nights.make(data, stored, **(WAYS[way] | {"k": 150}))
+        assert exit_code(caught.value) == 4
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ({"algorithm": "mdav"}, "mdav"),
+        ({"algorithm": "mondrian(relaxed=true)"}, "relaxed"),
+        ({"algorithm": "mondrian", "bounds": "tight"}, "tight"),
+        ({"algorithm": "mondrian", "output": {"age": "mean"}}, "mean"),
+        ({"algorithm": "mondrian", "output": {"age": "midpoint"}}, "midpoint"),
+        ({"algorithm": "mondrian", "output": "set"}, "set"),
+        ({"algorithm": "datafly", "iterative": True}, "iterative"),
+        ({"algorithm": "datafly_shuffled"}, "at random"),
+    ],
+)
+def test_what_cannot_be_frozen_says_so(way: dict[str, Any], words: str) -> None:
+    engine = open_engine()
+    try:
+        plan = plan_of(Town(60, 11).table(), engine, **way)
+        with pytest.raises(UnsupportedError, match=words) as caught:
+            require_freezable(plan)
+        assert exit_code(caught.value) == 2
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("way", ["levels", "order", "grid"])
+def test_a_damaged_recoding_is_not_applied(nights: Nights, way: str) -> None:
+    nights.freeze(nights.make(Town(200, 12).table(), **WAYS[way]))
+    for path in sorted(nights.folder.iterdir()):
+        whole = path.read_bytes()
+        middle = len(whole) // 2
+        for damage in (b"", whole[:middle], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :], None):
+            path.unlink() if damage is None else path.write_bytes(damage)
+            if path.suffix == ".json" and damage and len(damage) == len(whole) and parsed(damage):
+                path.write_bytes(whole)
+                continue
+            with pytest.raises(DataError, match=r"damaged.*refresh") as caught:
+                Stored.load(nights.folder)
+            assert exit_code(caught.value) == 3
+            path.write_bytes(whole)
+        Stored.load(nights.folder)
+
+
+def parsed(content: bytes) -> bool:
+    """A flipped bit in a name is still JSON: it is found when the plan is compared."""
+    try:
+        json.loads(content)
+    except ValueError:
+        return False
+    return True
+
+
+def test_no_value_stands_in_json_and_files_are_private(nights: Nights) -> None:
+    os.umask(os.umask(0o022))
+    data = Town(200, 13).table()
+    canary = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 100), pa.array(["Zaphod", "Marvin"]))
+    data = data.set_column(2, "zip", canary)
+    for way in ({"algorithm": "datafly"}, {"algorithm": "mondrian", "hierarchies": {"zip": Hierarchy.order(2)}}):
+        nights.freeze(nights.make(data, **way))
+        text = (nights.folder / "recoding.json").read_text()
+        assert "Zaphod" not in text
+        assert {p.stat().st_mode & 0o777 for p in nights.folder.iterdir()} == {0o600}
+    assert plain_type("ENUM('a', 'b)')") == "ENUM"
+
+
+def test_odd_names(nights: Nights) -> None:
+    data = Town(120, 14).table().rename_columns(["id", 'a"g;e', "zi p\n", "ill", "who"])
+    for algorithm in ("datafly", "mondrian"):
+        way: dict[str, Any] = {"algorithm": algorithm, "quasi_identifiers": ['a"g;e', "zi p\n"]}
+        first = nights.make(data, **way)
+        assert rows(first) == rows(nights.make(data, nights.freeze(first), **way))
+
+
+def test_the_ways_to_recode() -> None:
+    assert require_recoding("frozen") == "frozen"
+    with pytest.raises(ParameterError, match="Did you mean 'frozen'"):
+        require_recoding("frosen")
+
+
+def test_the_smallest_box_covers() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        width, boxes, points = int(rng.integers(1, 5)), int(rng.integers(0, 60)), int(rng.integers(0, 80))
+        low = rng.integers(0, 12, (boxes, width)).astype(np.int32)
+        high = (low + rng.integers(0, 8, (boxes, width))).astype(np.int32)
+        places = rng.integers(0, 20, (points, width)).astype(np.int32)
+        expected = []
+        for place in places:
+            inside = [i for i in range(boxes) if (low[i] <= place).all() and (place <= high[i]).all()]
+            sizes = {i: float(np.prod(high[i].astype(float) - low[i] + 1)) for i in inside}
+            expected.append(min(inside, key=lambda i: (sizes[i], i), default=-1))
+        assert covering(places, low, high).tolist() == expected
