@@ -126,17 +126,20 @@ def test_the_delta_of_one_row(job: Job) -> None:
 
 def test_one_person_with_many_rows(job: Job) -> None:
     """Rows of one person in two classes on both nights are what each night shows by itself."""
-    data = Town(120, 5).table()
-    twice = pa.concat_tables([data, data.set_column(1, "age", data.column("age").take(pa.array([*range(1, 120), 0])))])
-    plan = LEVELS | {"suppression_limit": 0.5}
-    job.run(twice, plan, recoding="frozen", intersection="stop")
-    again = job.run(twice, plan, recoding="frozen", intersection="stop")
+    count = 12
+    both = {"id": [*range(count)] * 2, "age": [20] * count + [70] * count, "zip": ["1"] * 2 * count}
+    twice = pa.table(both | {"ill": ["a"] * 2 * count, "who": ["x"] * 2 * count})
+    job.run(twice, LEVELS, recoding="frozen", intersection="stop")
+    again = job.run(twice, LEVELS, recoding="frozen", intersection="stop")
     assert again.intersection is not None
     assert again.intersection.holds
     # One person's second row is gone, and nobody else's.
-    fewer = job.run(twice.slice(0, 239), plan, recoding="frozen", intersection="warn")
+    fewer = job.run(twice.slice(0, 2 * count - 1), LEVELS, recoding="frozen", intersection="warn")
     assert fewer.intersection is not None
     assert [c.departed_below for c in fewer.intersection.compared] == [1, 1]
+    held = job.run(twice.slice(0, 2 * count - 1), LEVELS, recoding="frozen", intersection="hold", keep=3)
+    assert held.intersection is not None
+    assert held.intersection.holds
 
 
 def test_rows_without_an_entity_are_nobody(job: Job) -> None:
