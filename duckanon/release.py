@@ -72,6 +72,9 @@ class Release:
     used: tuple[Hierarchy, ...] = field(default=(), repr=False)
     """The hierarchies of the quasi-identifiers in their order, those that were made among them."""
 
+    remarks: tuple[str, ...] = ()
+    """Further notes of whoever made the release, for its reports."""
+
     def query(self) -> exp.Query:
         """Return a query over the released rows."""
         return self.engine.parquet([self.path])
@@ -221,6 +224,7 @@ class Release:
             for level in self.levels
             if level.origin.startswith("made")
         ]
+        notes += self.remarks
         if self.plan.roles.dropped:
             notes.append(f"{len(self.plan.roles.dropped)} columns have no role and are not published.")
         return notes

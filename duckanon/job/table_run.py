@@ -72,6 +72,10 @@ class TableRun:
             stage=None if self.dry_run else sink.stage,
         )
         release = stack.enter_context(self.night.release)
+        if self.night.held_back:
+            number = self.night.held_back
+            rows = "1 row is" if number == 1 else f"{number} rows are"
+            release.remarks = (f"{rows} held back until there are enough in the class.",)
         self.warnings += self.night.warnings
         check_use(release, expect)
         self.summary = release.summary()

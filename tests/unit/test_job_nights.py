@@ -1,0 +1,112 @@
+"""A job over several nights: recodings that are kept, rows that wait, and releases compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from duckanon import errors
+from duckanon.job import exit_code, run_job
+from tests.unit.jobs import PEOPLE, ROWS, STATE, files, fill, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return fill(tmp_path)
+
+
+def nightly(folder: Path, *lines: str, k: int = 4) -> Path:
+    return write(folder, ("[output]", "\n".join(["[nights]", *lines, "[output]"])), ("k = 4", f"k = {k}"))
+
+
+def levels(result) -> dict[str, int]:
+    return {h["attribute"]: h["level"] for h in result.summary["hierarchies"]}
+
+
+def arrived(folder: Path) -> None:
+    """One person comes who is alone in a town that the others are not in."""
+    one = pa.table({"id": [9], "name": ["x"], "age": [20], "town": ["Graz"], "ill": ["flu"]})
+    pq.write_table(pa.concat_tables([PEOPLE, one]), folder / "people.parquet")
+    (folder / "town.csv").write_text("Bonn;DE;*\nLyon;FR;*\nGraz;AT;*\n")
+
+
+def test_a_frozen_recoding_holds_back_what_is_too_small(folder: Path) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    first = run_job(path)
+    arrived(folder)
+    second = run_job(path)
+    assert levels(first) == levels(second)
+    assert second.summary["found"]["rows_published"] == ROWS
+    assert any("1 row is held back" in note for note in second.summary["notes"])
+    assert "1 row is held back" in (folder / "out" / "people.report.md").read_text()
+    history = (folder / STATE / "job" / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["held_back"] for line in history] == [0, 1]
+
+
+def test_refresh_finds_a_new_one(folder: Path) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    run_job(path)
+    arrived(folder)
+    third = run_job(path, recoding="refresh")
+    # The one who came may be suppressed, but nothing is held back.
+    assert not any("held back" in note for note in third.summary["notes"])
+    assert levels(run_job(path)) == levels(third)
+
+
+def test_a_dry_run_keeps_nothing(folder: Path) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    run_job(path)
+    state = {p: p.read_bytes() for p in (folder / STATE).rglob("*") if p.is_file() and p.suffix != ".lock"}
+    arrived(folder)
+    assert run_job(path, dry_run=True).summary["found"]["rows_suppressed"] == 1
+    assert {p: p.read_bytes() for p in (folder / STATE).rglob("*") if p.is_file() and p.suffix != ".lock"} == state
+
+
+def test_two_releases_that_break_k_together(folder: Path) -> None:
+    path = nightly(folder, 'intersection = "stop"')
+    run_job(path)
+    # Ages move by one: everybody's class is another, in groups of few.
+    moved = PEOPLE.set_column(2, "age", pa.array([20 + (i * 7) % 20 for i in range(ROWS)]))
+    pq.write_table(moved, folder / "people.parquet")
+    before = files(folder)
+    with pytest.raises(errors.InfeasibleError, match="persons in both are in groups of fewer than 4") as caught:
+        run_job(path)
+    assert exit_code(caught.value) == 4
+    assert files(folder) == before
+    warned = run_job(write(folder))
+    assert any("in groups of fewer than 4" in w for w in warned.tables[0].warnings)
+    assert run_job(nightly(folder, 'intersection = "off"')).tables[0].warnings == ()
+
+
+def test_two_runs_exclude_each_other(folder: Path) -> None:
+    from duckanon.sink import locked
+
+    path = write(folder)
+    run_job(path)
+    with (
+        locked(folder / STATE / "run"),
+        pytest.raises(errors.EngineError, match=r"Another run of 'job\.toml'") as caught,
+    ):
+        run_job(path)
+    assert exit_code(caught.value) == 6
+
+
+def test_a_state_that_others_can_write_to(folder: Path) -> None:
+    (folder / STATE).mkdir()
+    (folder / STATE).chmod(0o777)
+    with pytest.raises(errors.EngineError, match="can be written to by others") as caught:
+        run_job(write(folder))
+    assert exit_code(caught.value) == 6
+
+
+@pytest.mark.parametrize("algorithm", ['name = "mdav"', 'name = "mondrian"\nrelaxed = true'])
+def test_what_cannot_be_frozen_is_said(folder: Path, algorithm: str) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    path.write_text(path.read_text().replace('name = "datafly"\nstop = "limit"', algorithm))
+    with pytest.raises(errors.UnsupportedError, match="cannot be frozen") as caught:
+        run_job(path)
+    assert exit_code(caught.value) == 2
