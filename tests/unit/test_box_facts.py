@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import sqlglot
 
 import duckanon
 from duckanon.box_facts import box_relations
@@ -29,8 +30,8 @@ def engine() -> Iterator[DuckDBEngine]:
 
 
 def rows_of(relations: Relations, name: str, columns: str = "*", order: str = "ALL") -> list[tuple[Any, ...]]:
-    found = relations[name]
-    return relations.engine._connection.execute(f"SELECT {columns} FROM {found} ORDER BY {order}").fetchall()
+    query = sqlglot.parse_one(f"SELECT {columns} FROM {relations[name]} ORDER BY {order}", dialect="duckdb")
+    return relations.engine.rows(query)
 
 
 PEOPLE = pa.table(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from datetime import date
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -107,10 +106,8 @@ FLAGS = [("true", "yes", "*"), ("false", "no", "*")]
 
 @pytest.mark.parametrize("nulls", [0.0, 0.1])
 @pytest.mark.parametrize(("bounds", "output"), [("grid", "interval"), ("tight", "lca"), ("cut", "set")])
-@pytest.mark.parametrize("k", [2, 15])
-def test_the_same_release(
-    monkeypatch: pytest.MonkeyPatch, k: int, bounds: str, output: str, nulls: float, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("k", [2, 30])
+def test_the_same_release(monkeypatch: pytest.MonkeyPatch, k: int, bounds: str, output: str, nulls: float) -> None:
     """What regions are called, and every fact about them, does not depend on where the names were looked up."""
     draw = random.Random(k)
     columns = {
@@ -131,10 +128,8 @@ def test_the_same_release(
             data, quasi_identifiers=list(columns), hierarchies=hierarchies, k=k, bounds=bounds, output=output, seed=1
         ) as release:
             assert release.rows_published == 300
-            measures = {(m.metric, m.attribute): m.value for m in release.measure()}
-            target = tmp_path / f"{limit}.parquet"
-            release.write(target)
-            found.append((target.read_bytes(), measures))
+            measures = {(m["metric"], m["attribute"]): m["value"] for m in release.summary()["loss"]}
+            found.append((release.path.read_bytes(), measures))
     (first, values), (second, expected) = found
     assert first == second
     assert values == pytest.approx(expected, nan_ok=True)
