@@ -24,8 +24,9 @@ class Tdg(Clustering):
 
     Far is what has a large normalised certainty penalty (NCP) in one class: the row farthest from one that is drawn,
     the row farthest from that, and so on while they are farther apart, six times at most. Rows as near to one as to the
-    other go to the group that has fewer. A group of fewer than k rows borrows those of the other that widen it least,
-    which never costs more than to merge the two.
+    other go to the group whose penalty, times its rows, grows less; where that is the same, or would leave one group
+    less than a sixteenth of the rows, to the group that has fewer, equal rows together. A group of fewer than k rows
+    borrows those of the other that widen it least, which never costs more than to merge the two.
 
     Parameters
     ----------

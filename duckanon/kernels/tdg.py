@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import Space, measure, stretched
+from duckanon.kernels.space import Space, hulls, measure, stretched
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ROUNDS = 6
 """How often the farthest row is looked for, at most."""
+_SHARE = 16
+"""Rows as near to one as to the other go to where they cost less, if both groups get one of so many rows then."""
 
 
 class Data(NamedTuple):
@@ -77,10 +79,7 @@ def _first(data: Data, start: int, end: int, seed: int, path: int) -> int:
 
 @part
 def _apart(space: Space, data: Data, room: Room, start: int, end: int, first: int) -> bool:
-    """Mark the rows that go to the second of two rows far apart; return whether there are such rows.
-
-    Those as near to one as to the other go, one by one, to where fewer rows are.
-    """
+    """Mark the rows that go to the second of two rows far apart; return whether there are such rows."""
     count = end - start
     near, far = room.near, room.far
     measure(space, data.points, start, end, data.points[first], near)
@@ -96,16 +95,62 @@ def _apart(space: Space, data: Data, room: Room, start: int, end: int, first: in
             break
         best, second = far[third - start], third
         near, far = far, near
-    rows = np.zeros(2, dtype=np.int64)
+    _shared(space, data, room.side, start, count, near, far)
+    return True
+
+
+@part
+def _shared(space: Space, data: Data, side, start: int, count: int, near, far) -> None:  # type: ignore[no-untyped-def]
+    """Mark the rows nearer to the second of two; ``near`` and ``far`` have the distances from both, and are changed.
+
+    Those as near to one as to the other go where the width of what is nearer, times its rows, grows less, unless hardly
+    any row were left in one group. The others go to where fewer rows are, one after the other, equal ones together.
+    """
+    width = data.points.shape[1]
+    rows, boxes = np.zeros(2, dtype=np.int64), np.empty((2, 2, width))
+    boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
+    total = 0
     for i in range(count):
+        total += data.counts[start + i]
         if near[i] != far[i]:
-            room.side[i] = near[i] > far[i]
-            rows[int(room.side[i])] += data.counts[start + i]
+            side[i] = near[i] > far[i]
+            own = int(side[i])
+            rows[own] += data.counts[start + i]
+            for j in range(width):
+                x = data.points[start + i, j]
+                boxes[own, 0, j], boxes[own, 1, j] = min(boxes[own, 0, j], x), max(boxes[own, 1, j], x)
+    if rows[0] + rows[1] == total:
+        return
+    before, after, grown = np.empty(2), np.empty(2), np.zeros(2, dtype=np.int64)
+    for own in range(2):
+        hulls(space, boxes, own, own + 1, boxes[own], before[own : own + 1])
     for i in range(count):
         if near[i] == far[i]:
-            room.side[i] = rows[1] < rows[0]
-            rows[int(room.side[i])] += data.counts[start + i]
-    return True
+            more = data.counts[start + i]
+            for own in range(2):
+                stretched(space, data.points, start + i, start + i + 1, boxes[own], after[own : own + 1])
+                after[own] = (rows[own] + more) * after[own] - rows[own] * before[own]
+            # From here on infinity tells these rows from the others.
+            near[i], far[i] = after[0] - after[1], np.inf
+            if near[i] != 0.0:
+                grown[int(near[i] > 0.0)] += more
+    least = min(total - rows[0] - grown[0], total - rows[1] - grown[1])
+    by_cost = _SHARE * least >= total
+    if by_cost:
+        rows += grown
+    last = -1
+    for i in range(count):
+        if far[i] != np.inf:
+            continue
+        if by_cost and near[i] != 0.0:
+            side[i] = near[i] > 0.0
+            continue
+        same = last >= 0
+        for j in range(width):
+            same = same and data.points[start + i, j] == data.points[start + last, j]
+        side[i] = side[last] if same else rows[1] < rows[0]
+        rows[int(side[i])] += data.counts[start + i]
+        last = i
 
 
 @part

@@ -7,11 +7,14 @@ for every group by itself: a hash of the seed, k and the path of halves that lea
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 from reference.space import Space
 
 WORD, PATHS = 2**64, 2**62
 ROUNDS = 6
+SHARE = 16
 
 
 def drawn(seed: int, path: int, count: int) -> int:
@@ -48,6 +51,30 @@ def lent(space: Space, small: list[int], large: list[int], k: int) -> list[int] 
     return given if space.rows(small) + space.rows(given) >= k else None
 
 
+def between(space: Space, sides: list[list[int]], ties: list[int]) -> None:
+    """Give items as near to one side as to the other to that which loses less by it, as the sides are before.
+
+    Where that would leave a side less than a sixteenth of all rows, and where both lose the same, items go to the side
+    of fewer rows, one after the other; equal ones that follow each other stay together.
+    """
+    first, second = ([*side] for side in sides)
+    losses = {i: loss(space, first, i) - loss(space, second, i) for i in ties}
+    gains = [[i for i in ties if losses[i] < 0], [i for i in ties if losses[i] > 0]]
+    total = space.rows(first) + space.rows(second) + space.rows(ties)
+    most = max(space.rows([*side, *gained]) for side, gained in zip(sides, gains, strict=True))
+    if SHARE * (total - most) >= total:
+        for side, gained in zip(sides, gains, strict=True):
+            side += gained
+        ties = [i for i in ties if losses[i] == 0]
+    for _, run in groupby(ties, key=lambda i: space.items[i]):
+        sides[space.rows(sides[1]) < space.rows(sides[0])].extend(run)
+
+
+def loss(space: Space, side: list[int], i: int) -> float:
+    """What all rows of a side lose when an item comes to it, and what that loses there."""
+    return (space.rows(side) + space.weights[i]) * space.width([*side, i]) - space.rows(side) * space.width(side)
+
+
 def halves(space: Space, group: list[int], start: int, k: int) -> tuple[list[int], list[int]] | None:
     ends = far_apart(space, group, start)
     if ends is None:
@@ -55,9 +82,7 @@ def halves(space: Space, group: list[int], start: int, k: int) -> tuple[list[int
     first, second = (space.items[i] for i in ends)
     nearer = {i: space.distance(first, space.items[i]) - space.distance(second, space.items[i]) for i in group}
     sides: list[list[int]] = [[i for i in group if nearer[i] < 0], [i for i in group if nearer[i] > 0]]
-    for i in group:
-        if nearer[i] == 0:
-            sides[space.rows(sides[1]) < space.rows(sides[0])].append(i)
+    between(space, sides, [i for i in group if nearer[i] == 0])
     sides = [sorted(side) for side in sides]
     small = 1 if space.rows(sides[1]) < space.rows(sides[0]) else 0
     if space.rows(sides[small]) < k:
