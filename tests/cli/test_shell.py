@@ -302,9 +302,9 @@ def test_no_progress_without_a_terminal(people, monkeypatch):
 
     real = job.run_job
 
-    def listen(path, *, progress=None, dry_run=False):
+    def listen(path, *, progress=None, **options):
         seen.append(progress)
-        return real(path, progress=progress, dry_run=dry_run)
+        return real(path, progress=progress, **options)
 
     monkeypatch.setattr(job, "run_job", listen)
     call("run", "job.toml")

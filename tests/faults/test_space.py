@@ -40,7 +40,8 @@ GUARDED = (
     f"from duckanon.errors import EngineError\ntry:\n{textwrap.indent(PROGRAM, '    ')}\nexcept EngineError as error:\n"
 )
 GUARDED += "    print(error)\n    raise SystemExit(6)\n"
-KINDS = ("parquet", "csv", "folder", "table")
+# A file and a table in every run; the others on demand.
+SOME = ("parquet", "table", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("csv", "folder")))
 
 
 def source(path: Path, size: int) -> Path:
@@ -88,7 +89,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME)
 def test_a_small_file_system(small: Path, tmp_path: Path, kind: str) -> None:
     (small / "out").mkdir()
     little, much = source(tmp_path / "little.parquet", 64 * 1024), source(tmp_path / "much.parquet", 4 * SIZE)
@@ -108,7 +109,7 @@ def test_a_small_file_system(small: Path, tmp_path: Path, kind: str) -> None:
     assert found.exports[0].run == "r3"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME)
 def test_a_limit_on_the_size_of_files(tmp_path: Path, kind: str) -> None:
     """The same where nothing can be mounted: no file may grow beyond a limit."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

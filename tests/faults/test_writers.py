@@ -40,7 +40,10 @@ PROGRAM = textwrap.dedent("""
 """)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "folder", "table"])
+@pytest.mark.parametrize(
+    "kind",
+    ["parquet", pytest.param("folder", marks=pytest.mark.slow), pytest.param("table", marks=pytest.mark.slow)],
+)
 def test_eight_at_once(tmp_path: Path, kind: str) -> None:
     fill(tmp_path)
     (tmp_path / "out").mkdir()

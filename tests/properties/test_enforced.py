@@ -67,7 +67,7 @@ def connection():
         yield con
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32))
 def test_datafly_keeps_every_model_as_walking_does(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     rng = random.Random(seed)

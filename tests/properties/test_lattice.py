@@ -108,7 +108,7 @@ def lattice_of(problem: Problem, tables: Tables) -> Lattice:
 
 
 @pytest.mark.parametrize("sensitive", [False, True])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_the_walks_find_exactly_the_minimal_nodes(sensitive: bool, seed: int, connection: Any) -> None:
     setting = Setting(random.Random(seed), sensitive)
@@ -131,7 +131,7 @@ def test_the_walks_find_exactly_the_minimal_nodes(sensitive: bool, seed: int, co
 
 
 @pytest.mark.parametrize("sensitive", [False, True])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_optimal_is_the_best_of_all_and_bounds_never_exceed_values(sensitive: bool, seed: int, connection: Any) -> None:
     rng = random.Random(seed)
@@ -176,7 +176,7 @@ def anonymous_top(setting: Setting) -> bool:
     return max(setting.nodes, key=lambda n: n.levels).anonymous
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 2**32))
 def test_objectives_are_the_metrics(seed: int, connection: Any) -> None:
     """What a search minimises is what the release is measured by."""

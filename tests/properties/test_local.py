@@ -26,7 +26,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("algorithm", ["datafly", "optimal"])
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 2**32))
 def test_every_pass_keeps_the_promise(algorithm: str, seed: int, connection: Any) -> None:
     setting = Setting(random.Random(seed), sensitive=True)

@@ -165,7 +165,7 @@ def relations_of(table: Table, names: Sequence[str]) -> dict[str, list[tuple[Any
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32))
 def test_boxes_and_clusters(seed: int, engine: DuckDBEngine) -> None:
     table = boxes(random.Random(seed))
@@ -182,7 +182,7 @@ def test_boxes_and_clusters(seed: int, engine: DuckDBEngine) -> None:
 # Releases that duckanon makes
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_releases(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     rng = random.Random(seed)

@@ -249,7 +249,7 @@ def test_statement_arrays_and_definition_agree(name: str, database: duckdb.DuckD
     check()
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(cases())
 def test_levels_are_the_strongest_parameters(database: duckdb.DuckDBPyConnection, case: Case) -> None:
     register(database, relations(case))
