@@ -174,4 +174,5 @@ class Site:
             "csv": sorted([*FILES, "people.csv"]),
             "folder": ["people"],
             "table": ["people.duckdb", "reports"],
+            "job": sorted([*FILES, "people.parquet", "people.report.html"]),
         }.get(self.kind, sorted([*FILES, "people.parquet"]))
