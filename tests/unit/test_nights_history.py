@@ -24,7 +24,7 @@ def record(run: int, rows: int = 1000, outcome: str = "published", **changes: An
         "loss": [
             {"metric": "loss", "attribute": "age", "value": 9.0},
             {"metric": "loss", "attribute": None, "value": loss},
-            {"metric": "ncp", "attribute": None, "value": float("nan")},
+            {"metric": "gcp", "attribute": None, "value": float("nan")},
         ],
     }
     given = {"run": f"r{run}", "started": f"2026-01-{run % 28 + 1:02}T02:00:00Z", "seconds": 2.0, "outcome": outcome}
