@@ -17,7 +17,7 @@ from duckanon.facts import Relations
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
 from duckanon.sqlgen.classes import published_labels
 from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
-from duckanon.sqlgen.relations import DIALECT, call, col, named, param, qualified, subquery, table
+from duckanon.sqlgen.relations import DIALECT, call, cast, col, named, param, qualified, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.algorithms.local import Pass
@@ -199,8 +199,14 @@ class Regions:
         return query.join(table(self.published.table, "c"), on=on).order_by(key)
 
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
-        # Enumerations are written as they are: they hold published texts only, and the file has texts.
-        return exp.select(*(named(col(inner), name) for name, inner in columns)).from_(subquery(rows, "r"))
+        # Sorted as enumerations, written as texts: DuckDB 2.0.0 with several threads now and then writes an empty text
+        # in place of an enumeration's value.
+        types = {c.name: c.type for c in self.engine.columns(exp.select("*").from_(table(self.published.table)))}
+        texts = {name for name, kind in types.items() if kind.startswith("ENUM")}
+        found = [cast(col(inner), "VARCHAR") if inner in texts else col(inner) for _, inner in columns]
+        return exp.select(*(named(own, name) for own, (name, _) in zip(found, columns, strict=True))).from_(
+            subquery(rows, "r")
+        )
 
     def recoding(self) -> Recoding:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)
