@@ -1,4 +1,4 @@
-"""Published texts as enumerations: short codes to sort by, and a file that lists each text once."""
+"""Published texts as enumerations: short codes to sort by. They are texts again before they are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 MANY_TEXTS = 1_000_000
-"""Most texts of a column that are enumerated, where a file then has only those that its rows use."""
+"""Most texts of a column that are enumerated, where the database looks up in many of them quickly."""
 ENUM_LIMIT = 50_000
 """Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort."""
 
