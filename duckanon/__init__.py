@@ -45,7 +45,7 @@ _NAMES = {
     "Release": "duckanon.release",
     "Source": "duckanon.source",
 }
-_ROOMS = ("algorithms", "comparison", "disclosure", "errors", "metrics", "models")
+_ROOMS = ("algorithms", "comparison", "disclosure", "errors", "metrics", "models", "studies", "tuning", "utility")
 
 __all__ = [
     "Hierarchy",

@@ -1,0 +1,1 @@
+"""Studies that anybody can rerun: tables, releases, figures and a page of results."""

@@ -1,0 +1,1 @@
+"""Choose algorithm and parameters by how well a task can be done with the release."""
