@@ -159,7 +159,7 @@ class _Column:
         complete = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(sets)))}
         spans = {label: p.span for label, p in parsed.items() if p.span is not None and label not in complete}
         bounds = self._table("bounds", [(label, *span) for label, span in spans.items()], _BOUNDS)
-        parts = [exp.select(col("cell"), col("code")).from_(table(name)) for name in (sets, ranges)]
+        parts: list[exp.Query] = [exp.select(col("cell"), col("code")).from_(table(name)) for name in (sets, ranges)]
         parts.append(self._span_covers(bounds))
         if WHOLE in rows:
             parts.append(exp.select(named(text(WHOLE), "cell"), col("code")).from_(table(self.values)))
