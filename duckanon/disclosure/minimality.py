@@ -155,8 +155,8 @@ def by_cuts(members: Members, allowed: Judge, seed: int = 0) -> Believed:
 def by_levels(classes: Sequence[Members], allowed: Judge, seed: int = 0) -> list[Believed] | None:
     """Return what is believed of all classes of a node: each node below it was refused because of some class.
 
-    Every class has the same divisions: one for each node below, of which the first six are looked at. None where it is sure enough (1 - 1e-12) that some
-    class would have refused each of them anyway, so that nothing is learned of anybody.
+    Every class has the same divisions: one for each node below, of which the first six are looked at. None where it is
+    sure enough (1 - 1e-12) that some class would have refused each of them anyway: nothing is learned of anybody.
     """
     nodes = min(classes[0].parts.shape[1], _NODES) if classes else 0
     if not nodes:
