@@ -18,6 +18,7 @@ from duckanon.registry import Registry
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from duckanon.disclosure.sight import Sight
     from duckanon.disclosure.subject import Subject
     from duckanon.release import Release
 
@@ -172,7 +173,8 @@ class Case:
 
     ``relations`` are those of the release. ``mappings`` has for each quasi-identifier a query (value, label), both as
     text; it is None where nothing says how the release was recoded. ``carried`` are the columns that both tables have
-    unchanged. ``control`` are people who are not in the release, with the columns of the original. ``release`` is the
+    unchanged. ``published`` says under which columns each quasi-identifier of the original is published: two where its
+    bounds are. ``control`` are people who are not in the release, with the columns of the original. ``release`` is the
     release itself where it is known as one; ``files`` are the files that the released table was read from, if any.
     """
 
@@ -181,11 +183,22 @@ class Case:
     relations: dict[str, str]
     mappings: Sequence[exp.Query] | None
     carried: Sequence[str]
+    published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     control: Subject | None = None
     release: Release | None = None
     files: tuple[str, ...] = ()
     hierarchies: Mapping[str, Any] | None = None
     settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def sight(self) -> Sight:
+        """The release and people in the same places, for attacks that link one to the other.
+
+        Labels that nobody can read are a HierarchyError.
+        """
+        from duckanon.disclosure.looking import look
+
+        return look(self)
 
     @cached_property
     def allowed(self) -> float:
