@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
 from duckanon.disclosure.downcoding import singled_out
-
-if TYPE_CHECKING:
-    from duckanon.disclosure.sight import Sight
+from duckanon.disclosure.previous import everyone
 
 _CLASSES = 2000
 _WORK = 200_000_000
@@ -82,14 +79,6 @@ class Downcoding(Attacker):
             )
         )
         return findings
-
-
-def everyone(case: Case) -> Sight:
-    """Return the release and all people of the original in the same places, quasi-identifiers alone."""
-    from duckanon.disclosure.looking import look
-
-    settings = replace(case.settings, sample=max(case.original.rows(), 1), key=None)
-    return look(replace(case, carried=(), control=None, settings=settings))
 
 
 def _said(case: Case, what: str) -> str:
