@@ -2,7 +2,8 @@
 
 If both releases are about the same people, the members of a class are spread over those classes of the other release
 that can have a member with it. From the sizes alone, two classes have at least so many members in common as the others
-cannot hold, and at most as many as the smaller one has (the bounds of Fréchet, with cells that must be empty).
+cannot hold, and at most what is left when the others have theirs (the bounds of Fréchet, with cells that must be
+empty).
 """
 
 from __future__ import annotations
@@ -101,15 +102,22 @@ def common(meet: NDArray[np.bool_], first: Ints, second: Ints) -> tuple[Ints, In
     >>> import numpy as np
     >>> meet = np.array([[True, True], [False, True]])
     >>> [m.tolist() for m in common(meet, np.array([5, 4]), np.array([3, 6]))]
-    [[[3, 2], [0, 4]], [[3, 5], [0, 4]]]
+    [[[3, 2], [0, 4]], [[3, 2], [0, 4]]]
     """
-    return _common(meet, first, second, meet @ second, first @ meet)
+    least = _least(meet, first, second, meet @ second, first @ meet)
+    return least, _most(meet, first, second, least, least.sum(axis=0))
 
 
-def _common(meet: NDArray[np.bool_], first: Ints, second: Ints, reached: Ints, held: Ints) -> tuple[Ints, Ints]:
+def _least(meet: NDArray[np.bool_], first: Ints, second: Ints, reached: Ints, held: Ints) -> Ints:
+    """Return what other classes cannot hold; ``reached`` and ``held`` are the sizes of all that a class meets."""
     least = np.maximum(first[:, None] - (reached[:, None] - second), second - (held - first[:, None]))
-    most = np.minimum(first[:, None], second)
-    return np.where(meet, np.maximum(least, 0), 0), np.where(meet, most, 0)
+    return np.where(meet, np.maximum(least, 0), 0)
+
+
+def _most(meet: NDArray[np.bool_], first: Ints, second: Ints, least: Ints, taken: Ints) -> Ints:
+    """Return what is left when others have the least they must; ``taken`` adds that up for the second table."""
+    most = np.minimum((first - least.sum(axis=1))[:, None] + least, (second - taken) + least)
+    return np.where(meet, most, 0)
 
 
 def by_overlap(subject: Subject, previous: Subject, k: int) -> Composition:
@@ -132,9 +140,14 @@ def by_overlap(subject: Subject, previous: Subject, k: int) -> Composition:
     for block in blocks:
         meet = _block(meets, before, after, block)
         reached[block], held = meet @ second, held + first[block] @ meet
+    taken = np.zeros(len(second), dtype=np.int64)
     for block in blocks:
         meet = _block(meets, before, after, block)
-        least, most = _common(meet, first[block], second, reached[block], held)
+        taken += _least(meet, first[block], second, reached[block], held).sum(axis=0)
+    for block in blocks:
+        meet = _block(meets, before, after, block)
+        least = _least(meet, first[block], second, reached[block], held)
+        most = _most(meet, first[block], second, least, taken)
         proved = (least >= 1) & (least == most) if same_people else np.zeros_like(meet)
         if proved.any():
             low = int(least[proved].min())

@@ -53,7 +53,7 @@ def composed(
             raise ParameterError("Two originals need an entity_key that says who is who in both.")
         then = of_table(subject.engine, previous_original, quasi, entity_key=entity_key)
     tables = [
-        _placed(people, released, hierarchies, night)
+        _placed(people, released, hierarchies or {}, night)
         for night, (people, released) in enumerate(((then, before), (now, subject)))
     ]
     return by_classes(subject.engine, tables[0], tables[1], least)
@@ -67,7 +67,7 @@ def everyone(case: Case) -> Sight:
     return look(replace(case, carried=(), control=None, settings=settings))
 
 
-def _placed(people: Subject, released: Subject, hierarchies: Mapping[str, Any] | None, night: int) -> pa.Table:
+def _placed(people: Subject, released: Subject, hierarchies: Mapping[str, Any], night: int) -> pa.Table:
     """Return ``(person, class_id)``: in which published classes each row of an original can be."""
     import numpy as np
     import pyarrow as pa

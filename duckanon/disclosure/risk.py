@@ -175,7 +175,8 @@ def risk(
     previous_original : table, optional
         The people of the earlier release, where they are not those of ``original``; ``entity_key`` says who is who.
     hierarchies : mapping, optional
-        How the releases were generalized, for labels that do not tell it by themselves; for ``original``.
+        For ``original``: how the releases were generalized; columns that are not named get the hierarchy that
+        ``anonymize`` would make.
     k : int, optional
         The least persons of a group; by default the size of the smallest class of ``data``.
     connection : duckdb.DuckDBPyConnection, optional
