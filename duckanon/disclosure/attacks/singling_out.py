@@ -25,10 +25,10 @@ MOST = 50
 class SinglingOut(Attacker):
     """Describes a person by some cells of one published row, the rarest first, and looks whether that fits one only.
 
-    Two to five columns are drawn: quasi-identifiers only, or sensitive and other columns, too. Success is the share of descriptions that fit
-    exactly one row of the original. A description of weight w fits exactly one of n rows by chance n w (1 - w)^(n - 1)
-    times, at most 37 %: on controls w is the share of them whom it fits. The base rate puts the columns of descriptions
-    together at random.
+    Two to five columns are drawn: quasi-identifiers only, or sensitive and other columns, too. Success is the share of
+    descriptions that fit exactly one row of the original. A description of weight w fits exactly one of n rows by
+    chance n w (1 - w)^(n - 1) times, at most 37 %: on controls w is the share of them whom it fits. The base rate puts
+    the columns of descriptions together at random.
 
     References
     ----------
