@@ -78,11 +78,13 @@ class Attack:
 
         return render_attack(self.to_dict(), format)
 
-    def write_html(self, path: str | Path) -> None:
+    def write_html(self, path: str | Path, title: str = "Attacks on a release") -> None:
         """Write the report as a page of HTML."""
         from pathlib import Path
 
-        Path(path).write_text(self.report("html"), encoding="utf-8")
+        from duckanon.report.attacks import render_attack
+
+        Path(path).write_text(render_attack(self.to_dict(), "html", title), encoding="utf-8")
 
 
 def attack(

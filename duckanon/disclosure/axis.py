@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from duckanon.disclosure.labels import parse
 from duckanon.encode import Dictionary, dictionary
 from duckanon.errors import HierarchyError
 from duckanon.facts import size
+from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.axes import is_null
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 MISSING = 3.0
 """Where NULL lies among numbers, which lie from 0 to 1: farther from each of them than any of them from another."""
+
+STEP = 1e-9
+"""How far within an open bound the values of a cell begin, as a share of the range."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def _lined(engine: Engine, name: str, type_name: str, values: Dictionary, levels
         low[cell[fresh]], high[cell[fresh]], known[cell[fresh]] = lowest[fresh], highest[fresh], True
     lost = 0
     for place, label in _labels(engine, cells, ~known):
-        bounds_of = (-inf, inf) if label == WHOLE else _read_span(label, type_name)
+        bounds_of = (-inf, inf) if label == WHOLE else _read_span(label, type_name, STEP * span)
         if bounds_of is None:
             lost += 1
             continue
@@ -177,24 +181,23 @@ def _spans(engine: Engine, sizes: str, levels: Levels | None, cells: str) -> lis
     return found
 
 
-def _read_span(label: str | None, type_name: str) -> tuple[float, float] | None:
-    """Return the bounds that a text names; open ones are the next number inside.
+def _read_span(label: str | None, type_name: str, step: float) -> tuple[float, float] | None:
+    """Return the bounds that a text names; an open one is a step further in, 1 among whole numbers and days.
 
     Examples
     --------
-    >>> _read_span("[20, 30]", "BIGINT"), _read_span("20-30", "BIGINT"), _read_span("old", "BIGINT")
-    ((20.0, 30.0), (20.0, 30.0), None)
-    >>> low, high = _read_span("[20, 30)", "BIGINT")
-    >>> low, high < 30, round(high, 6)
-    (20.0, True, 30.0)
+    >>> _read_span("[20, 30]", "BIGINT", 0.1), _read_span("[20, 30)", "BIGINT", 0.1), _read_span("old", "BIGINT", 0.1)
+    ((20.0, 30.0), (20.0, 29.0), None)
+    >>> _read_span("(20.5, 30.5]", "DOUBLE", 0.125)
+    (20.625, 30.5)
     """
-    from math import nextafter
-
     parsed = parse(label, type_name) if label is not None else None
     if parsed is None or parsed.span is None:
         return None
     low, high, above, below = parsed.span
-    return (nextafter(low, inf) if above else low), (nextafter(high, -inf) if below else high)
+    if ColumnType.parse(type_name).family in ("integer", "date"):
+        return (floor(low) + 1.0 if above and low > -inf else low), (ceil(high) - 1.0 if below and high < inf else high)
+    return (low + step if above else low), (high - step if below else high)
 
 
 def _listed(engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, cells: str) -> Axis:
@@ -285,12 +288,23 @@ def _require_read(name: str, lost: int, total: int, levels: bool) -> None:
 
 
 def span_label(low: exp.Expr, high: exp.Expr) -> exp.Expr:
-    """Return the label of two bounds that are published one by one, NULL where they are."""
-    parts: list[exp.Expr] = [text("["), cast(low, "VARCHAR"), text(", "), cast(high, "VARCHAR"), text("]")]
+    """Return the label of two bounds that are published one by one: NULL is an open one, and NULL where both are."""
+    texts = [cast(side, "VARCHAR") for side in (low, high)]
+    both = _joined(text("["), texts[0], text(", "), texts[1], text("]"))
+    return (
+        exp.case()
+        .when(exp.and_(is_null(low.copy()), is_null(high.copy())), exp.null())
+        .when(is_null(low.copy()), _joined(text("<= "), texts[1].copy()))
+        .when(is_null(high.copy()), _joined(text(">= "), texts[0].copy()))
+        .else_(both)
+    )
+
+
+def _joined(*parts: exp.Expr) -> exp.Expr:
     joined = parts[0]
     for part in parts[1:]:
         joined = exp.DPipe(this=joined, expression=part)
-    return exp.case().when(is_null(low.copy()), exp.null()).else_(joined)
+    return joined
 
 
 __all__ = ["MISSING", "Axis", "Column", "read_column", "span_label"]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+EVERYBODY = 1_000_000
+"""Most people who are looked at."""
+
 
 def look(case: Case) -> Sight:
     """Read the labels of a release, and put it and the people whom the attacker knows in the same places."""
@@ -36,13 +39,22 @@ def look(case: Case) -> Sight:
     rows, cells = _released(case, list(pairs.values()), columns)
     first, of = grouped([cells[:, j].astype(np.int64) for j in range(len(columns))], [len(c.axis.low) for c in columns])
     weights = np.bincount(of, weights=rows, minlength=len(first)).astype(np.int64)
-    targets = _people(case, case.original, list(pairs), columns, of)
+    people = _people(case, case.original, list(pairs), columns, of)
     controls = _people(case, case.control, list(pairs), columns, None) if case.control is not None else None
     engine.drop(*(name for c in columns for name in (c.values.table, c.cells)))
     names = [name.lower() for name in pairs]
     known = None if settings.known is None else tuple(names.index(n.lower()) for n in settings.known)
-    axes = tuple(c.axis for c in columns)
-    return Sight(axes, len(case.published), cells[first], weights, targets, controls, known, settings.tolerance)
+    return Sight(
+        axes=tuple(c.axis for c in columns),
+        quasi=len(case.published),
+        cells=cells[first],
+        sizes=weights,
+        everybody=people,
+        controls=None if controls is None else controls.first(settings.sample),
+        sample=settings.sample,
+        known=known,
+        tolerance=settings.tolerance,
+    )
 
 
 def _carried(case: Case) -> list[str]:
@@ -129,7 +141,7 @@ def _people(case: Case, subject: Subject, names: Sequence[str], columns: Sequenc
     engine, settings = subject.engine, case.settings
     total = subject.rows()
     draw = np.random.default_rng([settings.seed, 0 if of is not None else 1])
-    chosen = draw.permutation(total)[: settings.sample]
+    chosen = draw.permutation(total)[:EVERYBODY]
     drawn = engine.fresh("drawn")
     engine.register(drawn, pa.table({"i": chosen + 1, "at": np.arange(len(chosen))}))
     numbered = exp.select(named(exp.Window(this=exp.RowNumber()), "duckanon_i"), "*")

@@ -226,11 +226,18 @@ class Sight:
     quasi: int
     cells: NDArray[np.int32]
     sizes: Ints
-    targets: People
+    everybody: People
+    """The people of the original, or very many of them, drawn in no order; ``controls`` are not in the release."""
     controls: People | None
+    sample: int
     known: tuple[int, ...] | None
     tolerance: float
     _views: dict[tuple[int, ...], View] = field(default_factory=dict, repr=False)
+
+    @property
+    def targets(self) -> People:
+        """The people who are attacked."""
+        return self.everybody.first(self.sample)
 
     @property
     def published(self) -> int:

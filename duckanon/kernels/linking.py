@@ -319,3 +319,20 @@ def votes(starts, found, begins, codes, sizes, truth, numbers, tolerance: float,
                 hits[i] = 1.0 if guess == truth[i] or off <= tolerance * abs(numbers[truth[i]]) else 0.0
         for s in range(touched):
             counts[seen[s]] = 0
+
+
+@kernel
+def fitting(places: Places, cells, points, enough: int, counts) -> None:  # type: ignore[no-untyped-def]
+    """Count for each tuple the people for whom all of its cells can stand; counting ends at ``enough``."""
+    for r in range(len(cells)):
+        counts[r] = 0
+        for i in range(len(points)):
+            fits = True
+            for j in range(cells.shape[1]):
+                if _gap(places, j, cells[r, j], points[i, j]) > 0.0:
+                    fits = False
+                    break
+            if fits:
+                counts[r] += 1
+                if counts[r] == enough:
+                    break
