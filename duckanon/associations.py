@@ -16,7 +16,7 @@ from duckanon.coded_rows import CODE, VALUE, RowCoder
 from duckanon.facts import size
 from duckanon.outputs import has_distance
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import cast, col, named, number, subquery, table, text, union_all
+from duckanon.sqlgen.relations import cast, col, named, table, text, union_all
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +119,12 @@ def information(engine: Engine, pairs: str) -> list[tuple[str, str, float, float
     statement = load("permutation/mutual_information").bind({"pairs": pairs})
     rows = engine.rows(statement)
     return [
-        (str(first), str(second), round(float(before), _DIGITS), None if after is None else round(float(after), _DIGITS))
+        (
+            str(first),
+            str(second),
+            round(float(before), _DIGITS),
+            None if after is None else round(float(after), _DIGITS),
+        )
         for first, second, before, after in rows
     ]
 

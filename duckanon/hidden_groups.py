@@ -1,9 +1,9 @@
-"""The gate's look at groups that a release does not show: were blocks of columns permuted within groups, and no more?
+"""The gate's look at groups that a release does not show: blocks of columns were permuted within them, and no more.
 
-The evidence is a private table with one row for each published row: the quasi-identifiers of the source (``s_j``), those
-published in its place (``r_j``), what is published beside them (``p_i``), the group, and the person where persons are
-counted. It is tied to both ends as multisets of whole rows, to the source and to the file, so that what it says of
-groups is said of them. Nothing here knows how groups or permutations were found.
+The evidence is a private table with one row for each published row: the quasi-identifiers of the source (``s_j``),
+those published in their place (``r_j``), what is published beside them (``p_i``), the group, and the person where
+persons are counted. It is tied to both ends as multisets of whole rows, to the source and to the file, so that what it
+says of groups is said of them. Nothing here knows how groups or permutations were found.
 """
 
 from __future__ import annotations
@@ -179,6 +179,15 @@ def count_blocks(engine: Engine, evidence: Evidence, groups: str) -> str:
     created = engine.fresh("permuted_blocks")
     engine.create(created, exp.select(*columns, named(linkage, "linkage")).from_(subquery(query, "q")))
     return created
+
+
+def highest_linkage(engine: Engine, evidence: Evidence) -> float:
+    """Return the most probable link of a person to a row, over all groups."""
+    groups = count_groups(engine, evidence)
+    blocks = count_blocks(engine, evidence, groups)
+    (highest,) = engine.row(exp.select(exp.Max(this=col("linkage"))).from_(table(blocks)))
+    engine.drop(groups, blocks)
+    return float(highest)
 
 
 def _times(value: exp.Expr, factor: float) -> exp.Expr:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ from duckanon.coded_rows import CODE, RowCoder
 from duckanon.dividing import RELEASED, Division, Looked
 from duckanon.errors import UnsupportedError
 from duckanon.facts import Relations
-from duckanon.hidden_groups import GROUP, PERSON, Evidence
+from duckanon.hidden_groups import GROUP, PERSON, Evidence, require_source
 from duckanon.recoding import Recoding
 from duckanon.roles import Role
 from duckanon.sqlgen.relations import call, col, named, param, positional, qualified, subquery, table, union_all
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
     from duckanon.sqlgen.recode import Cell
+
+
+def secret_of(seed: int | None) -> bytes:
+    """Return 256 secret bits from the operating system, or bits derived from a seed."""
+    if seed is None:
+        return secrets.token_bytes(32)
+    return hashlib.sha256(b"duckanon-permutation" + str(seed).encode()).digest()
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,8 @@ class PermutedRows:
         if division.looked is None:
             raise UnsupportedError("Nothing was permuted.")
         self.plan, self.engine, self.division, self.looked = plan, engine, division, division.looked
-        self.known: Known = division.looked.coder.algorithm.known
+        algorithm: Any = division.looked.coder.algorithm
+        self.known: Known = algorithm.known
         self.cells: list[Cell] = []
         self.dictionaries = [c.dictionary for c in counted.coded]
         self.names = tuple(a.name for a in plan.roles.quasi_identifiers)
@@ -93,6 +103,8 @@ class PermutedRows:
         columns = [col(c) for c in ("class_id", "n", "units", "kept")]
         engine.create(class_map, exp.select(*columns).from_(table(division.boxes.table)))
         self.relations = Relations(engine, {"class_map": class_map})
+        if len(self.names) > 1:
+            self.relations.recipes["pairs"] = self._pairs
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -117,9 +129,7 @@ class PermutedRows:
         for position, (name, j) in enumerate(codes.items()):
             alias = f"v{position}"
             on = exp.EQ(this=col("code", alias), expression=col(name, "i"))
-            query = query.select(named(col("value", alias), name)).join(
-                table(self.dictionaries[j].table, alias), on=on
-            )
+            query = query.select(named(col("value", alias), name)).join(table(self.dictionaries[j].table, alias), on=on)
         return query.select(*(col(name, "i") for name in more))
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
@@ -168,30 +178,48 @@ class PermutedRows:
         self.engine.create(name, self._valued(inner, codes, more), keys if person is not None else None)
         kept = tuple(name for name, _ in self.passed)
         redraws = bool(getattr(self.plan.algorithm, "redraw", False))
-        return Evidence(name, self.names, kept, self.blocks, self.known.k, redraws, person is not None)
+        k = max(m.traits.min_class_size for m in self.plan.models)
+        return Evidence(name, self.names, kept, self.blocks, k, redraws, person is not None)
 
-    def expressions(self) -> list[exp.Expr]:
-        """Return the columns of the evidence as the source has them."""
-        person = self.person()
+    def tied(self, keys: Mapping[str, int]) -> Evidence:
+        """Create the evidence, and make sure that its rows are those of the source."""
+        found, person = self.evidence(keys), self.person()
         own = [self.plan.expression(a) for a in self.plan.roles.quasi_identifiers]
-        return [*own, *(e for _, e in self.passed), *([person] if person is not None else [])]
+        theirs = [*own, *(e for _, e in self.passed), *([person] if person is not None else [])]
+        require_source(self.engine, found, self.plan.relation.query, theirs, keys if found.persons else {})
+        return found
 
     # For the report
+
+    def described(self) -> dict[str, Any]:
+        """Return what was permuted together, and what columns tell of each other, in names and figures."""
+        return {
+            "blocks": [list(block) for block in self.blocks],
+            "drawn_again": int(self.division.searched.get("redrawn", 0)),
+            "mutual_information": self.told(),
+        }
+
+    def _pairs(self) -> exp.Query:
+        """Return how often values of quasi-identifiers occur together, as they are, before and after."""
+        columns = [replace(c, bins=None) for c in self.looked.columns if c.quasi]
+        plain = exp.select().from_(table(self.division.rows, "s"))
+        before = count_pairs(self.engine, columns, lambda c: col(c.code, "s"), plain)
+        return union_all([before, count_pairs(self.engine, columns, self._code, self._kept(), released=True)])
+
+    def _code(self, column: Counted) -> exp.Expr:
+        if not column.quasi:
+            return col(column.code, "s")
+        return col(f"{RELEASED}{column.code.removeprefix(CODE)}", "k")
 
     def told(self) -> dict[str, Any]:
         """Return what columns tell of each other, in bits, before and after; nothing where there is one column."""
         columns, before = self.looked.columns, self.looked.pairs
         if len(columns) < 2:
             return {}
-        places = {f"{CODE}{j}": f"{RELEASED}{j}" for j in range(len(self.names))}
-
-        def code(column: Counted) -> exp.Expr:
-            return col(places[column.code], "k") if column.quasi else col(column.code, "s")
-
-        after = count_pairs(self.engine, columns, code, self._kept(), released=True)
+        after = count_pairs(self.engine, columns, self._code, self._kept(), released=True)
         pairs = self.engine.fresh("pairs")
         self.engine.create(pairs, union_all([exp.select("*").from_(table(before)), after]))
         return mean_information(columns, information(self.engine, pairs))
 
 
-__all__ = ["PermutedRecoding", "PermutedRows"]
+__all__ = ["Looker", "PermutedRecoding", "PermutedRows", "secret_of"]

@@ -22,9 +22,8 @@ from duckanon.gate import ENTITY, Reference, check_release, count_domain, count_
 from duckanon.hierarchy import Hierarchy, Levels, auto
 from duckanon.hierarchy.auto import Auto
 from duckanon.hierarchy.shuffle import shuffled
-from duckanon.hidden_groups import Evidence, require_source
 from duckanon.node_measure import NodeMeasure
-from duckanon.permuted import Looker, PermutedRows
+from duckanon.permuted import Looker, PermutedRows, secret_of
 from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, file_digest, sweep
@@ -158,8 +157,7 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     dictionaries = {name: values.dictionary for name, values in known.items()}
     coder = RowCoder(plan, engine, coded, placed, dictionaries, _shuffle_keys(plan.seed))
     if plan.algorithm.permutes:
-        looker = Looker(_secret(plan.seed))
-        division = Divider(coder, totals, problem.allowed, looker).divide(rows)
+        division = Divider(coder, totals, problem.allowed, Looker(secret_of(plan.seed))).divide(rows)
         recoder: Recoder = PermutedRows(plan, engine, counted, division)
         # No value is generalized: hierarchies at most said what is near what.
         prepared = Prepared(problem, (), nodes)
@@ -180,7 +178,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
     with engine.progress.step("gate", published):
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
         if isinstance(recoder, PermutedRows):
-            reference = replace(reference, evidence=_evidence(plan, recoder))
+            reference = replace(reference, evidence=recoder.tied(_shuffle_keys(plan.seed)))
         elif plan.entity is not None:
             relations["proof"] = str(folder.path / "proof.parquet")
             _write_proof(plan, recoder, Path(relations["proof"]))
@@ -375,15 +373,6 @@ def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
     _write(recoder, [(ENTITY, masked)], [*recoder.shown, (ENTITY, "p_0")], path, plan.seed)
 
 
-def _evidence(plan: Plan, recoder: PermutedRows) -> Evidence:
-    """Tie the rows of the source to those of the release, for the gate alone, and make sure that they are the source's."""
-    keys = _shuffle_keys(plan.seed)
-    found = recoder.evidence(keys)
-    given = keys if found.persons else {}
-    require_source(recoder.engine, found, plan.relation.query, recoder.expressions(), given)
-    return found
-
-
 def _write(
     recoder: Recoder,
     kept: Sequence[tuple[str, exp.Expr]],
@@ -392,13 +381,6 @@ def _write(
     seed: int | None,
 ) -> None:
     recoder.engine.write_parquet(recoder.released(recoder.rows(kept), columns), path, _shuffle_keys(seed))
-
-
-def _secret(seed: int | None) -> bytes:
-    """Return 256 secret bits from the operating system, or bits derived from a seed."""
-    if seed is None:
-        return secrets.token_bytes(32)
-    return hashlib.sha256(b"duckanon-permutation" + str(seed).encode()).digest()
 
 
 def _shuffle_keys(seed: int | None) -> dict[str, int]:

@@ -120,6 +120,16 @@ class Promise:
         return tuple(dict.fromkeys(found))
 
 
+def require_visible(promised: Iterable[Model]) -> None:
+    """Raise unless every model is about classes that can be seen in a table."""
+    for model in promised:
+        if model.hidden:
+            raise UnsupportedError(
+                f"{model.name} cannot be checked on a table: which rows were permuted together is not visible in it. "
+                "The gate checks it while a release is made, and release.checks says what it found."
+            )
+
+
 def _made(name: str, value: object) -> Model:
     return models.get(name)(value)  # type: ignore[call-arg]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def blocks_of(information: Sequence[float], least: int = 2) -> tuple[tuple[int, 
     ranked = sorted(range(len(information)), key=lambda j: (-information[j], j))
     count = max(len(ranked) // least, 1)
     ends = [*(least * i for i in range(count)), len(ranked)]
-    return tuple(tuple(ranked[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
+    return tuple(tuple(ranked[a:b]) for a, b in pairwise(ends))
 
 
 @dataclass(frozen=True)
