@@ -40,9 +40,11 @@ def trial(
     >>> import duckanon, pyarrow as pa
     >>> ages = [20 + i % 50 for i in range(400)]
     >>> people = pa.table({"age": ages, "ill": ["yes" if age > 44 else "no" for age in ages]})
+    >>> parts = duckanon.utility.split(people, target="ill")
+    >>> columns = {"quasi_identifiers": ["age"], "insensitive": ["ill"]}
     >>> found = duckanon.utility.trial(
-    ...     duckanon.utility.split(people, target="ill"),
-    ...     lambda table: duckanon.anonymize(table, quasi_identifiers=["age"], insensitive=["ill"], k=5, output="midpoint"),
+    ...     parts,
+    ...     lambda table: duckanon.anonymize(table, k=5, output="midpoint", **columns),
     ...     learners=["decision_tree"],
     ...     seeds=1,
     ... )
