@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from duckanon.utility.encoder import AnonymousEncoder, encode
+    from duckanon.utility.evaluation import evaluate
+    from duckanon.utility.parts import Split, split
+    from duckanon.utility.results import Evaluation
+    from duckanon.utility.trials import trial
 
-_FROM = {"AnonymousEncoder": "duckanon.utility.encoder", "encode": "duckanon.utility.encoder"}
+# Imported at first use: learners and their tables take a second.
+_NAMES = {
+    "AnonymousEncoder": "duckanon.utility.encoder",
+    "Evaluation": "duckanon.utility.results",
+    "Split": "duckanon.utility.parts",
+    "encode": "duckanon.utility.encoder",
+    "evaluate": "duckanon.utility.evaluation",
+    "split": "duckanon.utility.parts",
+    "trial": "duckanon.utility.trials",
+}
+
+__all__ = ["AnonymousEncoder", "Evaluation", "Split", "encode", "evaluate", "split", "trial"]
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn takes a second to import: only those who learn wait for it.
-    if name in _FROM:
-        return getattr(import_module(_FROM[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-__all__ = ["AnonymousEncoder", "encode"]
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'duckanon.utility' has no attribute {name!r}")
