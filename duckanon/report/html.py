@@ -153,7 +153,7 @@ def _proof(summary: Summary) -> Markup | None:
 def _classes(summary: Summary) -> Markup:
     section = said.found_section(summary)
     found = (summary.get("found") or {}).get("class_size") or {}
-    picture = sizes(found, _promised_k(summary), said.unit(summary)) if found else Markup("")
+    picture = sizes(found, _promised_k(summary), said.unit(summary), said.classes(summary)) if found else Markup("")
     blocks = [_block(b) for b in section.blocks]
     # The picture stands between what sizes are counted in and their figures.
     return _section(section.title, blocks[0], *blocks[1:2], picture, *blocks[2:])
