@@ -343,7 +343,8 @@ def test_files_alone_cannot_tell(tmp_path: Path) -> None:
 def test_the_sql_door() -> None:
     call = "anonymize{}('people', quasi_identifiers := ['age', 'sex'], sensitive := ['ill'], k := 4, algorithm := {})"
     with duckanon.connect() as con:
-        con.register("people", people(60))
+        con.register("arrow", people(60))
+        con.execute("CREATE TABLE people AS FROM arrow")
         for name in ("'probabilistic'", "'probabilistic(groups=''tdg'')'"):
             assert con.execute(f"SELECT count(*) FROM {call.format('', name)}").fetchone() == (60,)
         with pytest.raises(Exception, match="not visible by design"):
