@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.disclosure.cells import WHOLE, covered
-from duckanon.disclosure.labels import parse, size_of
 from duckanon.encode import Dictionary, dictionary
 from duckanon.errors import HierarchyError
 from duckanon.facts import size
+from duckanon.hierarchy.labels import parse, size_of
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.axes import is_null
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text

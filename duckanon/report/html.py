@@ -200,12 +200,8 @@ def _risk(summary: Summary, record: Record | None) -> Markup | None:
             f"{number(both.get('persons_below'))} are in groups smaller than the promise.",
             class_="aside",
         )
-<<<<<<< HEAD
-    return section_of("Risk", element("table", *rows), element("p", PROSECUTOR, class_="aside"), nights)
-=======
     told = HIDDEN_PROSECUTOR if said.hides(summary) else PROSECUTOR
-    return _section("Risk", element("table", *rows), element("p", told, class_="aside"), nights)
->>>>>>> main
+    return section_of("Risk", element("table", *rows), element("p", told, class_="aside"), nights)
 
 
 def _lost(summary: Summary) -> Markup | None:
