@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.cli.options import Json, Sensitive, Verbose, given, hierarchies, names
+from duckanon.cli.options import Json, K, Sensitive, Verbose, given, hierarchies, names
 from duckanon.cli.screen import Screen, shown_path
 from duckanon.cli.verbs import Hierarchies, file_of, of_job
 
@@ -53,10 +53,11 @@ def attack(
         str | None,
         typer.Option("--key", help="A column of both that says who is who.", show_default=False),
     ] = None,
+    k: K = None,
     hierarchy: Hierarchies = None,
     job: Annotated[
         Path | None,
-        typer.Option("--job", metavar="JOB.toml", help="Take columns and hierarchies of a job.", show_default=False),
+        typer.Option("--job", metavar="JOB.toml", help="Take columns, hierarchies and k of a job.", show_default=False),
     ] = None,
     sample: Annotated[int, typer.Option("--sample", min=1, help="How many people are attacked at most.")] = 5000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Draws them.")] = 0,
@@ -73,7 +74,7 @@ def attack(
     from duckanon.source import Source
 
     about: dict[str, Any] = of_job(job) if job is not None else {}
-    about.pop("k", None)
+    about |= given(k=k)
     own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive)}
     about |= {name: value for name, value in own.items() if value}
     wanted = {name.lower() for name in about["quasi_identifiers"]}

@@ -183,8 +183,8 @@ def risk(
         population_size=population_size,
         sampling_fraction=sampling_fraction,
         entity_key=entity_key,
-        previous=_file(previous),
-        original=_file(original),
+        previous=file_of(previous),
+        original=file_of(original),
         hierarchies=hierarchies(hierarchy),
         k=k,
     )

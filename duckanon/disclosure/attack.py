@@ -14,7 +14,7 @@ from duckanon.disclosure.placing import Placed, place
 from duckanon.disclosure.subject import Subject, of_release, of_table, opened, originals
 from duckanon.errors import HierarchyError, ParameterError, RoleError, did_you_mean
 from duckanon.models.base import require_int
-from duckanon.release import Release
+from duckanon.release import Release, metric_parameters
 from duckanon.roles import Role, column_names
 from duckanon.source import Source
 from duckanon.sqlgen.relations import col, named, table, text
@@ -98,6 +98,7 @@ def attack(
     attacks: Sequence[str] | None = None,
     known: Sequence[str] | None = None,
     key: str | None = None,
+    k: int | None = None,
     sample: int = 5000,
     seed: int = 0,
     connection: Any = None,
@@ -123,6 +124,9 @@ def attack(
         The quasi-identifiers of the partially informed adversary; by default the half with the most different values.
     key : str, optional
         A column of both tables that says who is who. No attacker sees it: it tells which links are right.
+    k : int, optional
+        What the release promises: to find a person's row in 1 of k cases is then allowed. A release knows its own; of
+        a table it is the size of the smallest class, unless somebody is alone in one.
     sample : int
         How many people, and how many controls, are attacked at most.
     seed : int
@@ -154,6 +158,7 @@ def attack(
         seed=require_int("attack", "seed", seed, 0),
         known=None if known is None else tuple(column_names(known, "known")),
         key=key,
+        k=None if k is None else require_int("attack", "k", k, 1),
     )
     if isinstance(release, Release):
         case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)
@@ -173,6 +178,8 @@ def _of_release(
     settings: Settings,
 ) -> Case:
     released = of_release(release, quasi_identifiers, sensitive)
+    if settings.k is None:
+        settings = replace(settings, k=metric_parameters(release.plan)["k"])
     columns = originals(release, list(released.quasi))
     known, others = (_people(release.engine, side, columns) for side in (original, control))
     assert known is not None

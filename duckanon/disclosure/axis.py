@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.disclosure.cells import WHOLE, covered
-from duckanon.disclosure.labels import parse
 from duckanon.encode import Dictionary, dictionary
 from duckanon.errors import HierarchyError
 from duckanon.facts import size
+from duckanon.hierarchy.labels import parse, size_of
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.axes import is_null
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text
@@ -192,8 +192,13 @@ def _read_span(label: str | None, type_name: str, step: float) -> tuple[float, f
     (20.625, 30.5)
     """
     parsed = parse(label, type_name) if label is not None else None
-    if parsed is None or parsed.span is None:
+    if parsed is None:
         return None
+    if parsed.span is None:
+        # Values of a region are listed: they lie between the least and the largest.
+        members = [size_of(member, type_name) for member in parsed.members]
+        listed = [number for number in members if number is not None]
+        return (min(listed), max(listed)) if listed and len(listed) == len(members) else None
     low, high, above, below = parsed.span
     if ColumnType.parse(type_name).family in ("integer", "date"):
         return (floor(low) + 1.0 if above and low > -inf else low), (ceil(high) - 1.0 if below and high < inf else high)

@@ -17,8 +17,8 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon.disclosure.composition import Composition
-from duckanon.disclosure.labels import parse, text_range
 from duckanon.errors import UnsupportedError
+from duckanon.hierarchy.labels import parse, text_range
 from duckanon.sqlgen.relations import cast, col, named, subquery
 
 if TYPE_CHECKING:

@@ -157,13 +157,14 @@ class Settings:
 
     ``sample`` is how many people are attacked at most, and ``seed`` draws them; ``known`` are the quasi-identifiers of
     the partially informed adversary; ``key`` is a column of both tables that says who is who, which no attacker sees;
-    ``tolerance`` is how far a guessed number may be off, as a share of the true one.
+    ``k`` is what the release promises; ``tolerance`` is how far a guessed number may be off, as a share of the truth.
     """
 
     sample: int = 5000
     seed: int = 0
     known: tuple[str, ...] | None = None
     key: str | None = None
+    k: int | None = None
     tolerance: float = 0.05
 
 
@@ -201,14 +202,17 @@ class Case:
         return look(self)
 
     @cached_property
-    def allowed(self) -> float:
-        """1/k of the release as it is: of its smallest class."""
+    def allowed(self) -> float | None:
+        """1/k, as promised, or as the smallest class has it; None where somebody is alone in a class."""
         from sqlglot import exp
 
         from duckanon.sqlgen.relations import col, table
 
+        if self.settings.k is not None:
+            return 1 / self.settings.k
         smallest = exp.select(exp.Min(this=col("n"))).from_(table(self.relations["classes"]))
-        return 1 / int(self.released.engine.row(smallest)[0])
+        found = int(self.released.engine.row(smallest)[0])
+        return 1 / found if found > 1 else None
 
 
 class Attacker(ABC):
