@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MINIMAL = ("optimal", "ola", "incognito", "samarati", "mingen")
-"""Algorithms that choose a node none of whose predecessors keeps the promise."""
 _CUTS = 12
 """Cuts of one class that are looked at: of all that its members allow, those nearest to the middle."""
 
@@ -158,4 +156,4 @@ def _split(classes: Ints, values: Ints, parts: Ints) -> list[Members]:
     return made
 
 
-__all__ = ["MINIMAL", "cut_classes", "level_classes"]
+__all__ = ["cut_classes", "level_classes"]
