@@ -17,7 +17,7 @@ RULE = "#dddbd5"
 # The colours of Okabe and Ito, which people who do not see red or green tell apart, and lighter ones for dark screens.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f5d")
 _DARK = ("#62b0ea", "#ff9250", "#3ed3a4", "#e7a5cb", "#f3c158", "#a5d8f7", "#bfb5a3")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _HEAD = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
@@ -124,7 +124,7 @@ def save(drawing: Drawing, folder: Path) -> Markup:
     import matplotlib as mpl
 
     folder.mkdir(parents=True, exist_ok=True)
-    settings = {"svg.fonttype": "none", "svg.hashsalt": drawing.name, "font.family": "sans-serif"}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": drawing.name, "font.family": "sans-serif"}
     with mpl.rc_context(settings):
         drawing.figure.savefig(folder / f"{drawing.name}.png", dpi=150, facecolor="white")
         told = {"Date": None, "Creator": None}

@@ -84,7 +84,7 @@ def _picks(made: list[Record]) -> Chapter:
             Lines(
                 [
                     "How often the better of two releases by a metric is the more useful one: all pairs within an "
-                    "algorithm, meant over algorithms and six utilities. Where metric or utility are equal it counts half."
+                    "algorithm, meant over algorithms and utilities. Where metric or utility are equal it counts half."
                 ]
             ),
             grid(header, [row(t, "rate") for t in tables]),

@@ -9,14 +9,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import DuckanonError
 from duckanon.studies.base import get_study
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
     from duckanon.studies.base import Record, Task
 
 
@@ -70,7 +68,7 @@ def each(study: str, tasks: Sequence[Task], workers: int) -> Iterator[Ended]:
 def _shared(study: str, tasks: list[Task], workers: int) -> Iterator[Ended]:
     context = multiprocessing.get_context("spawn")
     waiting = iter(tasks)
-    pool: dict[Connection, BaseProcess] = {}
+    pool: dict[Connection, Any] = {}
     busy: dict[Connection, Task] = {}
     try:
         for _ in range(workers):
