@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from duckanon.utility.encoder import AnonymousEncoder, encode
     from duckanon.utility.evaluation import evaluate
     from duckanon.utility.parts import Split, split
     from duckanon.utility.results import Evaluation
@@ -13,14 +14,16 @@ if TYPE_CHECKING:
 
 # Imported at first use: learners and their tables take a second.
 _NAMES = {
+    "AnonymousEncoder": "duckanon.utility.encoder",
     "Evaluation": "duckanon.utility.results",
     "Split": "duckanon.utility.parts",
+    "encode": "duckanon.utility.encoder",
     "evaluate": "duckanon.utility.evaluation",
     "split": "duckanon.utility.parts",
     "trial": "duckanon.utility.trials",
 }
 
-__all__ = ["Evaluation", "Split", "evaluate", "split", "trial"]
+__all__ = ["AnonymousEncoder", "Evaluation", "Split", "encode", "evaluate", "split", "trial"]
 
 
 def __getattr__(name: str) -> Any:
