@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from duckanon._version import __version__
@@ -82,6 +83,11 @@ class Study(ABC):
     revision: ClassVar[int] = 1
     keys: ClassVar[Mapping[str, type]] = {}
 
+    @classmethod
+    def shipped(cls) -> Path:
+        """Return the file of its settings."""
+        return Path(__file__).parent / "defaults" / f"{cls.name}.toml"
+
     @abstractmethod
     def tasks(self, settings: Settings) -> list[Task]:
         """Return all tasks, those that take longest first where that is known."""
@@ -116,18 +122,27 @@ def names() -> list[str]:
 
 
 def get_study(name: str) -> Study:
-    """Return the study of that name.
+    """Return the study of that name; ``package.module:Class`` is one of somebody's own.
 
     Examples
     --------
     >>> get_study("property-vectors").name
     'property-vectors'
     """
+    if ":" in name:
+        module, _, kind = name.partition(":")
+        try:
+            found: Study = getattr(import_module(module), kind)()
+        except (ImportError, AttributeError):
+            raise ParameterError(
+                f"There is no study {name!r}: it must be an importable module and a class in it."
+            ) from None
+        return found
     if name not in _STUDIES:
         raise ParameterError(f"Unknown study {name!r}.{did_you_mean(name, _STUDIES)} Known: {', '.join(_STUDIES)}.")
     module, kind = _STUDIES[name]
-    found: Study = getattr(import_module(f"duckanon.studies.{module}"), kind)()
-    return found
+    own: Study = getattr(import_module(f"duckanon.studies.{module}"), kind)()
+    return own
 
 
 def distinct(records: Sequence[Record], label: str) -> list[Any]:

@@ -46,11 +46,6 @@ class Settings:
         return self.values.get(name, default)
 
 
-def shipped(name: str) -> Path:
-    """Return the settings that a study is shipped with."""
-    return Path(__file__).parent / "defaults" / f"{name}.toml"
-
-
 def load_settings(
     study: Study, config: str | Path | None = None, *, full: bool = False, data: str | Path | None = None
 ) -> Settings:
@@ -68,7 +63,7 @@ def load_settings(
         The folder of the papers' tables; by default what the environment variable DUCKANON_DATA says. Without either,
         and without tables in ``config``, a synthetic table is used.
     """
-    base = _read(shipped(study.name))
+    base = _read(study.shipped())
     own = _read(Path(config)) if config is not None else {}
     _check(study, own)
     values = {**base.get("study", {}), **own.get("study", {})}

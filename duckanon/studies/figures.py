@@ -18,10 +18,11 @@ RULE = "#dddbd5"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f5d")
 _DARK = ("#62b0ea", "#ff9250", "#3ed3a4", "#e7a5cb", "#f3c158", "#a5d8f7", "#bfb5a3")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
+_NARROWEST = 6.0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _HEAD = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
-_SIZE = re.compile(r'(<svg[^>]*?) width="[^"]*"', re.DOTALL)
+_SIZE = re.compile(r'(<svg[^>]*?) width="([^"]*)"', re.DOTALL)
 _HEIGHT = re.compile(r'(<svg[^>]*?) height="[^"]*"', re.DOTALL)
 _LOOSE = re.compile(r"<style type=\"text/css\">.*?</style>", re.DOTALL)
 
@@ -60,7 +61,8 @@ def panels(
     """Return a figure and its panels, row by row; ``size`` is that of a panel."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    # The legend below all panels needs some room, however few they are.
+    figure = Figure(figsize=(max(size[0] * columns, _NARROWEST), size[1] * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **shared)
     for line in axes:
         for one in line:
@@ -75,9 +77,19 @@ def bare(axes: Any) -> None:
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(INK)
-    axes.tick_params(labelsize=7, colors=INK)
+    axes.tick_params(which="both", labelsize=7, colors=INK)
     axes.grid(color=RULE, linewidth=0.5)
     axes.set_axisbelow(True)
+
+
+def logarithmic(axis: Any) -> None:
+    """Make an axis logarithmic, with plain numbers at few of its ticks."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.axes.set_xscale("log") if axis.axis_name == "x" else axis.axes.set_yscale("log")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def label(axes: Any, title: str = "", x: str = "", y: str = "") -> None:
@@ -137,7 +149,7 @@ def save(drawing: Drawing, folder: Path) -> Markup:
 def _inline(svg: str) -> Markup:
     """Return a drawing as part of a page: scaled with it, in colours that change with the screen."""
     found = _METADATA.sub("", _LOOSE.sub("", _HEAD.sub("", svg)))
-    found = _HEIGHT.sub(r"\1", _SIZE.sub(r"\1", found))
+    found = _HEIGHT.sub(r"\1", _SIZE.sub(r'\1 style="max-width: \2"', found))
     found = found.replace(INK, "var(--ink)").replace(RULE, "var(--rule)")
     for place, colour in enumerate(COLOURS):
         found = found.replace(colour, f"var(--c{place})")

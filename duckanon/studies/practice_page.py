@@ -9,7 +9,7 @@ import numpy as np
 
 from duckanon.report.sections import Lines
 from duckanon.studies.base import Chapter, Record, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, INK, Drawing, escape, label, legend, line, panels
+from duckanon.studies.figures import COLOURS, INK, Drawing, escape, label, legend, line, logarithmic, panels
 from duckanon.studies.releases import shown
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _classes(made: list[Record]) -> Chapter:
             for i, what in enumerate(("classes", "homogeneity", "suppressed")):
                 values = [np.nan if r.get(what) is None else float(r[what]) for r in some]
                 line(axes[i][j], ks, values, place)
-        axes[0][j].set_yscale("log")
+        logarithmic(axes[0][j].yaxis)
         label(axes[0][j], title=str(table), y="classes" if j == 0 else "")
         label(axes[1][j], y="homogeneity" if j == 0 else "")
         label(axes[2][j], x="k", y="rows suppressed" if j == 0 else "")

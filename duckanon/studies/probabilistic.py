@@ -65,6 +65,9 @@ class Probabilistic(Study):
                 for quasi in settings["quasi"]:
                     for method in ["none", *settings["methods"]]:
                         levels = [0] if LEVELS[method] is None else settings[str(LEVELS[method])]
+                        if method == "differential_privacy" and quasi != settings["quasi"][0]:
+                            # It protects whole rows, whatever others could know of them.
+                            continue
                         for level in levels:
                             labels = {"table": name, "method": method, "quasi": quasi, "level": level, "trial": trial}
                             found.append(Task(labels, {**given, "table": dict(table)}))
@@ -141,12 +144,10 @@ def _attacked(parts: Any, release: Any, quasi: list[str], given: Mapping[str, An
 
     if not given["attacks"]:
         return []
-    named: dict[str, Any] = {}
+    named: dict[str, Any] = {"control": parts.test, "known": quasi, "seed": given["seed"]}
     if not isinstance(release, Release):
-        named = {"quasi_identifiers": quasi, "sensitive": [given["table"]["target"]]}
-    found = attack(
-        parts.train, release, control=parts.test, attacks=given["attacks"], known=quasi, seed=given["seed"], **named
-    )
+        named |= {"quasi_identifiers": quasi, "sensitive": [given["table"]["target"]]}
+    found = attack(parts.train, release, attacks=given["attacks"], **named)
     lines: list[Record] = []
     for f in found.findings:
         if f.attribute in (None, given["table"]["target"]) and f.adversary in (None, "full"):

@@ -12,7 +12,7 @@ import numpy as np
 
 from duckanon.report.sections import Lines
 from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, mean, where
-from duckanon.studies.figures import INK, Drawing, label, legend, line, panels
+from duckanon.studies.figures import INK, Drawing, label, legend, line, logarithmic, panels
 from duckanon.studies.tables import ROW, hierarchies, numbered, read
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def _curves(records: list[Record], table: Any) -> Chapter:
             if place == 0:
                 reach = np.array([np.std(v) if v else 0.0 for v in by_k])
                 one.fill_between(ks, middle - reach, middle + reach, color=INK, alpha=0.12, linewidth=0)
-        one.set_xscale("log")
+        logarithmic(one.xaxis)
         label(one, title=f"trained on {_from(trained)}, {encoding}", x="k", y=score)
     for one in flat[len(pairs) :]:
         one.set_visible(False)

@@ -107,20 +107,20 @@ def run_study(
     settings = load_settings(study, config, full=full, data=data)
     tasks = study.tasks(settings)
     wanted = _selected(tasks, only or {})
-    folder = Path(out) if out is not None else Path(f"study-{name}")
+    folder = Path(out) if out is not None else Path(f"study-{study.name}")
     if not dry_run:
         from duckanon.studies.figures import require_matplotlib
 
         require_matplotlib()
         folder.mkdir(parents=True, exist_ok=True)
     elif not (folder / RESULTS).exists():
-        return Outcome(name, folder, len(tasks), 0, 0, 0, 0.0, None, ())
+        return Outcome(study.name, folder, len(tasks), 0, 0, 0, 0.0, None, ())
     with Results(folder / RESULTS) as results:
         ran = 0
         if not dry_run:
             ended = results.lines(study, tasks)
             missing = [t for t in wanted if ended.get(t.key(study), {}).get("outcome") != "done"]
-            ran = _do(study, results, missing, workers, Progress(progress))
+            ran = _do(name, study, results, missing, workers, Progress(progress))
         lines = results.lines(study, tasks)
         page = None if dry_run else _show(study, settings, results, tasks, lines, folder)
         return _outcome(study, folder, tasks, lines, ran, page)
@@ -131,11 +131,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _do(study: Study, results: Results, tasks: Sequence[Task], workers: int, progress: Progress) -> int:
+def _do(name: str, study: Study, results: Results, tasks: Sequence[Task], workers: int, progress: Progress) -> int:
     if workers < 1:
         raise ParameterError(f"workers must be at least 1. Got {workers}.")
     with progress.step("tasks", len(tasks), "tasks"):
-        for done, ended in enumerate(each(study.name, tasks, workers), 1):
+        for done, ended in enumerate(each(name, tasks, workers), 1):
             results.add(study, ended.task, ended.records, ended.seconds, ended.error)
             progress.advance(done)
     return len(tasks)

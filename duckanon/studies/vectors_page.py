@@ -8,7 +8,7 @@ import numpy as np
 
 from duckanon.report.sections import Lines
 from duckanon.studies.base import Chapter, Record, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, INK, Drawing, label, legend, line, panels
+from duckanon.studies.figures import COLOURS, INK, Drawing, label, legend, line, logarithmic, panels
 from duckanon.studies.releases import shown
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _rarity(records: list[Record]) -> Chapter:
             x = "from common to rare" if i == len(_WORDS) - 1 else ""
             label(axes[i][j], title=str(table) if i == 0 else "", x=x, y=_WORDS[what] if j == 0 else "")
     for one in axes[0]:
-        one.set_yscale("log")
+        logarithmic(one.yaxis)
     legend(figure, [shown(a) for a in algorithms])
     about = (
         "Rows in groups of the same size, from the commonest values to the rarest: their class size as a multiple of "

@@ -44,8 +44,7 @@ def test_table_is_the_mean_over_algorithms_and_utilities() -> None:
             rates = []
             for algorithm in ("x", "y"):
                 some = [r for r in made if r["table"] == table and r["algorithm"] == algorithm]
-                for utility in UTILITIES:
-                    rates.append(reference.right_picks([r[metric] for r in some], [r[utility] for r in some]))
+                rates += [reference.right_picks([r[metric] for r in some], [r[u] for r in some]) for u in UTILITIES]
             wanted = tuple(sum(r[i] for r in rates) / len(rates) for i in range(2))
             assert found[table, metric] == pytest.approx(wanted)
 
