@@ -138,6 +138,9 @@ def save(drawing: Drawing, folder: Path) -> Markup:
     folder.mkdir(parents=True, exist_ok=True)
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": drawing.name, "font.family": "sans-serif"}
     with mpl.rc_context(settings):
+        # Many panels are laid out once, not for each file.
+        drawing.figure.draw_without_rendering()
+        drawing.figure.set_layout_engine("none")
         drawing.figure.savefig(folder / f"{drawing.name}.png", dpi=150, facecolor="white")
         told = {"Date": None, "Creator": None}
         drawing.figure.savefig(folder / f"{drawing.name}.svg", facecolor="white", metadata=told)

@@ -55,6 +55,13 @@ TINY = {
         seeds = 1
         epochs = 3
     """,
+    "probabilistic-k-anonymity": """
+        methods = ["gower", "k_anonymity"]
+        quasi = ["full"]
+        ks = [3]
+        learners = ["decision_tree"]
+        attacks = []
+    """,
     "property-vectors": """
         algorithms = ["ola", "mondrian"]
         ks = [3]
