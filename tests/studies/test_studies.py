@@ -69,6 +69,10 @@ TINY = {
 }
 
 
+SLOW = ("metrics-vs-utility",)
+"""More panels than a default run has time to draw."""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a small table, in which one value must never be seen again."""
@@ -98,7 +102,7 @@ def _whole(name: str):
     return exp.select("*").from_(_place(name))
 
 
-@pytest.mark.parametrize("study", TINY)
+@pytest.mark.parametrize("study", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in TINY])
 def test_a_study_runs_and_says_no_value(study: str, folder: Path) -> None:
     out = folder / "out"
     said = call("study", study, "--config", folder / f"{study}.toml", "-o", out, "-w", 1, "--json")
