@@ -121,7 +121,7 @@ def measure(
     from duckanon.comparison.loss import measure as look
     from duckanon.source import Source
 
-    about = _of_job(job) if job is not None else {}
+    about = of_job(job) if job is not None else {}
     own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive), "metrics": names(metrics)}
     about |= {key: value for key, value in own.items() if value} | given(k=k)
     # A job may have hierarchies of sensitive columns, too; where it has none, the release was made by automatic ones.
@@ -302,7 +302,7 @@ def _made(path: Path, progress: Any) -> Any:
         raise
 
 
-def _of_job(path: Path) -> dict[str, Any]:
+def of_job(path: Path) -> dict[str, Any]:
     """Return what a job says of its release: columns, hierarchies and k."""
     from duckanon.hierarchy import resolve
     from duckanon.job import load_job

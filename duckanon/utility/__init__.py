@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from duckanon.utility.encoder import AnonymousEncoder, encode
     from duckanon.utility.evaluation import evaluate
     from duckanon.utility.parts import Split, split
     from duckanon.utility.results import Evaluation
@@ -14,16 +15,28 @@ if TYPE_CHECKING:
 
 # Imported at first use: learners and their tables take a second.
 _NAMES = {
+    "AnonymousEncoder": "duckanon.utility.encoder",
     "Evaluation": "duckanon.utility.results",
     "Split": "duckanon.utility.parts",
     "Workload": "duckanon.utility.workload",
+    "encode": "duckanon.utility.encoder",
     "evaluate": "duckanon.utility.evaluation",
     "queries": "duckanon.utility.workload",
     "split": "duckanon.utility.parts",
     "trial": "duckanon.utility.trials",
 }
 
-__all__ = ["Evaluation", "Split", "Workload", "evaluate", "queries", "split", "trial"]
+__all__ = [
+    "AnonymousEncoder",
+    "Evaluation",
+    "Split",
+    "Workload",
+    "encode",
+    "evaluate",
+    "queries",
+    "split",
+    "trial",
+]
 
 
 def __getattr__(name: str) -> Any:
