@@ -46,7 +46,7 @@ def utility(
             show_default="logistic_regression, random_forest, gradient_boosting",
         ),
     ] = None,
-    encoding: Encoding = "value_set",
+    encoding: Encoding = "midpoint",
     test: Annotated[
         str | None,
         typer.Option("--test", metavar="FILE", help="Original rows that are in no release.", show_default=False),
