@@ -95,10 +95,12 @@ def encoder_of(
         raise ParameterError(f"There is no encoding {encoding!r}.{hint} There are: {', '.join(ENCODINGS)}.")
     if not columns:
         return None
+    from duckanon.utility.cells import type_of
     from duckanon.utility.encoder import AnonymousEncoder
 
     named = {name: _listed(h, original.column(name)) for name, h in given.items() if name in columns}
-    made = AnonymousEncoder(encoding, named or None, list(columns))
+    types = {name: type_of(original.schema.field(name).type) for name in columns}
+    made = AnonymousEncoder(encoding, named or None, list(columns), types=types)
     return _Owned(made, release) if isinstance(release, Release) else made
 
 
