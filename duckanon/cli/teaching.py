@@ -9,6 +9,7 @@ import typer
 
 from duckanon.cli.options import Json, Verbose, given, names
 from duckanon.cli.screen import Screen
+from duckanon.cli.verbs import PICTURES
 
 Target = Annotated[str, typer.Option("--target", help="The column to be predicted; published as it is.")]
 Encoding = Annotated[
@@ -20,6 +21,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed holds ou
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
     app.command("utility")(utility)
+    app.command("tune")(tune)
 
 
 def utility(
@@ -106,6 +108,82 @@ def utility(
         screen.document({"original": original, "release": release, **found.to_dict(), **more, "html": html})
     else:
         show_utility(screen, Path(release).name, found, workload, html)
+
+
+def tune(
+    ctx: typer.Context,
+    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    target: Target,
+    learner: Annotated[str, typer.Option("--learner", help="As for duckanon utility.")] = "random_forest",
+    score: Annotated[str, typer.Option("--score", help="f1, accuracy, precision, recall or auroc.")] = "f1",
+    encoding: Encoding = "midpoint",
+    budget: Annotated[str, typer.Option("--budget", help="No candidate is begun later: 90s, 5min, 1h.")] = "5min",
+    k: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-k", "--k", metavar="A,B,...", help="Sizes of classes, none below the job's.", show_default=False
+        ),
+    ] = None,
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Option("--algorithm", metavar="NAME", help="mondrian, 'optimal(metric=loss)', ...", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the best job, beside JOB.toml.", show_default=False),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it: PNG, SVG or PDF.", show_default=False)
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", metavar="FILE.duckdb", help="Keep what was tried, and go on.", show_default=False),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often learners that use chance are taught.")] = 3,
+    seed: Seed = 0,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Which algorithm and parameters serve a task best? Writes a job, publishes nothing."""
+    if picture is not None and picture.suffix.lower() not in PICTURES:
+        raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
+    from duckanon.cli.bars import Bars
+    from duckanon.cli.look_teaching import show_tuning
+    from duckanon.tuning.jobfile import require_beside
+    from duckanon.tuning.search import tune as search
+
+    if output is not None:
+        # Said before the work, not after it.
+        require_beside(job, output)
+    sizes = [_whole(text) for text in names(k)] or None
+    screen = Screen.of(ctx)
+    with Bars(screen.watched) as bars:
+        found = search(
+            job,
+            target=target,
+            learner=learner,
+            score=score,
+            encoding=encoding,
+            budget=budget,
+            k=sizes,
+            algorithms=algorithms or None,
+            seeds=seeds,
+            seed=seed,
+            results=results,
+            progress=bars if screen.watched else None,
+        )
+    written = found.write(output) if output is not None else None
+    drawn = found.plot(picture) if picture is not None else None
+    if screen.as_json:
+        screen.document({**found.to_dict(), "written": written, "picture": drawn})
+    else:
+        show_tuning(screen, found, written, drawn)
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise typer.BadParameter(f"-k takes whole numbers. Got {text!r}.")
+    return int(text)
 
 
 def _of_job(
