@@ -38,7 +38,7 @@ Population = Annotated[
     str | None,
     typer.Option("--population", metavar="FILE", help="The people from whom the data were drawn.", show_default=False),
 ]
-_PICTURES = (".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -283,9 +283,9 @@ def compare(
     """Which job makes the better release? Publishes nothing."""
     if len(jobs) < 2:
         raise typer.BadParameter("Comparing takes two jobs or more.")
-    if picture is not None and picture.suffix.lower() not in _PICTURES:
+    if picture is not None and picture.suffix.lower() not in PICTURES:
         # Said before the work, not after it.
-        raise typer.BadParameter(f"--picture must end in {', '.join(_PICTURES)}.")
+        raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
     from duckanon.cli.bars import Bars
     from duckanon.cli.look import show_comparison
     from duckanon.comparison.compare import compare as look
