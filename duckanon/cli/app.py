@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from duckanon._version import __version__
-from duckanon.cli import attacking, hierarchies, jobs, shell, signals, teaching, verbs, work
+from duckanon.cli import attacking, hierarchies, jobs, shell, signals, studies, teaching, verbs, work
 from duckanon.cli.options import Json, Verbose, is_verbose
 from duckanon.cli.screen import Screen
 
@@ -146,6 +146,7 @@ verbs.add_to(app)
 teaching.add_to(app)
 attacking.add_to(app)
 hierarchies.add_to(app)
+studies.add_to(app)
 shell.add_to(app)
 for _group in app.registered_groups:
     if _group.typer_instance is not None:
