@@ -364,7 +364,7 @@ def outcome(search: Summary, number: Callable[[Any], str] = number) -> str:
     if "nodes" not in search:
         made = [f"{number(search['parts'])} parts, cut by the database"] if "parts" in search else []
         if search.get("redrawn"):
-            made.append(f"{number(search['redrawn'])} times a block drawn again that had stayed where it was")
+            made.append(f"blocks drawn again because they had stayed where they were: {number(search['redrawn'])}")
         if "blocks" in search:
             made.append(f"{number(search['blocks'])} blocks of rows near each other, each clustered by itself")
         return "; ".join(made)
