@@ -321,8 +321,11 @@ def notes(summary: Summary) -> Section | None:
 
 def not_promised(summary: Summary) -> Section:
     """Return what no reader may take for granted."""
-    more = HIDDEN_NOT_PROMISED if hides(summary) else ()
-    return Section("What is not promised", [Bullets([*more, *NOT_PROMISED])])
+    if hides(summary):
+        # There is no class whose members could have something in common.
+        others = [line for line in NOT_PROMISED if "members of a class" not in line]
+        return Section("What is not promised", [Bullets([*HIDDEN_NOT_PROMISED, *others])])
+    return Section("What is not promised", [Bullets(NOT_PROMISED)])
 
 
 def again(summary: Summary) -> Section:
