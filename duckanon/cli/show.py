@@ -183,6 +183,7 @@ def _columns(summary: Summary) -> RenderableType:
 def _written(kind: str) -> str:
     """Return how a region is published, in words."""
     plural = {"interval": "intervals", "set": "sets of values", "lca": "lowest common ancestors", "struct": "structs"}
+    plural["proportional"] = "shares of values"
     return f"as {plural.get(kind, kind if kind == 'bounds' else kind.replace('_', ' ') + 's')}"
 
 

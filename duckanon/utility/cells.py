@@ -277,11 +277,11 @@ def _written(column: pa.Array) -> pa.Array:
 
 def _mixtures(column: pa.Array, names: pa.Array, items: pa.Array) -> Mixtures:
     keys = _texts(names)
-    shares = np.asarray(items.fill_null(0.0).to_numpy(zero_copy_only=False), dtype=np.float64)
+    shares = np.array(items.fill_null(0.0).to_numpy(zero_copy_only=False), dtype=np.float64)
     offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     # A sliced array has keys and items of its own slice or of all rows, by version: positions count from the first.
     first = offsets[0] if len(keys.codes) == offsets[-1] - offsets[0] else 0
-    return Mixtures(offsets - first, keys.codes, shares, keys.labels)
+    return Mixtures(offsets - first, np.array(keys.codes), shares, keys.labels)
 
 
 __all__ = ["BATCH", "Cells", "Layout", "Mixtures", "Texts", "Values", "batches", "cells_of", "type_of"]

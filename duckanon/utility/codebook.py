@@ -242,7 +242,7 @@ class Codebook:
             found = sp.csr_matrix(shares.sign() @ self._book(cells.labels))
             found.data[:] = 1.0
             return found
-        texts = _as_sets(cells)
+        texts = as_sets(cells)
         return self._book([*texts.labels, None])[texts.codes]
 
     # Numbers
@@ -296,7 +296,7 @@ def _matrix(rows: Sequence[tuple[Indices, Numbers]], width: int) -> sp.csr_matri
     return sp.csr_matrix((values.astype(np.float64), indices.astype(np.int64), starts), shape=(len(rows), width))
 
 
-def _as_sets(cells: Mixtures) -> Texts:
+def as_sets(cells: Mixtures) -> Texts:
     """Return mixtures as the sets of their labels, in the form that duckanon writes sets."""
 
     def quoted(label: str) -> str:
@@ -313,4 +313,4 @@ def _as_sets(cells: Mixtures) -> Texts:
     return Texts(codes, list(labels))
 
 
-__all__ = ["METHODS", "Codebook"]
+__all__ = ["METHODS", "Codebook", "as_sets"]

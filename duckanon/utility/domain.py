@@ -68,7 +68,7 @@ class Domain(ABC):
         """Return the atoms that a cell can stand for, in ascending order; none where nothing is known of it."""
         if label is None:
             return np.array([] if self.missing is None else [self.missing], dtype=np.int64)
-        if label == WHOLE:
+        if label == WHOLE or (label.startswith("{") and WHOLE in parse(label, "VARCHAR").members):
             return np.arange(len(self.atoms))
         return np.unique(self._members(label))
 
