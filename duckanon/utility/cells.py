@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +58,10 @@ Cells = Texts | Values | Mixtures
 
 
 def batches(data: object, size: int = BATCH) -> Iterator[pa.Table]:
-    """Yield the rows of a release, table, frame, array or stream as Arrow tables of at most ``size`` rows."""
+    """Yield the rows of a release, Parquet file, table, frame, array or stream as Arrow tables.
+
+    They have at most ``size`` rows, but for a stream, which has batches of its own.
+    """
     import pyarrow as pa
 
     source = _opened(data, size)
@@ -74,6 +78,12 @@ def _opened(data: Any, size: int) -> Any:
 
     if isinstance(data, pa.Table):
         return data
+    if isinstance(data, str | Path):
+        from pyarrow import parquet
+
+        if Path(data).suffix.lower() not in (".parquet", ".pq") or not Path(data).is_file():
+            raise DataError(f"{Path(data).name!r} is no Parquet file: give the path of one, or its rows.")
+        return parquet.ParquetFile(data).iter_batches(size)
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if hasattr(data, "reader"):

@@ -91,12 +91,15 @@ class Codebook:
             if not len(members):
                 continue
             at = own.get(label) if _same(sets, own.get(label), members) else by_set.get(_key(members))
+            if label == WHOLE and at is not None and at < size and self.labels[at] != WHOLE:
+                # All that is known to be there is one value, but anything could be.
+                at = None
             if at is None and self.method in ("one_class", "fill_parent", "fill_child") and rest < most:
                 at, rest = len(sets), rest + 1
                 sets.append(members)
                 self.labels.append(label)
-                self.levels.append(0)
-                by_set[_key(members)] = at
+                self.levels.append(int(label == WHOLE))
+                by_set.setdefault(_key(members), at)
                 rows = np.append(rows, 0)
             if at is not None:
                 self.own[label] = at
@@ -161,7 +164,7 @@ class Codebook:
         if self.single:
             return [self._middle(label) for label in labels]
         members = [self.domain.members(label) for label in labels]
-        own = [self.own.get(label) if label is not None else None for label in labels]
+        own = [self.own.get(self.domain.alias(label)) if label is not None else None for label in labels]
         found = self._of_sets(members, own)
         return [row if len(cell) else self._unknown() for row, cell in zip(found, members, strict=True)]
 

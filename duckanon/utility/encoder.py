@@ -103,11 +103,11 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : Release, pandas or polars frame, Arrow table or stream, array
+        X : Release, path of a Parquet file, pandas or polars frame, Arrow table or stream, array
         y : ignored
         """
         require(self.method, self.max_features)
-        given = {name: resolved(spec) for name, spec in (self.hierarchies or {}).items()}
+        given = resolved(self.hierarchies)
         rows = self._validated(X, reset=True)
         self._fitted = Fitted.of(rows, self.method, given, self.columns, self.max_features)
         self.domains_ = {name: book.domain for name, book in self._fitted.books.items()}
@@ -189,7 +189,7 @@ def encode(
 
     Parameters
     ----------
-    data : Release, pandas or polars frame, Arrow table
+    data : Release, path of a Parquet file, pandas or polars frame, Arrow table
     method, hierarchies, columns, max_features
         As for ``AnonymousEncoder``, which also encodes raw rows in the same columns.
 

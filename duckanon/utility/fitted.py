@@ -102,12 +102,14 @@ def require(method: str, most: int) -> None:
         raise ParameterError("The 'max_features' parameter must be an integer >= 2.")
 
 
-def resolved(spec: Any, engine: Engine | None = None) -> Hierarchy:
-    """Return the hierarchy that is meant, as ``anonymize`` does."""
-    if isinstance(spec, Hierarchy):
-        return spec
-    with workspace(engine) as own:
-        return resolve(spec, own, None)
+def resolved(specs: Mapping[str, Any] | None, engine: Engine | None = None) -> dict[str, Hierarchy]:
+    """Return the hierarchies that are meant, as ``anonymize`` does."""
+    found = {name: spec for name, spec in (specs or {}).items() if isinstance(spec, Hierarchy)}
+    rest = {name: spec for name, spec in (specs or {}).items() if name not in found}
+    if rest:
+        with workspace(engine) as own:
+            found |= {name: resolve(spec, own, None) for name, spec in rest.items()}
+    return found
 
 
 def _type(data: Any, rows: pa.Table, name: str, layout: Layout) -> str | None:

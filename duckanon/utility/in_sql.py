@@ -75,8 +75,7 @@ def encoded_query(
         name: engine.arrow(distinct_cells(query.copy(), parts, counts)) for name, parts in layout.attributes.items()
     }
     seen = {name: _seen(found, layout, name, method, counts) for name, found in tables.items()}
-    given = {name: resolved(spec, engine) for name, spec in (hierarchies or {}).items()}
-    books = learnt(seen, method, given, max_features)
+    books = learnt(seen, method, resolved(hierarchies, engine), max_features)
     if not books:
         raise ParameterError("There is no column to encode.")
     attributes = [_encoded(books[name], tables[name], layout, name, form) for name in books]

@@ -11,7 +11,7 @@ import numpy as np
 
 from duckanon.hierarchy.labels import size_of
 from duckanon.hierarchy.rules import ColumnType
-from duckanon.utility.domain import MISSING, WHOLE, Domain, Leaves, Line, Node, half_open, spans
+from duckanon.utility.domain import MISSING, WHOLE, Domain, Leaves, Line, Node, half_open, spans, text_run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,9 +184,9 @@ def _name_by_cells(line: Line, cells: Mapping[str, list[Span]], rows: Mapping[st
                 taken.add(found[0])
 
 
-def _with_missing(domain: D, seen: Seen) -> D:
-    """Add the atom of NULL where there are such cells."""
-    if seen.missing and domain.missing is None:
+def _with_missing(domain: D, seen: Seen, listed: bool = False) -> D:
+    """Add the atom of NULL where there are such cells, or the hierarchy lists it."""
+    if (seen.missing or listed) and domain.missing is None:
         domain.missing = len(domain.atoms)
         domain.atoms.append(MISSING)
         domain.weights = np.append(domain.weights, float(np.mean(domain.weights)) if len(domain.weights) else 1.0)
@@ -204,7 +204,10 @@ def _words(seen: Seen, most: int) -> Leaves:
     for label, n in seen.labels.items():
         if label == WHOLE:
             continue
+        ends = text_run(label)
         members = parse(label, "VARCHAR").members if label.startswith("{") else ()
+        if ends is not None:
+            members = tuple(end for end in ends if end is not None)
         for member in members or (label,):
             if member == WHOLE:
                 continue
@@ -266,7 +269,7 @@ def listed(seen: Seen, levels: pa.Table, most: int, owned: bool, mixed: bool = F
     )
     if not owned:
         _extend(found, seen)
-    return _with_missing(found, seen)
+    return _with_missing(found, seen, listed=null_at is not None)
 
 
 def _extend(domain: Leaves, seen: Seen) -> None:
