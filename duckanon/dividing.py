@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 
     Totals = dict[str, tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]]
 
+RELEASED = "r_"
+"""Codes that rows are published with, beside their classes, where values are permuted."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was seen of the coded rows before they are divided: ``coder`` has the algorithm that knows of it."""
+
+    coder: RowCoder
+    columns: Sequence[Any]
+    pairs: str
+    """How often values occur together, see ``associations``."""
+
 
 @dataclass(frozen=True)
 class Division:
@@ -47,6 +60,7 @@ class Division:
     sizes: tuple[int, ...]
     suppressed: int
     searched: dict[str, Any] = field(default_factory=dict)
+    looked: Looked | None = None
 
     def classed(self, columns: Sequence[exp.Expr]) -> exp.Select:
         """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``."""
@@ -75,11 +89,16 @@ class _Found:
 
 @dataclass(frozen=True)
 class Divider:
-    """Divides the rows of a source; ``totals`` has the sensitive values of the whole table, see ``Rules``."""
+    """Divides the rows of a source; ``totals`` has the sensitive values of the whole table, see ``Rules``.
+
+    ``look`` is given the coded rows before anything is divided, by an algorithm that must know how
+    values occur together.
+    """
 
     coder: RowCoder
     totals: Totals
     allowed: int
+    look: Callable[[RowCoder, str], Looked] | None = None
     found: _Found = field(default_factory=_Found)
 
     @property
@@ -99,6 +118,14 @@ class Divider:
             rows, extras, total = coder.rows()
         if total != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
+        if self.look is None:
+            return self._divided(rows, extras, expected, None)
+        with engine.progress.step("associate", expected):
+            looked = self.look(coder, rows)
+        return replace(self, coder=looked.coder)._divided(rows, extras, expected, looked)
+
+    def _divided(self, rows: str, extras: list[str], expected: int, looked: Looked | None) -> Division:
+        engine, coder = self.engine, self.coder
         with engine.progress.step("search", expected, unit="rows"):
             grouped = coder.grouped(rows, extras, expected)
             cuts = self._first_cuts(grouped or rows, extras, grouped is not None)
@@ -119,6 +146,7 @@ class Divider:
             tuple(c.dictionary.size for c in self.coder.coded),
             self.found.suppressed,
             {**({"parts": len(parts)} if len(parts) > 1 else {}), **self.found.told},
+            looked,
         )
         engine.later(members, lambda: self._members(division))
         return division
@@ -199,12 +227,20 @@ class Divider:
         self.found.few = stored if rid is None and classes <= FEW_CLASSES else None
         ids = np.empty(len(parts.order), dtype=np.int32)
         ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
-        self.found.ids.append(
-            self._stored("ids", pa.table({"class_id": ids, **({"rid": rid} if rid is not None else {})}))
-        )
+        of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
+        self.found.ids.append(self._stored("ids", pa.table({**of_items, **({"rid": rid} if rid is not None else {})})))
         self.found.classes += classes
         self.found.kept += int(kept.sum())
         self.found.suppressed += int(columns["n"][~kept].sum())
+
+    def _permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> dict[str, Any]:
+        """Return the codes that rows are published with, where values are permuted within classes."""
+        found = self.coder.algorithm.permuted(items, parts, units, label)
+        if found is None:
+            return {}
+        self.found.told["redrawn"] = self.found.told.get("redrawn", 0) + found.redrawn
+        codes = [p.code.astype("int32") for p in self.coder.placed]
+        return {f"{RELEASED}{j}": own[found.places[:, j]] for j, own in enumerate(codes)}
 
     def _joined(self, stem: str, tables: Sequence[str]) -> str:
         """Put the tables of all parts into one."""
@@ -221,7 +257,8 @@ class Divider:
             return self.found.ids[0]
         every = self._joined("ids", self.found.ids)
         name = self.engine.fresh("ids")
-        self.engine.create(name, exp.select(col("class_id")).from_(table(every)).order_by(col("rid")))
+        columns = [c.name for c in self.engine.columns(exp.select("*").from_(table(every))) if c.name != "rid"]
+        self.engine.create(name, exp.select(*(col(c) for c in columns)).from_(table(every)).order_by(col("rid")))
         self.engine.drop(every)
         return name
 
@@ -337,4 +374,4 @@ def _taken(items: Items, order: NDArray[np.int64]) -> Items:
     return Items(items.places[order], some(items.counts), some(items.entity), values, some(items.ties), targets)
 
 
-__all__ = ["Divider", "Division"]
+__all__ = ["RELEASED", "Divider", "Division", "Looked"]
