@@ -50,7 +50,9 @@ class Fitted:
         mixed = _mixed(data, layout)
         owned = owned_hierarchies(data) if isinstance(data, Release) else None
         found = cls(layout, learnt(seen, method, hierarchies, most, owned, mixed))
-        if isinstance(data, Release) and method == "proportional" and not mixed:
+        # Rows whose values were permuted have no classes that could be seen: their cells are plain values.
+        classed = isinstance(data, Release) and bool(data.recoding.cells)
+        if classed and method == "proportional" and not mixed:
             found.shares = ClassShares(data, found.books)
         return found
 
@@ -124,25 +126,27 @@ def _type(data: Any, rows: pa.Table, name: str, layout: Layout) -> str | None:
     return None if found == "VARCHAR" else found
 
 
-def count(seen: Seen, cells: Cells, method: str) -> None:
-    """Count the cells of a batch."""
+def count(seen: Seen, cells: Cells, method: str, n: Any = None) -> None:
+    """Count the cells of a batch, each of which stands for ``n`` rows, or one."""
+    rows = np.ones(len(cells), dtype=np.int64) if n is None else np.asarray(n)
     if isinstance(cells, Texts):
-        counts = np.bincount(cells.codes + 1, minlength=len(cells.labels) + 1)
+        counts = np.bincount(cells.codes + 1, weights=rows, minlength=len(cells.labels) + 1).astype(np.int64)
         seen.missing += int(counts[0])
         seen.add_labels(cells.labels, counts[1:].tolist())
     elif isinstance(cells, Mixtures):
         if method in ("one_class", "fill_parent", "fill_child"):
             # A mixture is published as a whole: its labels are no cells of their own.
             seen.add_labels(cells.labels, [0] * len(cells.labels))
-            count(seen, as_sets(cells), method)
+            count(seen, as_sets(cells), method, rows)
             return
-        shares = np.bincount(cells.codes, weights=cells.shares, minlength=len(cells.labels))
+        weights = cells.shares * np.repeat(rows, np.diff(cells.starts))
+        shares = np.bincount(cells.codes, weights=weights, minlength=len(cells.labels))
         seen.add_labels(cells.labels, np.maximum(shares.round().astype(int), 1).tolist())
     else:
         blank = np.isnan(cells.numbers)
-        seen.missing += int(blank.sum())
-        values, counts = np.unique(cells.numbers[~blank], return_counts=True)
-        seen.add_values(values, counts)
+        seen.missing += int(rows[blank].sum())
+        values, at = np.unique(cells.numbers[~blank], return_inverse=True)
+        seen.add_values(values, np.bincount(at, weights=rows[~blank], minlength=len(values)).astype(np.int64))
 
 
 def _mixed(data: Any, layout: Layout) -> set[str]:

@@ -6,13 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 from duckanon.source import Source
 from duckanon.sqlgen.encodings import Encoded, as_json, distinct_cells, long_form, wide_form
 from duckanon.sqlgen.relations import call, text
-from duckanon.utility.cells import Layout, Mixtures, Texts, Values, type_of
+from duckanon.utility.cells import Layout, type_of
 from duckanon.utility.fitted import count, learnt, require, resolved
 from duckanon.utility.learn_domain import Seen
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from duckanon.engine.base import Engine
-    from duckanon.utility.cells import Cells
     from duckanon.utility.codebook import Codebook
 
 FORMS = ("long", "wide")
@@ -94,22 +91,8 @@ def _seen(found: pa.Table, layout: Layout, name: str, method: str, counts: str) 
     """Count the cells of a column, each of which stands for several rows."""
     kind = type_of(found.schema.field(0).type)
     seen = Seen(name, None if kind == "VARCHAR" else kind)
-    cells, n = layout.cells(found, name), found.column(counts).to_numpy()
-    count(seen, _repeated(cells), method)
-    if isinstance(cells, Texts):
-        rows = np.bincount(cells.codes + 1, weights=n, minlength=len(cells.labels) + 1).astype(int)
-        seen.missing, seen.labels = int(rows[0]), dict(zip(cells.labels, rows[1:].tolist(), strict=True))
-    elif isinstance(cells, Values):
-        blank = np.isnan(cells.numbers)
-        seen.missing = int(n[blank].sum())
-        order = np.argsort(cells.numbers[~blank], kind="stable")
-        seen.values, seen.counts = cells.numbers[~blank][order], n[~blank][order]
+    count(seen, layout.cells(found, name), method, found.column(counts).to_numpy())
     return seen
-
-
-def _repeated(cells: Cells) -> Cells:
-    """Return the cells as they are to be counted once; numbers are counted by their rows alone."""
-    return cells if isinstance(cells, Mixtures) else Texts(np.empty(0, dtype=np.int64), [])
 
 
 def _encoded(book: Codebook, found: pa.Table, layout: Layout, name: str, form: str) -> Encoded:
