@@ -49,6 +49,9 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Most values of a column that have a feature of their own. Where there are more, numbers are binned, with about
         equally many rows in each bin; words take the lowest level of their hierarchy that is small enough, or share one
         feature "other" but for the most frequent. It also limits published intervals and sets that become categories.
+    types : mapping, optional
+        Column to the database's name of the type that it had before it was generalized, where that is known: bounds
+        of intervals that are written as texts are then read as what they are. A ``Release`` knows its own.
 
     Attributes
     ----------
@@ -91,12 +94,14 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns: Sequence[str] | None = None,
         sparse_output: bool = True,
         max_features: int = 256,
+        types: Mapping[str, str] | None = None,
     ) -> None:
         self.method = method
         self.hierarchies = hierarchies
         self.columns = columns
         self.sparse_output = sparse_output
         self.max_features = max_features
+        self.types = types
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
         """Learn from a release what its cells stand for.
@@ -109,7 +114,7 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         require(self.method, self.max_features)
         given = resolved(self.hierarchies)
         rows = self._validated(X, reset=True)
-        self._fitted = Fitted.of(rows, self.method, given, self.columns, self.max_features)
+        self._fitted = Fitted.of(rows, self.method, given, self.columns, self.max_features, self.types)
         self.domains_ = {name: book.domain for name, book in self._fitted.books.items()}
         if not _is_array(X):
             names = [part for parts in self._fitted.layout.attributes.values() for part in parts]

@@ -34,7 +34,13 @@ class Fitted:
 
     @classmethod
     def of(
-        cls, data: Any, method: str, hierarchies: Mapping[str, Hierarchy], columns: Sequence[str] | None, most: int
+        cls,
+        data: Any,
+        method: str,
+        hierarchies: Mapping[str, Hierarchy],
+        columns: Sequence[str] | None,
+        most: int,
+        types: Mapping[str, str] | None = None,
     ) -> Fitted:
         """Read a release or table once, and learn what its cells stand for."""
         if columns is None and isinstance(data, Release):
@@ -44,7 +50,10 @@ class Fitted:
         for rows in batches(data):
             if not seen:
                 layout = Layout.of(rows.column_names, columns)
-                seen = {name: Seen(name, _type(data, rows, name, layout)) for name in layout.attributes}
+                known = types or {}
+                seen = {
+                    name: Seen(name, known.get(name) or _type(data, rows, name, layout)) for name in layout.attributes
+                }
             for name, own in seen.items():
                 count(own, layout.cells(rows, name), method)
         mixed = _mixed(data, layout)
