@@ -128,6 +128,7 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self, "domains_")
         found = list(self._fitted.encoded(self._validated(X, reset=False)))
+        found = found or [sp.csr_matrix((0, len(self._fitted.names)))]
         matrix = sp.vstack(found, format="csr") if len(found) > 1 else found[0]
         return self._wrapped(matrix, X)
 
