@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
 
+_ORDER = "duckanon order"
+
 
 def make(plan: Plan, engine: Engine, stage: Path | None = None) -> Release:
     """Carry out a plan: encode, search, recode, materialise, and let the gate decide.
@@ -165,7 +167,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
     prepared, recoder, suppressed = solved.prepared, solved.recoder, solved.suppressed
     engine, counted, relations = prepared.problem.engine, prepared.problem.frequency, recoder.relations
     with engine.progress.step("recode", counted.rows):
-        _write_rows(plan, recoder, path)
+        _write_rows(plan, recoder, path, counted.rows)
     written = engine.parquet([path])
     published = count_rows(engine, written)
     with engine.progress.step("gate", published):
@@ -345,12 +347,34 @@ def _reference(plan: Plan, engine: Engine, cells: Sequence[Cell], nodes: str | N
     return Reference(values, nodes, population)
 
 
-def _write_rows(plan: Plan, recoder: Recoder, path: Path) -> None:
+def _write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
     inner = dict(recoder.shown)
     passed = [a for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
     inner |= {a.name: f"p_{i}" for i, a in enumerate(passed)}
     columns = [(name, inner[name]) for name in plan.published_names]
-    _write(recoder, [(a.name, plan.expression(a)) for a in passed], columns, path, plan.seed)
+    engine, keys = recoder.engine, _shuffle_keys(plan.seed)
+    rows = recoder.rows([(a.name, plan.expression(a)) for a in passed])
+    stored = None
+    if engine.is_crowded_by(expected * 24 * len(columns)):
+        stored = engine.fresh("recoded")
+        rows = _stored_rows(engine, stored, rows, keys)
+        keys = {}
+    engine.write_parquet(recoder.released(rows, columns), path, keys)
+    if stored is not None:
+        engine.drop(stored)
+
+
+def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, int]) -> exp.Select:
+    """Return the rows from a private file, still to be sorted: to look up and to sort at a time takes more memory."""
+    (key,) = rows.args["order"].expressions
+    plain = rows.copy()
+    plain.set("order", None)
+    found = engine.columns(plain)
+    # Enumerations are written as texts, see ``Regions.released``.
+    texts = [named(cast(col(c.name), "VARCHAR"), c.name) if c.type.startswith("ENUM") else col(c.name) for c in found]
+    plain = plain.select(named(key.this if isinstance(key, exp.Ordered) else key, _ORDER))
+    engine.create_file(name, exp.select(*texts, col(_ORDER)).from_(subquery(plain, "r")), keys)
+    return exp.select(*(col(c.name) for c in found)).from_(table(name)).order_by(col(_ORDER))
 
 
 def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
@@ -361,17 +385,11 @@ def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
     # A keyed hash in place of the key itself: a collision could only make two persons one, never one person two.
     hidden = call("hash", param("key0"), param("key1"), entity)
     masked = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
-    _write(recoder, [(ENTITY, masked)], [*recoder.shown, (ENTITY, "p_0")], path, plan.seed)
-
-
-def _write(
-    recoder: Recoder,
-    kept: Sequence[tuple[str, exp.Expr]],
-    columns: Sequence[tuple[str, str]],
-    path: Path,
-    seed: int | None,
-) -> None:
-    recoder.engine.write_parquet(recoder.released(recoder.rows(kept), columns), path, _shuffle_keys(seed))
+    rows = recoder.rows([(ENTITY, masked)])
+    # Nobody sees it, so it is left in the order in which it comes.
+    rows.set("order", None)
+    columns = [*recoder.shown, (ENTITY, "p_0")]
+    recoder.engine.write_parquet(recoder.released(rows, columns), path, _shuffle_keys(plan.seed))
 
 
 def _shuffle_keys(seed: int | None) -> dict[str, int]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
+from duckanon.engine.sizes import share_of_database, size_in_bytes
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 from duckanon.progress import Progress
 from duckanon.resources import PrivateFolder, sweep
@@ -72,7 +73,6 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
     return EngineError(f"DuckDB: {kind} (its message is withheld: it may quote data).")
 
 
-_BYTES = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
 _live_lock = threading.Lock()
 
@@ -88,6 +88,8 @@ class DuckDBEngine:
     progress : Progress, optional
     memory_limit, threads : optional
         Settings of the private database; a shared one keeps its own.
+    memory : str, optional
+        What the whole process may use, such as "1GB": the private database gets a part of it, arrays another.
     """
 
     name = "duckdb"
@@ -102,9 +104,12 @@ class DuckDBEngine:
         memory_limit: str | None = None,
         threads: int | None = None,
         temp_directory: Path | None = None,
+        memory: str | None = None,
     ) -> None:
         self.progress = progress or Progress()
         self._spill: PrivateFolder | None = None
+        self._files: dict[str, Path] = {}
+        self._whole = size_in_bytes(memory) if memory is not None else None
         self._counter = itertools.count()
         self._registered: list[str] = []
         self._later: dict[str, Callable[[], object]] = {}
@@ -118,6 +123,8 @@ class DuckDBEngine:
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
             }
+            if memory_limit is None and self._whole is not None:
+                memory_limit = f"{share_of_database(self._whole)}B"
             if memory_limit is not None:
                 config["memory_limit"] = memory_limit
             if threads is not None:
@@ -183,6 +190,21 @@ class DuckDBEngine:
         (rows,) = self.row(create_table(name, select), params)
         return int(rows)
 
+    def create_file(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
+        path = self.scratch() / f"{name}.parquet"
+        path.touch(mode=0o600)
+        # Written once, read a few times: what packs fast is better than what packs tight.
+        how: dict[str, str | int] = {"format": "parquet", "row_group_size": _ROW_GROUP, "compression": "lz4_raw"}
+        (rows,) = self.row(copy_to(select, str(path), how), params)
+        self.create_as(name, self.parquet([path]).sql(dialect=DIALECT), view=True)
+        self._files[name] = path
+        return int(rows)
+
+    def scratch(self) -> Path:
+        if self._spill is None:
+            self._spill = PrivateFolder()
+        return self._spill.path
+
     def create_enum(self, name: str, texts: exp.Query) -> None:
         words = (
             "CREATE TEMPORARY TYPE",
@@ -199,6 +221,11 @@ class DuckDBEngine:
     def drop(self, *names: str) -> None:
         for name in names:
             if self._later.pop(name, None) is not None:
+                continue
+            if name in self._files:
+                view = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
+                self._execute(" ".join(("DROP VIEW IF EXISTS", view)), None, _nothing)
+                self._files.pop(name).unlink(missing_ok=True)
                 continue
             private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
             self._execute(" ".join(("DROP TABLE IF EXISTS", private)), None, _nothing)
@@ -254,11 +281,18 @@ class DuckDBEngine:
         return str(value)
 
     def memory_limit(self) -> int | None:
-        number, _, unit = self.setting("memory_limit").partition(" ")
         try:
-            return int(float(number) * _BYTES[unit])
-        except (KeyError, ValueError):
+            return size_in_bytes(self.setting("memory_limit"))
+        except ParameterError:
             return None
+
+    def array_limit(self) -> int | None:
+        whole = self._whole if self._whole is not None else self.memory_limit()
+        return None if whole is None else whole // 4
+
+    def is_crowded_by(self, size: int) -> bool:
+        limit = self.memory_limit()
+        return limit is not None and size > limit // 2 and self.keeps_order()
 
     def threads(self) -> int:
         return max(1, int(self.setting("threads")))
