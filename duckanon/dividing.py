@@ -160,12 +160,12 @@ class Divider:
 
     def _at_once(self, cuts: FirstCuts, extras: Sequence[str]) -> str:
         """Divide all items; return the table of their classes, in the order of the items."""
+        import pyarrow as pa
+
         found = self.engine.arrow(self._read(cuts, extras))
         items = self.coder.items(found.column, found.num_rows, extras, cuts.counted)
         parts, kept, units = self._partition(items, self._whole())
-        ids = self._keep(items, parts, kept, units, several=False)
-        import pyarrow as pa
-
+        ids = self._keep(items, parts, kept, units, False)
         return self._stored("ids", pa.table({"class_id": ids}))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
@@ -186,7 +186,7 @@ class Divider:
             regions = self._whole()
             for j, (low, high) in bounds.items():
                 regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
-            classes.put(rid, self._keep(items, *self._partition(items, regions), several=True))
+            classes.put(rid, self._keep(items, *self._partition(items, regions), True))
         name, incoming = engine.fresh("ids"), engine.fresh("incoming")
         engine.register(incoming, classes.reader())
         engine.create_file(name, exp.select("*").from_(table(incoming)))
@@ -206,7 +206,7 @@ class Divider:
         return np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.coder.placed], dtype=np.int32)
 
     def _keep(
-        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], *, several: bool
+        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], several: bool
     ) -> NDArray[np.int32]:
         """Store the classes of a part, and return the class of every item."""
         import numpy as np

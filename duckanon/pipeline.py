@@ -67,13 +67,21 @@ def prepare(plan: Plan, engine: Engine) -> Prepared:
     _require_rows(plan, rows)
     with engine.progress.step("encode", rows):
         coded, bound, used = _encode(plan, engine, source)
-        counted = frequency(engine, source, coded, plan.entity)
+        counted = frequency(engine, source, coded, _hidden(plan.entity), expected=rows)
         known, nodes = _sensitive(plan, engine, source)
-        tallies = _tallies(plan, engine, source, coded, known)
+        tallies = _tallies(plan, engine, source, coded, known, rows)
     if counted.rows != rows:
         raise DataError("The source changed while it was read: its number of rows differs between two passes.")
     problem = _problem(plan, engine, counted, tallies)
     return Prepared(replace(problem, measure=NodeMeasure(plan, engine, counted, bound)), bound, nodes, used)
+
+
+def _hidden(entity: exp.Expr | None, *keys: exp.Expr) -> exp.Expr | None:
+    """Return a hash in place of an entity key: a collision could only make two persons one, never one person two."""
+    if entity is None:
+        return None
+    hidden = call("hash", *keys, entity)
+    return exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
 
 
 def _problem(plan: Plan, engine: Engine, counted: Frequency, tallies: dict[str, Tally]) -> Problem:
@@ -287,11 +295,11 @@ def _sensitive(plan: Plan, engine: Engine, source: exp.Query) -> tuple[dict[str,
 
 
 def _tallies(
-    plan: Plan, engine: Engine, source: exp.Query, coded: Sequence[Coded], known: dict[str, _Values]
+    plan: Plan, engine: Engine, source: exp.Query, coded: Sequence[Coded], known: dict[str, _Values], rows: int
 ) -> dict[str, Tally]:
     """Count sensitive values and the population by the codes of the quasi-identifiers, as far as models need them."""
     tallies = {
-        name: Tally(frequency(engine, source, coded, value=own.dictionary), own.totals, own.ancestors)
+        name: Tally(frequency(engine, source, coded, value=own.dictionary, expected=rows), own.totals, own.ancestors)
         for name, own in known.items()
     }
     if plan.population is not None:
@@ -379,12 +387,9 @@ def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, in
 
 def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
     """Write the published quasi-identifiers with the entity key, for the gate alone."""
-    entity = plan.entity
-    if entity is None:
+    masked = _hidden(plan.entity, param("key0"), param("key1"))
+    if masked is None:
         return
-    # A keyed hash in place of the key itself: a collision could only make two persons one, never one person two.
-    hidden = call("hash", param("key0"), param("key1"), entity)
-    masked = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
     rows = recoder.rows([(ENTITY, masked)])
     # Nobody sees it, so it is left in the order in which it comes.
     rows.set("order", None)

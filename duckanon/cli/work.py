@@ -115,7 +115,7 @@ def _run(
     ]
     if screen.as_json:
         only = {k: told[0][k] for k in ("summary", "written", "warnings")} if len(told) == 1 else {"tables": told}
-        screen.document({**(more or {}), "run": result.run, **only})
+        screen.document({**(more or {}), "run": result.run, "peak_memory": result.peak_memory, **only})
         return
     for one in result.tables:
         if len(told) > 1:

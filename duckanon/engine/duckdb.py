@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
+from duckanon.engine.guard import guarded
 from duckanon.engine.sizes import share_of_database, size_in_bytes
-from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
+from duckanon.errors import DataError, DuckanonError, ParameterError
 from duckanon.progress import Progress
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sqlgen.relations import DIALECT, Column, copy_to, create_table, ident, scan, table, text
@@ -40,38 +41,6 @@ _SESSION = (
     "SET enable_progress_bar = true",
     "SET enable_progress_bar_print = false",
 )
-
-# Errors whose text names files, tables and columns only; every other text may quote a cell and is withheld.
-_OPEN_ERRORS = (
-    duckdb.CatalogException,
-    duckdb.BinderException,
-    duckdb.IOException,
-    duckdb.OutOfMemoryException,
-    duckdb.PermissionException,
-    duckdb.ConnectionException,
-)
-
-
-def clean_error(error: duckdb.Error) -> DuckanonError:
-    """Return an error that says what failed without quoting data."""
-    kind = type(error).__name__
-    if isinstance(error, duckdb.ConnectionException) and "closed" in str(error):
-        return EngineError(
-            "The connection is closed: a release, or the database it works in, cannot be used after that."
-        )
-    if isinstance(error, duckdb.IOException) and "No space left" in str(error):
-        return EngineError("No space left on device. Nothing was published.")
-    if isinstance(error, _OPEN_ERRORS):
-        first = str(error).strip().splitlines()[0]
-        return EngineError(f"DuckDB: {first}")
-    if isinstance(error, duckdb.InterruptException):
-        return EngineError("DuckDB: interrupted.")
-    if isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException | duckdb.OutOfRangeException):
-        return DataError(
-            f"DuckDB could not read or convert a value ({kind}; its message is withheld: it may quote data)."
-        )
-    return EngineError(f"DuckDB: {kind} (its message is withheld: it may quote data).")
-
 
 _live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
 _live_lock = threading.Lock()
@@ -109,6 +78,7 @@ class DuckDBEngine:
         self.progress = progress or Progress()
         self._spill: PrivateFolder | None = None
         self._files: dict[str, Path] = {}
+        self._views: set[str] = set()
         self._whole = size_in_bytes(memory) if memory is not None else None
         self._counter = itertools.count()
         self._registered: list[str] = []
@@ -192,7 +162,6 @@ class DuckDBEngine:
 
     def create_file(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
         path = self.scratch() / f"{name}.parquet"
-        path.touch(mode=0o600)
         # Written once, read a few times: what packs fast is better than what packs tight.
         how: dict[str, str | int] = {"format": "parquet", "row_group_size": _ROW_GROUP, "compression": "lz4_raw"}
         (rows,) = self.row(copy_to(select, str(path), how), params)
@@ -222,13 +191,12 @@ class DuckDBEngine:
         for name in names:
             if self._later.pop(name, None) is not None:
                 continue
-            if name in self._files:
-                view = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
-                self._execute(" ".join(("DROP VIEW IF EXISTS", view)), None, _nothing)
-                self._files.pop(name).unlink(missing_ok=True)
-                continue
+            kind = "VIEW" if name in self._views else "TABLE"
             private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
-            self._execute(" ".join(("DROP TABLE IF EXISTS", private)), None, _nothing)
+            self._execute(" ".join(("DROP", kind, "IF EXISTS", private)), None, _nothing)
+            self._views.discard(name)
+            if name in self._files:
+                self._files.pop(name).unlink(missing_ok=True)
 
     def fresh(self, stem: str) -> str:
         return f"duckanon_{stem}_{next(self._counter)}"
@@ -272,6 +240,7 @@ class DuckDBEngine:
     def create_as(self, name: str, sql: str, view: bool = False) -> None:
         (statement,) = guarded(lambda: self._connection.extract_statements(sql))
         kind = "VIEW" if view else "TABLE"
+        self._views |= {name} if view else set()
         words = ("CREATE OR REPLACE TEMPORARY", kind, ident(name).sql(dialect=DIALECT), "AS", statement.query)
         self._execute(" ".join(words), None, _nothing)
 
@@ -365,23 +334,6 @@ class DuckDBEngine:
         finally:
             done.set()
             thread.join()
-
-
-def guarded(action: Callable[[], T]) -> T:
-    """Run an action; turn the database's errors into ours.
-
-    Raised outside the handler, so that the original, which may quote data, is not even left as the error's context.
-    """
-    try:
-        return action()
-    except duckdb.Error as error:
-        failure: BaseException = clean_error(error)
-    except RuntimeError as error:
-        # What the client raises when Ctrl-C arrives while a statement runs.
-        if str(error) != "Query interrupted":
-            raise
-        failure = KeyboardInterrupt()
-    raise failure
 
 
 def _refuse_transaction(connection: duckdb.DuckDBPyConnection) -> None:
