@@ -162,8 +162,8 @@ class DuckDBEngine:
 
     def create_file(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
         path = self.scratch() / f"{name}.parquet"
-        # Written once, read a few times: what packs fast is better than what packs tight.
-        how: dict[str, str | int] = {"format": "parquet", "row_group_size": _ROW_GROUP, "compression": "lz4_raw"}
+        # Written once, read a few times, with little memory: in small groups, packed fast rather than tight.
+        how: dict[str, str | int] = {"format": "parquet", "row_group_size": _ROW_GROUP // 4, "compression": "lz4_raw"}
         (rows,) = self.row(copy_to(select, str(path), how), params)
         self.create_as(name, self.parquet([path]).sql(dialect=DIALECT), view=True)
         self._files[name] = path
@@ -261,7 +261,7 @@ class DuckDBEngine:
 
     def is_crowded_by(self, size: int) -> bool:
         limit = self.memory_limit()
-        return limit is not None and size > limit // 2 and self.keeps_order()
+        return limit is not None and size > limit // 4 and self.keeps_order()
 
     def threads(self) -> int:
         return max(1, int(self.setting("threads")))

@@ -241,8 +241,7 @@ def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
     plan, recoder = release.plan, release.recoder
     if plan.entity is None or recoder is None:
         raise ParameterError("Releases of two nights can be compared only where there is an entity key.")
-    params: dict[str, Any] = {f"key{i}": secrets.randbits(63) for i in range(2)}
-    params["key"] = state.key()
+    params: dict[str, Any] = {"key": state.key()}
     columns = [*recoder.shown, (ENTITY, "p_0")]
     # What grows with the rows lies in files where it would take too much of the memory.
     crowded = engine.is_crowded_by(release.rows_published * 64)
@@ -255,7 +254,7 @@ def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
     # What is compared is what the gate let pass, class by class.
     require_same_classes(engine, release.query(), exp.select("*").from_(table(proof)), names)
     query = exp.select(named(col(ENTITY), "person"), named(_class(names), "class_id")).distinct().from_(table(proof))
-    create(made, query.where(exp.Not(this=exp.Is(this=col(ENTITY), expression=exp.null()))), {"key": params["key"]})
+    create(made, query.where(exp.Not(this=exp.Is(this=col(ENTITY), expression=exp.null()))), params)
     engine.drop(proof)
     path.touch(mode=0o600)
     # In the order of the hashes: the file does not say in which order the rows were.

@@ -170,7 +170,7 @@ class TestEngine:
 
     def test_the_database_gets_a_part_of_the_memory(self) -> None:
         engine = DuckDBEngine(memory="2GB")
-        assert engine.memory_limit() == pytest.approx(share_of_database(2 * 10**9), rel=0.01)
+        assert engine.memory_limit() == pytest.approx(share_of_database(2 * 10**9), rel=0.1)
         assert engine.array_limit() == 5 * 10**8
         assert engine.is_crowded_by(10**9)
         assert not engine.is_crowded_by(10**8)
@@ -217,7 +217,7 @@ temp_directory = "spill"
 
 def run(folder: Path, rows: int, memory: str, algorithm: str) -> dict[str, Any]:
     """Run a job in a process of its own; return what it said, with what an export needs to be checked again."""
-    write_hospital(folder / "hospital.parquet", rows)
+    write_hospital(folder / "hospital.parquet", rows, chunk=250_000)
     (folder / "spill").mkdir()
     (folder / "job.toml").write_text(JOB.format(algorithm=algorithm, memory=memory))
     command = [sys.executable, "-m", "duckanon"]
@@ -232,7 +232,7 @@ def run(folder: Path, rows: int, memory: str, algorithm: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "datafly"])
 def test_a_job_over_more_rows_than_its_memory_holds(tmp_path: Path, algorithm: str) -> None:
-    told = run(tmp_path, 250_000, "40MB", algorithm)
+    told = run(tmp_path, 500_000, "100MB", algorithm)
     found = told["summary"]["found"]
     assert (
         found["rows_in"]
