@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from duckanon.coded_rows import RowCoder
 from duckanon.dividing import Divider
 from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionaries, dictionary, frequency
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
-from duckanon.gate import ENTITY, Reference, check_release, count_domain, count_rows, sensitive_of
+from duckanon.gate import Reference, check_release, count_domain, count_rows, sensitive_of
 from duckanon.hierarchy import Hierarchy, Levels, auto
 from duckanon.hierarchy.auto import Auto
 from duckanon.hierarchy.shuffle import shuffled
@@ -28,14 +26,13 @@ from duckanon.release import Release
 from duckanon.resources import PrivateFolder, file_digest, sweep
 from duckanon.roles import Role
 from duckanon.sqlgen.recode import Cell, recoded_counts
-from duckanon.sqlgen.relations import call, cast, col, named, number, param, subquery, table, text, union_all
+from duckanon.sqlgen.relations import cast, col, named, number, subquery, table, text, union_all
+from duckanon.written_rows import hidden_person, shuffle_keys, write_proof, write_rows
 
 if TYPE_CHECKING:
     from duckanon.algorithms.listing import Seen
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
-
-_ORDER = "duckanon order"
 
 
 def make(plan: Plan, engine: Engine, stage: Path | None = None) -> Release:
@@ -67,21 +64,13 @@ def prepare(plan: Plan, engine: Engine) -> Prepared:
     _require_rows(plan, rows)
     with engine.progress.step("encode", rows):
         coded, bound, used = _encode(plan, engine, source)
-        counted = frequency(engine, source, coded, _hidden(plan.entity), expected=rows)
+        counted = frequency(engine, source, coded, hidden_person(plan.entity), expected=rows)
         known, nodes = _sensitive(plan, engine, source)
         tallies = _tallies(plan, engine, source, coded, known, rows)
     if counted.rows != rows:
         raise DataError("The source changed while it was read: its number of rows differs between two passes.")
     problem = _problem(plan, engine, counted, tallies)
     return Prepared(replace(problem, measure=NodeMeasure(plan, engine, counted, bound)), bound, nodes, used)
-
-
-def _hidden(entity: exp.Expr | None, *keys: exp.Expr) -> exp.Expr | None:
-    """Return a hash in place of an entity key: a collision could only make two persons one, never one person two."""
-    if entity is None:
-        return None
-    hidden = call("hash", *keys, entity)
-    return exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
 
 
 def _problem(plan: Plan, engine: Engine, counted: Frequency, tallies: dict[str, Tally]) -> Problem:
@@ -164,7 +153,7 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     problem = _problem(plan, engine, counted, {})
     totals = {name: (values.totals, values.ancestors) for name, values in known.items()}
     dictionaries = {name: values.dictionary for name, values in known.items()}
-    coder = RowCoder(plan, engine, coded, placed, dictionaries, _shuffle_keys(plan.seed))
+    coder = RowCoder(plan, engine, coded, placed, dictionaries, shuffle_keys(plan.seed))
     division = Divider(coder, totals, problem.allowed).divide(rows)
     recoder = Regions(plan, engine, counted, bound, division)
     prepared = Prepared(problem, bound, nodes, hierarchies)
@@ -175,14 +164,14 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
     prepared, recoder, suppressed = solved.prepared, solved.recoder, solved.suppressed
     engine, counted, relations = prepared.problem.engine, prepared.problem.frequency, recoder.relations
     with engine.progress.step("recode", counted.rows):
-        _write_rows(plan, recoder, path, counted.rows)
+        write_rows(plan, recoder, path, counted.rows)
     written = engine.parquet([path])
     published = count_rows(engine, written)
     with engine.progress.step("gate", published):
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
         if plan.entity is not None:
             relations["proof"] = str(folder.path / "proof.parquet")
-            _write_proof(plan, recoder, Path(relations["proof"]))
+            write_proof(plan, recoder, Path(relations["proof"]))
         if suppressed > prepared.problem.allowed:
             raise PrivacyViolation("The gate refused the release: more rows are suppressed than allowed.")
         if published + suppressed != counted.rows:
@@ -353,54 +342,3 @@ def _reference(plan: Plan, engine: Engine, cells: Sequence[Cell], nodes: str | N
         population = engine.fresh("population")
         engine.create(population, recoded_counts(plan.population.query, cells, expressions))
     return Reference(values, nodes, population)
-
-
-def _write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
-    inner = dict(recoder.shown)
-    passed = [a for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-    inner |= {a.name: f"p_{i}" for i, a in enumerate(passed)}
-    columns = [(name, inner[name]) for name in plan.published_names]
-    engine, keys = recoder.engine, _shuffle_keys(plan.seed)
-    rows = recoder.rows([(a.name, plan.expression(a)) for a in passed])
-    stored = None
-    if engine.is_crowded_by(expected * 24 * len(columns)):
-        stored = engine.fresh("recoded")
-        rows = _stored_rows(engine, stored, rows, keys)
-        keys = {}
-    engine.write_parquet(recoder.released(rows, columns), path, keys)
-    if stored is not None:
-        engine.drop(stored)
-
-
-def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, int]) -> exp.Select:
-    """Return the rows from a private file, still to be sorted: to look up and to sort at a time takes more memory."""
-    (key,) = rows.args["order"].expressions
-    plain = rows.copy()
-    plain.set("order", None)
-    found = engine.columns(plain)
-    # Enumerations are written as texts, see ``Regions.released``.
-    texts = [named(cast(col(c.name), "VARCHAR"), c.name) if c.type.startswith("ENUM") else col(c.name) for c in found]
-    plain = plain.select(named(key.this if isinstance(key, exp.Ordered) else key, _ORDER))
-    engine.create_file(name, exp.select(*texts, col(_ORDER)).from_(subquery(plain, "r")), keys)
-    return exp.select(*(col(c.name) for c in found)).from_(table(name)).order_by(col(_ORDER))
-
-
-def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
-    """Write the published quasi-identifiers with the entity key, for the gate alone."""
-    masked = _hidden(plan.entity, param("key0"), param("key1"))
-    if masked is None:
-        return
-    rows = recoder.rows([(ENTITY, masked)])
-    # Nobody sees it, so it is left in the order in which it comes.
-    rows.set("order", None)
-    columns = [*recoder.shown, (ENTITY, "p_0")]
-    recoder.engine.write_parquet(recoder.released(rows, columns), path, _shuffle_keys(plan.seed))
-
-
-def _shuffle_keys(seed: int | None) -> dict[str, int]:
-    """Return two secret words from the operating system, or words derived from a seed."""
-    if seed is None:
-        raw = secrets.token_bytes(16)
-    else:
-        raw = hashlib.sha256(b"duckanon-shuffle" + str(seed).encode()).digest()[:16]
-    return {f"key{i}": int.from_bytes(raw[8 * i : 8 * i + 8], "big") for i in range(2)}

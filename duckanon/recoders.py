@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from duckanon.plan import Plan
 
 # Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort.
-_ENUM_LIMIT = 50_000
+ENUM_LIMIT = 50_000
 
 
 class Recoder(Protocol):
@@ -102,7 +102,7 @@ class FullDomain(_OnLevels):
         self.relations = class_relations(engine, counted, done.node, self.cells, plan, path)
 
     def _with_enum(self, cell: Cell) -> Cell:
-        if not _is_text(self.plan, cell) or cell.size > _ENUM_LIMIT:
+        if not _is_text(self.plan, cell) or cell.size > ENUM_LIMIT:
             return cell
         found = replace(cell, enum=self.engine.fresh("enum"))
         self.engine.create_enum(str(found.enum), published_texts(found))
@@ -144,7 +144,7 @@ class Local(_OnLevels):
         texts = exp.select(col(f"l_{column}")).distinct().from_(table(self.relations["label_map"]))
         texts = texts.where(exp.Not(this=exp.Is(this=col(f"l_{column}"), expression=exp.null())))
         (size,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(texts.copy().subquery("t")))
-        if size > _ENUM_LIMIT or not size:
+        if size > ENUM_LIMIT or not size:
             return cell
         found = replace(cell, enum=self.engine.fresh("enum"))
         self.engine.create_enum(str(found.enum), texts.order_by(col(f"l_{column}")))
@@ -212,4 +212,4 @@ class Regions:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)
 
 
-__all__ = ["FullDomain", "Local", "Recoder", "Regions", "cells_at"]
+__all__ = ["ENUM_LIMIT", "FullDomain", "Local", "Recoder", "Regions", "cells_at"]

@@ -251,14 +251,14 @@ def rows_as_persons(patch: pytest.MonkeyPatch) -> None:
 
 def proof_of_another_table(patch: pytest.MonkeyPatch) -> None:
     """Persons are counted on something else than what is published."""
-    honest = pipeline._write_proof
+    honest = pipeline.write_proof
 
     def changed(plan: Any, recoder: Any, path: Any) -> None:
         honest(plan, recoder, path)
         table = pq.read_table(path)
         pq.write_table(table.set_column(1, "r", pa.array([9] * len(table))), path)
 
-    patch.setattr(pipeline, "_write_proof", changed)
+    patch.setattr(pipeline, "write_proof", changed)
 
 
 def local_release() -> duckanon.Release:
