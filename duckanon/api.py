@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from duckanon.gate import check_models
 from duckanon.pipeline import make
 from duckanon.plan import Plan, open_engine
-from duckanon.promise import Promise
+from duckanon.promise import Promise, require_visible
 from duckanon.release import Release
 from duckanon.sqlgen.files import load
 
@@ -216,6 +216,7 @@ def check(
 
     promise = Promise.of(k=k, l=l, t=t, models=models)
     promise.require_population(population is not None)
+    require_visible(promise.models)
     workspace = engine if engine is not None else open_engine(connection, None)
     try:
         subject = of_table(

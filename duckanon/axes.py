@@ -64,7 +64,7 @@ def place_column(
         places = np.arange(own.size, dtype=np.int64)
         axis = Axis(own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height)
         return Placed(axis, places, _stored(engine, places))
-    if plan.bounds == "grid":
+    if plan.bounds == "grid" and not plan.algorithm.permutes:
         grid = None
         if measured and not levels.unknown:
             grid = grid_bounds(engine, hierarchy, own.table, name, attribute.type, levels.tree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,18 @@ _BATCH = 250_000
 """Items that are read at a time where they do not all fit."""
 _OF_PERSONS = 48
 """Bytes of an item that are needed to tell persons apart."""
+RELEASED = "r_"
+"""Codes that rows are published with, beside their classes, where values are permuted."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was seen of the coded rows before they are divided: ``coder`` has the algorithm that knows of it."""
+
+    coder: RowCoder
+    columns: Sequence[Any]
+    pairs: str
+    """How often values occur together, see ``associations``."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,7 @@ class Division:
     sizes: tuple[int, ...]
     suppressed: int
     searched: dict[str, Any] = field(default_factory=dict)
+    looked: Looked | None = None
 
     def classed(self, columns: Sequence[exp.Expr]) -> exp.Select:
         """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``."""
@@ -81,11 +94,16 @@ class _Found:
 
 @dataclass(frozen=True)
 class Divider:
-    """Divides the rows of a source; ``totals`` has the sensitive values of the whole table, see ``Rules``."""
+    """Divides the rows of a source; ``totals`` has the sensitive values of the whole table, see ``Rules``.
+
+    ``look`` is given the coded rows before anything is divided, by an algorithm that must know how
+    values occur together.
+    """
 
     coder: RowCoder
     totals: Totals
     allowed: int
+    look: Callable[[RowCoder, str], Looked] | None = None
     found: _Found = field(default_factory=_Found)
 
     @property
@@ -105,6 +123,14 @@ class Divider:
             rows, extras, total = coder.rows(expected)
         if total != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
+        if self.look is None:
+            return self._divided(rows, extras, expected, None)
+        with engine.progress.step("associate", expected):
+            looked = self.look(coder, rows)
+        return replace(self, coder=looked.coder)._divided(rows, extras, expected, looked)
+
+    def _divided(self, rows: str, extras: list[str], expected: int, looked: Looked | None) -> Division:
+        engine, coder = self.engine, self.coder
         with engine.progress.step("search", expected, unit="rows"):
             grouped = coder.grouped(rows, extras, expected)
             cuts = self._first_cuts(grouped or rows, extras, grouped is not None)
@@ -125,6 +151,7 @@ class Divider:
             tuple(c.dictionary.size for c in self.coder.coded),
             self.found.suppressed,
             {**({"parts": parts} if parts > 1 else {}), **self.found.told},
+            looked,
         )
         engine.later(members, lambda: self._members(division))
         return division
@@ -165,8 +192,8 @@ class Divider:
         found = self.engine.arrow(self._read(cuts, extras))
         items = self.coder.items(found.column, found.num_rows, extras, cuts.counted)
         parts, kept, units = self._partition(items, self._whole())
-        ids = self._keep(items, parts, kept, units, False)
-        return self._stored("ids", pa.table({"class_id": ids}))
+        of_items = self._keep(items, parts, kept, units, False)
+        return self._stored("ids", pa.table(of_items))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
         """Divide the items part by part, see ``_at_once``; what is not at work lies in files."""
@@ -177,7 +204,7 @@ class Divider:
         codes = [f"{CODE}{j}" for j in range(len(self.coder.coded))]
         for batch in engine.reader(self._read(cuts, extras), batch=_BATCH, private=True):
             files.add(batch, cutting.parts_of([batch.column(c).to_numpy() for c in codes]))
-        classes = ClassFile(engine.scratch() / engine.fresh("classes"), files.count)
+        classes: ClassFile | None = None
         for part, bounds in enumerate(cutting.bounds):
             records = files.take(part)
             items = self.coder.items(records.__getitem__, len(records), extras, cuts.counted)
@@ -186,7 +213,11 @@ class Divider:
             regions = self._whole()
             for j, (low, high) in bounds.items():
                 regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
-            classes.put(rid, self._keep(items, *self._partition(items, regions), True))
+            of_items = self._keep(items, *self._partition(items, regions), True)
+            if classes is None:
+                classes = ClassFile(engine.scratch() / engine.fresh("classes"), files.count, tuple(of_items))
+            classes.put(rid, of_items)
+        assert classes is not None
         name, incoming = engine.fresh("ids"), engine.fresh("incoming")
         engine.register(incoming, classes.reader())
         engine.create_file(name, exp.select("*").from_(table(incoming)))
@@ -207,8 +238,8 @@ class Divider:
 
     def _keep(
         self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], several: bool
-    ) -> NDArray[np.int32]:
-        """Store the classes of a part, and return the class of every item."""
+    ) -> dict[str, Any]:
+        """Store the classes of a part, and return the class of every item, with what else is known of it."""
         import numpy as np
         import pyarrow as pa
 
@@ -233,10 +264,20 @@ class Divider:
         self.found.few = stored if not several and classes <= FEW_CLASSES else None
         ids = np.empty(len(parts.order), dtype=np.int32)
         ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
+        of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
         self.found.classes += classes
         self.found.kept += int(kept.sum())
         self.found.suppressed += int(columns["n"][~kept].sum())
-        return ids
+        return of_items
+
+    def _permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> dict[str, Any]:
+        """Return the codes that rows are published with, where values are permuted within classes."""
+        found = self.coder.algorithm.permuted(items, parts, units, label)
+        if found is None:
+            return {}
+        self.found.told["redrawn"] = self.found.told.get("redrawn", 0) + found.redrawn
+        codes = [p.code.astype("int32") for p in self.coder.placed]
+        return {f"{RELEASED}{j}": own[found.places[:, j]] for j, own in enumerate(codes)}
 
     # Items to classes
 
@@ -356,4 +397,4 @@ def _taken(items: Items, order: NDArray[np.int64]) -> Items:
     return Items(items.places[order], some(items.counts), some(items.entity), values, some(items.ties), targets)
 
 
-__all__ = ["Divider", "Division"]
+__all__ = ["RELEASED", "Divider", "Division", "Looked"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import PrivacyViolation
+from duckanon.hidden_groups import Evidence, count_blocks, count_groups, require_blocks, require_file
 from duckanon.models.base import CheckResult, Model
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import (
@@ -89,6 +90,8 @@ class Reference:
     domain_values: str | None = None
     domain_nodes: str | None = None
     population: str | None = None
+    evidence: Evidence | None = None
+    """What ties the rows of a release to those of its source, where it is about groups that nobody can see."""
 
 
 def count_values(
@@ -215,6 +218,8 @@ def check_release(
         raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
     if count_rows(engine, written) != rows:
         raise PrivacyViolation("The gate refused the release: the file does not hold the rows that were checked.")
+    if reference is not None and reference.evidence is not None:
+        return _check_hidden(engine, written, models, unit, reference.evidence)
     counted, entity = written, None
     if proof is not None:
         counted, entity = engine.parquet([Path(proof)]), col(ENTITY)
@@ -231,6 +236,20 @@ def check_release(
         own["population_classes"] = place_population(engine, own["classes"], known.population, names)
     given = {"domain_values": known.domain_values, "domain_nodes": known.domain_nodes}
     checks = check_models(engine, own | {k: v for k, v in given.items() if v is not None}, models, unit)
+    engine.drop(*own.values())
+    require(checks)
+    return checks
+
+
+def _check_hidden(
+    engine: Engine, written: exp.Query, models: Sequence[Model], unit: str, evidence: Evidence
+) -> tuple[CheckResult, ...]:
+    """Check promises about groups that the release does not show."""
+    require_blocks(evidence)
+    require_file(engine, evidence, written)
+    own = {"classes": count_groups(engine, evidence)}
+    own["permuted_blocks"] = count_blocks(engine, evidence, own["classes"])
+    checks = check_models(engine, own, models, unit)
     engine.drop(*own.values())
     require(checks)
     return checks

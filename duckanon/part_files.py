@@ -6,10 +6,10 @@ mapped, so that what lies in them is no part of the process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,18 +66,22 @@ class PartFiles:
 
 @dataclass
 class ClassFile:
-    """The class of every item, in the order of the items."""
+    """The class of every item, or several such numbers, in the order of the items."""
 
     path: Path
     count: int
-    _size: int = field(default=np.dtype(np.int32).itemsize, init=False)
+    names: tuple[str, ...] = ("class_id",)
 
     def __post_init__(self) -> None:
         with self.path.open("wb") as file:
             file.truncate(self.count * self._size)
 
-    def put(self, rid: NDArray[np.int64], ids: NDArray[np.int32]) -> None:
-        """Write the classes of some items; their numbers ascend."""
+    @property
+    def _size(self) -> int:
+        return np.dtype(np.int32).itemsize * len(self.names)
+
+    def put(self, rid: NDArray[np.int64], found: Mapping[str, NDArray[np.integer[Any]]]) -> None:
+        """Write the numbers of some items, which ascend."""
         firsts = np.arange(0, self.count, _BLOCK)
         cuts = np.searchsorted(rid, np.append(firsts, self.count))
         with self.path.open("r+b") as file:
@@ -85,27 +89,35 @@ class ClassFile:
                 if start == end:
                     continue
                 file.seek(first * self._size)
-                block = np.fromfile(file, dtype=np.int32, count=min(_BLOCK, self.count - first))
-                block[rid[start:end] - first] = ids[start:end]
+                block = self._block(file)
+                for at, name in enumerate(self.names):
+                    block[rid[start:end] - first, at] = found[name][start:end]
                 file.seek(first * self._size)
                 block.tofile(file)
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return ``(class_id)`` as a stream."""
+        """Return the numbers of all items as a stream."""
         import pyarrow as pa
 
-        schema = pa.schema({"class_id": pa.int32()})
-        batches = (pa.record_batch([pa.array(block)], schema=schema) for block in self._blocks())
+        schema = pa.schema(dict.fromkeys(self.names, pa.int32()))
+        batches = (
+            pa.record_batch([pa.array(np.ascontiguousarray(block[:, at])) for at in range(len(self.names))], schema)
+            for block in self._blocks()
+        )
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def remove(self) -> None:
         """Remove the file."""
         self.path.unlink(missing_ok=True)
 
+    def _block(self, file: IO[bytes]) -> NDArray[np.int32]:
+        width = len(self.names)
+        return np.fromfile(file, dtype=np.int32, count=_BLOCK * width).reshape(-1, width)
+
     def _blocks(self) -> Iterator[NDArray[np.int32]]:
         with self.path.open("rb") as file:
             for _ in range(0, self.count, _BLOCK):
-                yield np.fromfile(file, dtype=np.int32, count=_BLOCK)
+                yield self._block(file)
 
 
 __all__ = ["RID", "ClassFile", "PartFiles"]

@@ -21,6 +21,7 @@ from duckanon.hierarchy import Hierarchy, Levels, auto
 from duckanon.hierarchy.auto import Auto
 from duckanon.hierarchy.shuffle import shuffled
 from duckanon.node_measure import NodeMeasure
+from duckanon.permuted import Looker, PermutedRows, secret_of
 from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, file_digest, sweep
@@ -154,6 +155,12 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     totals = {name: (values.totals, values.ancestors) for name, values in known.items()}
     dictionaries = {name: values.dictionary for name, values in known.items()}
     coder = RowCoder(plan, engine, coded, placed, dictionaries, shuffle_keys(plan.seed))
+    if plan.algorithm.permutes:
+        division = Divider(coder, totals, problem.allowed, Looker(secret_of(plan.seed))).divide(rows)
+        recoder: Recoder = PermutedRows(plan, engine, counted, division)
+        # No value is generalized: hierarchies at most said what is near what.
+        prepared = Prepared(problem, (), nodes)
+        return _Solved(prepared, recoder, division.suppressed, division.searched)
     division = Divider(coder, totals, problem.allowed).divide(rows)
     recoder = Regions(plan, engine, counted, bound, division)
     prepared = Prepared(problem, bound, nodes, hierarchies)
@@ -169,7 +176,9 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
     published = count_rows(engine, written)
     with engine.progress.step("gate", published):
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
-        if plan.entity is not None:
+        if isinstance(recoder, PermutedRows):
+            reference = replace(reference, evidence=recoder.tied(shuffle_keys(plan.seed)))
+        elif plan.entity is not None:
             relations["proof"] = str(folder.path / "proof.parquet")
             write_proof(plan, recoder, Path(relations["proof"]))
         if suppressed > prepared.problem.allowed:

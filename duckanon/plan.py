@@ -122,9 +122,11 @@ class Plan:
         chosen = resolve_algorithm(
             algorithm or _usual(promise, levels=bool(levels or min_levels or max_levels), iterative=iterative)
         )
+        if chosen.permutes:
+            promise = Promise.of_hidden(k=k, l=l, t=t, models=models)
         for model in promise.models:
-            if not chosen.supports(model):
-                raise UnsupportedError(f"The algorithm {chosen.name} cannot enforce {model.name}.")
+            if not chosen.supports(model) or model.hidden != chosen.permutes:
+                raise UnsupportedError(f"The algorithm {chosen.name} cannot enforce {model.name}.{_hint(chosen)}")
         promise.require_population(population is not None)
         limit = _fraction("suppression_limit", suppression_limit)
         if on_unknown not in ("error", "top"):
@@ -153,6 +155,8 @@ class Plan:
         )
         outputs = Outputs.of(roles.quasi_identifiers, bounds=bounds, output=output, within=within)
         _require_partition(chosen, outputs)
+        if chosen.permutes and set(outputs.given) - {"within"}:
+            raise ParameterError(f"{chosen.name} publishes values as they are: bounds and output are for regions.")
         outputs.require_free(roles.published)
         if partitions(chosen):
             steering.require_no_levels(chosen.name)
@@ -303,8 +307,19 @@ def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:
 
 def _usual(promise: Promise, *, levels: bool, iterative: bool) -> str:
     """Return the algorithm where none is named: Mondrian, unless something is asked for that only levels can give."""
+    if any(m.hidden for m in promise.models):
+        return "probabilistic"
     whole = any(m.needs_population or m.traits.whole_table for m in promise.models)
     return "datafly" if levels or iterative or whole else "mondrian"
+
+
+def _hint(algorithm: Algorithm) -> str:
+    if not algorithm.permutes:
+        return ""
+    return (
+        " It permutes values within groups that nobody sees in the release, so that there are no classes that a model "
+        "could look at: it promises probabilistic_k_anonymity, and k=... means that here."
+    )
 
 
 def partitions(algorithm: Algorithm) -> bool:

@@ -65,6 +65,24 @@ class Promise:
             _made("t_closeness", t)
         return cls(tuple(found), t)
 
+    @classmethod
+    def of_hidden(
+        cls,
+        *,
+        k: int | None = None,
+        l: int | None = None,  # noqa: E741 - the field's own name
+        t: float | None = None,
+        models: Sequence[Model | str | Mapping[str, Any]] = (),
+    ) -> Promise:
+        """Return what was asked for of groups that nobody sees: ``k`` is the promise of probabilistic k-anonymity.
+
+        Models of classes stay what they are, so that whoever enforces the promise can refuse them.
+        """
+        found = [*([_made("probabilistic_k_anonymity", k)] if k is not None else []), *models]
+        if t is not None:
+            found.append(_made("t_closeness", t))
+        return cls.of(l=l, models=found)
+
     def require_population(self, given: bool) -> None:
         """Raise unless a population is there exactly when a model needs one."""
         needing = [m.name for m in self.models if m.needs_population]
@@ -100,6 +118,16 @@ class Promise:
                 name = "ordered_t_closeness" if is_ordered(column.type) else "t_closeness"
                 found.append(replace(_made(name, self.t), sensitive=column.name))  # type: ignore[type-var]
         return tuple(dict.fromkeys(found))
+
+
+def require_visible(promised: Iterable[Model]) -> None:
+    """Raise unless every model is about classes that can be seen in a table."""
+    for model in promised:
+        if model.hidden:
+            raise UnsupportedError(
+                f"{model.name} cannot be checked on a table: which rows were permuted together is not visible in it. "
+                "The gate checks it while a release is made, and release.checks says what it found."
+            )
 
 
 def _made(name: str, value: object) -> Model:

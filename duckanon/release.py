@@ -13,6 +13,7 @@ from sqlglot import exp
 from duckanon._version import __version__
 from duckanon.errors import ParameterError, UnsupportedError
 from duckanon.gate import Reference, check_release, sensitive_of
+from duckanon.hidden_groups import highest_linkage
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure
 from duckanon.models.base import CheckResult
@@ -100,8 +101,23 @@ class Release:
 
         return polars.from_arrow(self.to_arrow())
 
+    @property
+    def hidden(self) -> bool:
+        """Whether the promise is about groups that cannot be seen in the rows."""
+        return self.reference.evidence is not None
+
+    def require_visible(self, what: str) -> None:
+        """Raise an UnsupportedError where classes cannot be seen: whatever counts them would count something else."""
+        if self.hidden:
+            raise UnsupportedError(
+                f"{what} looks at classes, and those of this release are not visible by design: "
+                f"{self.plan.algorithm.name} permutes values within groups, so that equal rows are no class. Its "
+                "promise was checked by the gate (release.checks); duckanon.attack measures what it keeps from others."
+            )
+
     def classes(self) -> pa.Table:
         """Return the equivalence classes of the release: their published values and number of rows."""
+        self.require_visible("classes()")
         keys = [col(name) for name in self.recoding.columns]
         count = named(exp.Count(this=exp.Star()), "n")
         query = exp.select(*keys, count).from_(subquery(self.query(), "r")).group_by(*(k.copy() for k in keys))
@@ -158,7 +174,7 @@ class Release:
             "search": {**({"pass": 1} if self.plan.steering.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
             "loss": self._loss,
-            "bounds": self.plan.bounds,
+            **({"permutation": self._permutation} if self.hidden else {"bounds": self.plan.bounds}),
             **{k: plan[k] for k in ("output", "within") if k in plan},
             "seeded": self.plan.seed is not None,
             "notes": self._notes(),
@@ -169,10 +185,24 @@ class Release:
 
     @cached_property
     def _loss(self) -> list[dict[str, Any]]:
+        if self.hidden:
+            return []
         more = getattr(self.plan.algorithm, "reported", ())
         if not any(has_distance(a.type) for a in self.plan.roles.quasi_identifiers):
             more = ()
         return [m.to_dict() for m in self.measure([*headlines(), *more])]
+
+    @cached_property
+    def _permutation(self) -> dict[str, Any]:
+        """Return what was permuted, and what columns tell of each other before and after."""
+        described = getattr(self.recoder, "described", None)
+        return {} if described is None else {**described(), "linkage": self._linkage()}
+
+    def _linkage(self) -> float | None:
+        """Return the most probable link of a person to a row, for who knows all quasi-identifiers and the rule."""
+        if self.reference.evidence is None:
+            return None
+        return highest_linkage(self.engine, self.reference.evidence)
 
     @cached_property
     def _class_sizes(self) -> dict[str, Any]:
@@ -198,9 +228,12 @@ class Release:
         notes = []
         if self.plan.seed is not None:
             notes.append(SEEDED)
+        if self.hidden and self.plan.seed is not None:
+            notes.append("The permutation follows from the seed: who guesses it undoes the release.")
         if self.plan.unit == "rows":
-            notes.append("k counts rows: without an entity key one person's rows may fill a class.")
-        if self.plan.algorithm.partitions and self.plan.suppression_limit and not self.plan.within:
+            full = "group" if self.hidden else "class"
+            notes.append(f"k counts rows: without an entity key one person's rows may fill a {full}.")
+        if self.plan.algorithm.partitions and self.plan.suppression_limit and not self.plan.within and not self.hidden:
             notes.append("Rows were divided until each class kept the promise: no row had to be suppressed.")
         squares = {m["metric"]: m for m in self._loss if m["attribute"] is None}
         if "sse" in squares and squares["sse_ratio"]["value"]:

@@ -88,7 +88,8 @@ class _Snapshot:
 
     @classmethod
     def of(cls, release: Release) -> _Snapshot:
-        keys = release.recoding.columns
+        # Equal rows are no class where groups cannot be seen.
+        keys = () if release.hidden else release.recoding.columns
         return cls(release.query(), keys, release.report("json"), release.folder)
 
     def close(self) -> None:
@@ -209,6 +210,11 @@ def _report(request: Call) -> exp.Query:
 
 def _classes(request: Call) -> exp.Query:
     snapshot, watch, seen = _release(request)
+    if not snapshot.keys:
+        raise UnsupportedError(
+            "anonymize_classes counts classes, and those of this release are not visible by design: values were "
+            "permuted within groups."
+        )
     keys = [col(name) for name in snapshot.keys]
     count = "n"
     while count in {name.lower() for name in snapshot.keys}:

@@ -14,6 +14,7 @@ from duckanon.algorithms.mingen import MinGen
 from duckanon.algorithms.mondrian import Mondrian
 from duckanon.algorithms.ola import Ola
 from duckanon.algorithms.optimal import Optimal
+from duckanon.algorithms.probabilistic import Probabilistic
 from duckanon.algorithms.samarati import Samarati
 from duckanon.algorithms.tdg import Tdg
 from duckanon.algorithms.v_mdav import VMdav
@@ -33,6 +34,7 @@ __all__ = [
     "Mondrian",
     "Ola",
     "Optimal",
+    "Probabilistic",
     "Samarati",
     "Tdg",
     "VMdav",

@@ -106,6 +106,8 @@ class Algorithm(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    permutes: ClassVar[bool] = False
+    """Whether values are permuted within groups that nobody sees, rather than recoded: see ``hidden`` of models."""
 
     @abstractmethod
     def search(self, problem: Problem) -> Node:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.nodes import Node
     from duckanon.algorithms.partition import Axis, Items, Parts, Rules
+    from duckanon.algorithms.permuting import Permuted
     from duckanon.models.base import Model
 
 
@@ -76,6 +77,10 @@ class Partitioner(Algorithm):
         advance: Callable[[int], None] | None = None,
     ) -> Parts:
         """Divide the items between each two of ``starts``, see ``algorithms.partition.partition``."""
+
+    def permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> Permuted | None:
+        """Return the rows with values permuted within their classes; None where values are recoded instead."""
+        return None
 
     def supports(self, model: Model) -> bool:
         """Say whether classes can be asked about a model: all but those of a population or whole table."""

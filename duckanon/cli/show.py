@@ -108,9 +108,10 @@ def _proof(summary: Summary, written: Mapping[str, Any]) -> RenderableType:
     where = "the written file" if written else "what would be written"
     for check in summary["checks"]:
         mark = Text("✓", style="bold green") if check["holds"] else Text("✗", style="bold red")
-        text = f"holds in all {count(check['classes'], 'classes')}, counted again in {where}"
+        what = "groups" if "permutation" in summary else "classes"
+        text = f"holds in all {count(check['classes'], what)}, counted again in {where}"
         if not check["holds"]:
-            text = f"broken by {check['violating_classes']:,} of {count(check['classes'], 'classes')}"
+            text = f"broken by {check['violating_classes']:,} of {count(check['classes'], what)}"
         table.add_row(mark, Text(check["model"]), Text(text))
     return table
 
@@ -126,8 +127,12 @@ def _found(summary: Summary) -> RenderableType:
     table.add_row("suppressed", f"{found['rows_suppressed']:,} rows, {share(found['suppressed_share'])} ({limit})")
     spread = f"{figure(sizes['min'])} to {count(sizes['max'], summary['unit'])}"
     middle = f"median {figure(sizes['median'])}, mean {figure(sizes['mean'])}"
-    table.add_row("classes", f"{found['classes']:,}, of {spread} ({middle})")
-    if any(h["level"] is None for h in summary["hierarchies"]):
+    hides = "permutation" in summary
+    table.add_row(*classes_row(summary, f"{found['classes']:,}, of {spread} ({middle})"))
+    if hides:
+        for name, text in permutation_rows(summary["permutation"]):
+            table.add_row(name, Text(text))
+    elif any(h["level"] is None for h in summary["hierarchies"]):
         table.add_row("bounds", f"{summary['bounds']} (the report says what they tell)")
     search = outcome(summary.get("search") or {})
     if search:
@@ -158,6 +163,9 @@ def _columns(summary: Summary) -> RenderableType:
         table.add_row(name, *([level] if levelled else []), lost, how)
 
     kinds, within = summary.get("output") or {}, summary.get("within") or ()
+    for position, block in enumerate((summary.get("permutation") or {}).get("blocks", ()), 1):
+        for name in block:
+            add(Text(name), "", "", Text(f"permuted within groups, in block {position}"))
     for h in summary["hierarchies"]:
         if h["level"] is None:
             how = (
@@ -178,6 +186,26 @@ def _columns(summary: Summary) -> RenderableType:
     for name in _hidden(roles):
         add(Text(name, style="dim"), "", "", Text("not published", style="dim"))
     return table
+
+
+def classes_row(summary: Summary, sizes: str) -> tuple[str, str]:
+    """Return what rows are put together in, and how large that is."""
+    return ("groups", f"{sizes}, not visible in the release") if "permutation" in summary else ("classes", sizes)
+
+
+def permutation_rows(permutation: Summary) -> list[tuple[str, str]]:
+    """Return in words what was permuted together, and what columns still tell of each other."""
+    if not permutation:
+        return []
+    blocks = "; ".join(", ".join(block) for block in permutation["blocks"])
+    rows = [("blocks", blocks)]
+    if permutation.get("linkage"):
+        rows.append(("linkage", f"at most 1 in {figure(round(1 / permutation['linkage'], 2))}"))
+    words = {"quasi_identifiers": "of each other", "with_sensitive": "of sensitive columns"}
+    for kind, found in permutation["mutual_information"].items():
+        told = f"{figure(found['before'])} bits before, {figure(found['after'])} after"
+        rows.append(("tell " + words.get(kind, kind), told))
+    return rows
 
 
 def _written(kind: str) -> str:
@@ -213,7 +241,9 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
     kept = f"{found['rows_in']} in, {found['rows_published']} published, {found['rows_suppressed']} suppressed"
     screen.line(f"rows: {kept}")
     spread = f"{figure(sizes['min'])} to {figure(sizes['max'])} {summary['unit']}, median {figure(sizes['median'])}"
-    screen.line(f"classes: {found['classes']}, of {spread}")
+    screen.line(": ".join(classes_row(summary, f"{found['classes']}, of {spread}")))
+    for name, text in permutation_rows(summary.get("permutation") or {}):
+        screen.line(f"{name}: {text}")
     search = outcome(summary.get("search") or {}, figure)
     if search:
         screen.line(f"search: {search}")

@@ -203,6 +203,7 @@ def _named(releases: Sequence[Release] | Mapping[str, Release]) -> dict[str, Rel
     for name, release in named.items():
         if not isinstance(release, Release):
             raise ParameterError(f"compare takes releases. {name!r} is a {type(release).__name__}.")
+        release.require_visible("compare")
     taken = {"metric", "attribute", "direction"} & set(named)
     if taken:
         raise ParameterError(f"A release cannot be called {taken.pop()!r}.")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.disclosure.labels import Parsed, parse, size_of
 from duckanon.disclosure.placing import candidates_of, column_levels, common_level, domain_labels, released_labels
 from duckanon.encode import dictionary
 from duckanon.errors import HierarchyError
 from duckanon.facts import Described, size
+from duckanon.hierarchy.labels import Parsed, parse, size_of
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from duckanon.disclosure.subject import Subject, looked_at
 from duckanon.gate import check_models
 from duckanon.models.base import CheckResult, Model
 from duckanon.models.base import models as registry
-from duckanon.promise import Promise, is_ordered
+from duckanon.promise import Promise, is_ordered, require_visible
 from duckanon.sqlgen.files import load, names
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def privacy(
     """
     asked = any(p is not None for p in (k, l, t)) or models != ()
     promise = Promise.of(k=k, l=l, t=t, models=models) if asked else Promise(())
+    require_visible(promise.models)
     if population is None:
         promise.require_population(False)
     with looked_at(

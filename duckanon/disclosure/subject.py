@@ -178,6 +178,7 @@ def looked_at(
 ) -> Iterator[Subject]:
     """Open a table or a release to be looked at."""
     if isinstance(data, Release):
+        data.require_visible("This")
         yield of_release(data, quasi_identifiers, sensitive, hierarchies=hierarchies, population=population)
         return
     with opened(connection) as engine:
@@ -245,7 +246,12 @@ def of_release(
         counted, entity = release.engine.parquet([Path(proof)]), col(ENTITY)
     hidden = resolved.named(Role.SENSITIVE)
     original = {a.name: release.plan.expression(a) for a in roles.attributes if a.name in hidden}
-    as_made = entity is None and set(names) == set(own) and set(hidden) == set(roles.named(Role.SENSITIVE))
+    as_made = (
+        not release.hidden
+        and entity is None
+        and set(names) == set(own)
+        and set(hidden) == set(roles.named(Role.SENSITIVE))
+    )
     return Subject(
         engine=release.engine,
         name=release.path.name,

@@ -68,7 +68,7 @@ class TableRun:
             self.state,
             self.run,
             recoding=self.job.recoding,
-            intersection=self.job.intersection or ("off" if plan.entity is None else "warn"),
+            intersection=self.job.intersection or ("off" if plan.entity is None or plan.algorithm.permutes else "warn"),
             stage=None if self.dry_run else sink.stage,
         )
         release = stack.enter_context(self.night.release)

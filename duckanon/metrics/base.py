@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _NEEDS = {
+    "classes": "classes that can be seen in the release",
     "class_cells": "what the cells stand for (hierarchies, or labels that can be understood)",
     "class_values": "a sensitive column",
     "pairs": "two quasi-identifiers or more",

@@ -15,6 +15,7 @@ from duckanon.models.l_diversity import LDiversity
 from duckanon.models.maximum_reidentification_risk import MaximumReidentificationRisk
 from duckanon.models.ordered_t_closeness import OrderedTCloseness
 from duckanon.models.p_sensitive_k_anonymity import PSensitiveKAnonymity
+from duckanon.models.probabilistic_k_anonymity import ProbabilisticKAnonymity
 from duckanon.models.recursive_c_l_diversity import RecursiveCLDiversity
 from duckanon.models.sample_uniqueness import SampleUniqueness
 from duckanon.models.t_closeness import TCloseness
@@ -36,6 +37,7 @@ __all__ = [
     "Model",
     "OrderedTCloseness",
     "PSensitiveKAnonymity",
+    "ProbabilisticKAnonymity",
     "RecursiveCLDiversity",
     "SampleUniqueness",
     "TCloseness",

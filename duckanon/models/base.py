@@ -113,6 +113,8 @@ class Model(ABC):
     """Whether the sensitive column needs a hierarchy."""
     needs_order: ClassVar[bool] = False
     """Whether the order of the sensitive values counts."""
+    hidden: ClassVar[bool] = False
+    """Whether the promise is about groups that cannot be seen in the release."""
 
     @property
     @abstractmethod

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.errors import ParameterError, did_you_mean
+from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 from duckanon.nights.fixed import StoredLevels, StoredRegions
 from duckanon.nights.frozen import Stored, freeze, frozen_plan, plain_type, require_freezable, require_recoding
 from duckanon.nights.intersection import Intersection, check_intersection, hold_back, kept_nights
@@ -115,6 +115,11 @@ def make_night(
         raise ParameterError("keep must be a number of runs of at least 1.")
     if intersection != "off" and plan.entity is None:
         raise ParameterError(f"intersection = {intersection!r} needs an entity_key: only that tells who is in both.")
+    if intersection != "off" and plan.algorithm.permutes:
+        raise UnsupportedError(
+            f"intersection = {intersection!r} compares the classes of two nights, and {plan.algorithm.name} publishes "
+            "none that anybody sees."
+        )
     if intersection == "hold" and recoding == "fresh":
         raise ParameterError("intersection = 'hold' needs recoding = 'frozen': a new search would move all classes.")
     if recoding != "fresh":

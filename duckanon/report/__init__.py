@@ -27,6 +27,7 @@ _ORDER = (
     "search",
     "checks",
     "loss",
+    "permutation",
     "bounds",
     "output",
     "within",

@@ -54,6 +54,9 @@ def risk(summary: Summary) -> Risk | None:
     Risk(highest=0.2, average=0.125)
     """
     sizes = (summary.get("found") or {}).get("class_size") or {}
+    linked = (summary.get("permutation") or {}).get("linkage")
+    if linked:
+        return Risk(linked, None)
     smallest, mean = sizes.get("min"), sizes.get("mean")
     if not smallest:
         return None

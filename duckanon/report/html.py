@@ -8,7 +8,7 @@ from typing import Any
 from duckanon.report import sections as said
 from duckanon.report.drift import day, entry, risk, total, trends
 from duckanon.report.markup import Markup, element, joined
-from duckanon.report.phrases import EXITS, PROSECUTOR, SEEDED
+from duckanon.report.phrases import EXITS, HIDDEN_PROSECUTOR, PROSECUTOR, SEEDED
 from duckanon.report.pictures import bar, line, sizes
 from duckanon.report.sections import Block, Bullets, Grid, Lines, Loud, Section, Summary, number, share
 from duckanon.report.style import STYLE
@@ -66,7 +66,7 @@ def _release(summary: Summary, record: Record | None, history: Sequence[Mapping[
         _pair(_classes(summary), _lost(summary)),
         _drift(summary, record, history),
         _drawn(said.columns(summary), wide=True),
-        _pair(_drawn(said.hidden(summary)), _drawn(said.not_promised())),
+        _pair(_drawn(said.hidden(summary)), _drawn(said.not_promised(summary))),
         _pair(_drawn(said.bounds_section(summary)), _drawn(_notes(summary))),
         _verify(summary, record),
         _again(summary, record),
@@ -127,8 +127,8 @@ def _tiles(summary: Summary, record: Record | None) -> Markup | None:
     tiles = [
         ("Rows published", number(found.get("rows_published")), f"of {number(found.get('rows_in'))}"),
         ("Rows suppressed", share(found.get("suppressed_share")), f"{number(found.get('rows_suppressed'))} rows"),
-        ("Smallest class", number(sizes_found.get("min")), said.unit(summary)),
-        ("Loss", number(total(summary, "loss")), "0 is best, 1 is all"),
+        (f"Smallest {'group' if said.hides(summary) else 'class'}", number(sizes_found.get("min")), said.unit(summary)),
+        *([] if said.hides(summary) else [("Loss", number(total(summary, "loss")), "0 is best, 1 is all")]),
         ("Highest risk", share(danger.highest if danger else None), "to be picked out"),
     ]
     if held_back:
@@ -153,14 +153,18 @@ def _proof(summary: Summary) -> Markup | None:
 def _classes(summary: Summary) -> Markup:
     section = said.found_section(summary)
     found = (summary.get("found") or {}).get("class_size") or {}
-    picture = sizes(found, _promised_k(summary), said.unit(summary)) if found else Markup("")
+    picture = sizes(found, _promised_k(summary), said.unit(summary), said.classes(summary)) if found else Markup("")
     blocks = [_block(b) for b in section.blocks]
     # The picture stands between what sizes are counted in and their figures.
     return _section(section.title, blocks[0], *blocks[1:2], picture, *blocks[2:])
 
 
 def _promised_k(summary: Summary) -> int | None:
-    given = [p["parameters"].get("k") for p in summary.get("promise") or () if p["model"] == "k_anonymity"]
+    given = [
+        p["parameters"].get("k")
+        for p in summary.get("promise") or ()
+        if p["model"] in ("k_anonymity", "probabilistic_k_anonymity")
+    ]
     return max((k for k in given if isinstance(k, int)), default=None)
 
 
@@ -185,13 +189,14 @@ def _risk(summary: Summary, record: Record | None) -> Markup | None:
             f"{number(both.get('persons_below'))} are in groups smaller than the promise.",
             class_="aside",
         )
-    return _section("Risk", element("table", *rows), element("p", PROSECUTOR, class_="aside"), nights)
+    told = HIDDEN_PROSECUTOR if said.hides(summary) else PROSECUTOR
+    return _section("Risk", element("table", *rows), element("p", told, class_="aside"), nights)
 
 
 def _lost(summary: Summary) -> Markup | None:
     section = said.lost(summary)
-    if section is None:
-        return None
+    if section is None or said.hides(summary):
+        return _drawn(section)
     totals = _block(section.blocks[0])
     if len(section.blocks) == 1:
         return _section(section.title, totals)

@@ -43,15 +43,41 @@ NOT_PROMISED = (
     "That nothing can be learned from how long the work took.",
 )
 
+HIDDEN_PROOF = (
+    "Groups cannot be seen in the file, and must not be: what is checked is a private table that ties each published "
+    "row to its row of the source and to its group. Its rows are those of the source and those of the file, whole row "
+    "for whole row; every group has as many members as promised; in every group each block of columns has the same "
+    "tuples as before; and no block stayed that had to move."
+)
+HIDDEN_MEANING = (
+    "Every column has exactly the values that it had before, as often as before. Which values stand in one row "
+    "changed: within a group of similar rows, the values of each block were dealt anew. A row of the release looks "
+    "like a row of the source, and most rows are nobody's."
+)
+HIDDEN_NOT_PROMISED = (
+    "k-anonymity of what can be seen: rows may be unique, and equal rows are no class.",
+    "That a combination of values within one block stays unknown: it is published as it was, in somebody's row, and "
+    "one that only a single person has tells that this person is in the data.",
+    "What all members of a group have in common, or nearly all: it is theirs in whatever row it stands.",
+    "Anything, once the seed of a seeded release is guessed. Without a seed the random numbers come from the operating "
+    "system and are kept nowhere.",
+)
 SEEDED = "seeded: for tests, not for release"
 PROOF = "Every promise was checked again on the file itself, apart from the algorithm that made it."
 AGAIN = "The same source, roles, hierarchies and parameters give the same rows with these versions, in another order."
+AGAIN_DRAWN = (
+    "Nothing gives the same rows again: the random numbers are kept nowhere. Groups, blocks and figures come out alike."
+)
 SIZES = {"min": "Smallest", "q25": "25 %", "q75": "75 %", "max": "Largest"}
 BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 PROSECUTOR = (
     "The chance to pick a person's row, for somebody who knows that the person is in the data and knows all of the "
     "person's quasi-identifiers (the prosecutor): 1 / smallest class at most, classes / members on average."
+)
+HIDDEN_PROSECUTOR = (
+    "The chance to link a person to the row that was the person's, for somebody who knows that the person is in the "
+    "data, all quasi-identifiers of everybody, and how the release was made, but not the random numbers."
 )
 EXITS = {
     0: "published",

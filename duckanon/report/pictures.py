@@ -41,7 +41,7 @@ def bar(fraction: Any, label: str) -> Markup:
     )
 
 
-def sizes(found: Mapping[str, Any], least: float | None = None, unit: str = "rows") -> Markup:
+def sizes(found: Mapping[str, Any], least: float | None = None, unit: str = "rows", what: str = "Classes") -> Markup:
     """Return the sizes of classes: a line from the smallest to the largest, a box around the middle half.
 
     Parameters
@@ -52,6 +52,8 @@ def sizes(found: Mapping[str, Any], least: float | None = None, unit: str = "row
         The size that is promised, drawn as a line.
     unit : str
         What sizes are counted in.
+    what : str
+        What has the sizes.
     """
     values = [found.get(k) for k in ("min", "q25", "median", "q75", "max")]
     if not all(_is_number(v) and v > 0 for v in values if v is not None) or None in values:
@@ -75,7 +77,7 @@ def sizes(found: Mapping[str, Any], least: float | None = None, unit: str = "row
             element("line", class_="least", x1=at(float(least)), x2=at(float(least)), y1="12", y2="58"),
             element("text", f"k = {number(least)}", class_="least-label", x=at(float(least)), y="9", dx="-1"),
         ]
-    said = f"Classes have {number(int(low))} to {number(int(high))} {unit}, half of them {number(int(q25))} to "
+    said = f"{what} have {number(int(low))} to {number(int(high))} {unit}, half of them {number(int(q25))} to "
     return element("svg", *parts, class_="sizes", role="img", aria_label=f"{said}{number(int(q75))}.")
 
 

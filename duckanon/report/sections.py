@@ -10,7 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from duckanon.report.phrases import AGAIN, BETTER, BOUNDS, NOT_PROMISED, OUTPUT, PROOF, SIZES, TIGHT_SET
+from duckanon.report.phrases import (
+    AGAIN,
+    AGAIN_DRAWN,
+    BETTER,
+    BOUNDS,
+    HIDDEN_MEANING,
+    HIDDEN_NOT_PROMISED,
+    HIDDEN_PROOF,
+    NOT_PROMISED,
+    OUTPUT,
+    PROOF,
+    SIZES,
+    TIGHT_SET,
+)
 
 Summary = Mapping[str, Any]
 
@@ -66,7 +79,7 @@ def sections(summary: Summary) -> list[Section]:
         hidden(summary),
         bounds_section(summary),
         notes(summary),
-        not_promised(),
+        not_promised(summary),
         again(summary),
     ]
     return [section for section in found if section is not None]
@@ -135,8 +148,20 @@ def proof(summary: Summary) -> Section:
         )
         for c in summary.get("checks", ())
     ]
-    header = ("Model", "Parameters", "Holds", "Classes checked", "Classes that break it", "Rows in those")
-    return Section("The proof", [Lines([PROOF]), Grid(header, rows, right=(3, 4, 5))])
+    what = classes(summary)
+    header = ("Model", "Parameters", "Holds", f"{what} checked", f"{what} that break it", "Rows in those")
+    lines = [PROOF, HIDDEN_PROOF] if hides(summary) else [PROOF]
+    return Section("The proof", [Lines(lines), Grid(header, rows, right=(3, 4, 5))])
+
+
+def hides(summary: Summary) -> bool:
+    """Say whether values were permuted within groups that the release does not show."""
+    return "permutation" in summary
+
+
+def classes(summary: Summary) -> str:
+    """Return what rows are put together in."""
+    return "Groups" if hides(summary) else "Classes"
 
 
 def found_section(summary: Summary) -> Section:
@@ -148,13 +173,17 @@ def found_section(summary: Summary) -> Section:
         ("Rows in", number(rows_in), ""),
         ("Rows published", number(published), share(kept)),
         ("Rows suppressed", number(found.get("rows_suppressed")), share(found.get("suppressed_share"))),
-        ("Classes published", number(found.get("classes")), ""),
+        (
+            "Groups, not visible in the release" if hides(summary) else "Classes published",
+            number(found.get("classes")),
+            "",
+        ),
     ]
     blocks: list[Block] = [Grid(("", "Number", "Share"), rows, right=(1, 2))]
     sizes = found.get("class_size") or {}
     if sizes:
         header = [SIZES.get(k, str(k).capitalize()) for k in sizes]
-        blocks.append(Lines([f"{unit(summary).capitalize()} in a class:"]))
+        blocks.append(Lines([f"{unit(summary).capitalize()} in a {'group' if hides(summary) else 'class'}:"]))
         blocks.append(Grid(header, [[number(v) for v in sizes.values()]], right=range(len(sizes))))
     return Section("What was found", blocks)
 
@@ -166,6 +195,8 @@ def unit(summary: Summary) -> str:
 
 def lost(summary: Summary) -> Section | None:
     """Return what the release lost: in all, and in each column."""
+    if hides(summary):
+        return _told_apart(summary["permutation"])
     measures = summary.get("loss") or ()
     if not measures:
         return None
@@ -183,6 +214,30 @@ def lost(summary: Summary) -> Section | None:
     return Section("What was lost", blocks)
 
 
+def _told_apart(permutation: Summary) -> Section:
+    """Return what columns tell of each other before values were permuted, and after."""
+    words = {
+        "quasi_identifiers": "Two quasi-identifiers",
+        "with_sensitive": "A quasi-identifier and a sensitive column",
+    }
+    rows = []
+    for kind, found in (permutation.get("mutual_information") or {}).items():
+        kept = found["after"] / found["before"] if found["before"] else None
+        figures = [number(found[key]) for key in ("before", "after")]
+        rows.append((words.get(kind, str(kind)), number(found["pairs"]), *figures, share(kept)))
+    blocks: list[Block] = [Lines([HIDDEN_MEANING])]
+    if rows:
+        blocks.append(Lines(["What columns tell of each other (mutual information in bits, mean over pairs):"]))
+        blocks.append(Grid(("", "Pairs", "Before", "After", "Kept"), rows, right=(1, 2, 3, 4)))
+    linkage = permutation.get("linkage")
+    if linkage:
+        told = (
+            f"The most probable link of a person to a row is {share(linkage)}, 1 in {number(round(1 / linkage, 2))}, "
+        )
+        blocks.append(Lines([told + "for somebody who knows all quasi-identifiers and how the release was made."]))
+    return Section("What was lost", blocks)
+
+
 def columns(summary: Summary) -> Section:
     """Return what was done to each column that is published."""
     roles = summary.get("roles") or {}
@@ -196,6 +251,11 @@ def columns(summary: Summary) -> Section:
 
 def _recoded(name: str, hierarchy: Summary | None, summary: Summary) -> tuple[str, ...]:
     role = "quasi-identifier"
+    if hides(summary):
+        block = next((b for b in summary["permutation"].get("blocks", ()) if name in b), [name])
+        others = ", ".join(str(n) for n in block if n != name)
+        done = "published as it is" if name in (summary.get("within") or ()) else "permuted within groups"
+        return (str(name), role, "", "", f"{done}, together with {others}" if others else done)
     if hierarchy is None:
         return (str(name), role, "", "", "recoded")
     level, height, origin = hierarchy["level"], hierarchy["height"], str(hierarchy["origin"])
@@ -250,13 +310,19 @@ def notes(summary: Summary) -> Section | None:
     """Return what else a reader should know."""
     lines = [str(n) for n in summary.get("notes", ())]
     if summary.get("unit") == "persons":
-        lines.append("k counts persons, not rows: all rows of a person in a class count once.")
+        lines.append(
+            "k counts persons, not rows: all rows of a person in a group count once, and a person with many of its "
+            "rows is linked to one of them more easily."
+            if hides(summary)
+            else "k counts persons, not rows: all rows of a person in a class count once."
+        )
     return Section("Notes", [Bullets(lines)]) if lines else None
 
 
-def not_promised() -> Section:
+def not_promised(summary: Summary) -> Section:
     """Return what no reader may take for granted."""
-    return Section("What is not promised", [Bullets(NOT_PROMISED)])
+    more = HIDDEN_NOT_PROMISED if hides(summary) else ()
+    return Section("What is not promised", [Bullets([*more, *NOT_PROMISED])])
 
 
 def again(summary: Summary) -> Section:
@@ -269,7 +335,7 @@ def again(summary: Summary) -> Section:
         f"Algorithm: {algorithm.get('name', '')}; parameters: {parameters(algorithm.get('parameters') or {})}.",
         *([f"Search: {search}."] if search else []),
         *(f"{str(name).replace('_', ' ').capitalize()}: {_given(v)}." for name, v in steering.items()),
-        AGAIN,
+        AGAIN_DRAWN if hides(summary) and not summary.get("seeded") else AGAIN,
     ]
     blocks: list[Block] = [Lines(lines)]
     seconds = summary.get("seconds") or {}
@@ -297,6 +363,8 @@ def outcome(search: Summary, number: Callable[[Any], str] = number) -> str:
     """
     if "nodes" not in search:
         made = [f"{number(search['parts'])} parts, cut by the database"] if "parts" in search else []
+        if search.get("redrawn"):
+            made.append(f"{number(search['redrawn'])} times a block drawn again that had stayed where it was")
         if "blocks" in search:
             made.append(f"{number(search['blocks'])} blocks of rows near each other, each clustered by itself")
         return "; ".join(made)

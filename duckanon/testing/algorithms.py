@@ -77,7 +77,8 @@ def check_algorithm(algorithm: Algorithm | type[Algorithm]) -> None:
 
     What it publishes is counted in Python: every class has at least k members, every row is published or suppressed, no
     more are suppressed than allowed, and every published cell is what the recoding makes of an original. Of an
-    algorithm that divides the rows into regions, every published row must stand for an original row of its own. The
+    algorithm that divides the rows into regions, every published row must stand for an original row of its own; of one
+    that permutes values, every column must have the values that it had. The
     same seed gives the same rows for one and two threads, and the order of the source does not matter.
 
     Parameters
@@ -137,7 +138,10 @@ def _check_case(algorithm: Algorithm, case: Case) -> None:
     with _solve(algorithm, case) as release:
         published = _published(release)
         _check_classes(where, algorithm, case, release, published)
-        (_check_regions if algorithm.partitions else _check_cover)(where, case, release, published)
+        if algorithm.permutes:
+            _check_permuted(where, case, published)
+        else:
+            (_check_regions if algorithm.partitions else _check_cover)(where, case, release, published)
     with _solve(algorithm, case, threads=1, backwards=True) as other:
         same = _published(other) == published
         require(same, f"{where}: other rows, or another order, when run again, backwards and with one thread.")
@@ -159,6 +163,8 @@ def _check_classes(
     require(total == len(case.rows), f"{where}: {total} of {len(case.rows)} rows are accounted for.")
     allowed = algorithm.allowed_rows(len(case.rows), case.limit, (KAnonymity(case.k),))
     require(release.rows_suppressed <= allowed, f"{where}: more rows are suppressed than allowed.")
+    if algorithm.permutes:
+        return
     if not case.persons:
         sizes = Counter(row[:width] for row in published)
         require(min(sizes.values()) >= case.k, f"{where}: a class has fewer than k rows.")
@@ -181,6 +187,14 @@ def _check_cover(where: str, case: Case, release: Release, published: Sequence[t
     ill = case.table().column("ill").to_pylist()
     possible = Counter((*row, s) for row, s in zip(_mapped(case, release), ill, strict=True))
     require(not Counter(published) - possible, f"{where}: a published row is not the recoding of an original row.")
+
+
+def _check_permuted(where: str, case: Case, published: Sequence[tuple[Any, ...]]) -> None:
+    """Every column has the values that it had, as often: what stands in one row nobody can check from the rows."""
+    columns = [*zip(*(row[:-1] for row in case.rows), strict=True), case.table().column("ill").to_pylist()]
+    for j, values in enumerate(columns):
+        lost = Counter(row[j] for row in published) - Counter(values)
+        require(not lost, f"{where}: a column has a value more often than the source.")
 
 
 def _check_regions(where: str, case: Case, release: Release, published: Sequence[tuple[Any, ...]]) -> None:

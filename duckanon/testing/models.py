@@ -164,6 +164,7 @@ class _Table:
         entries = [(i, int(e)) for i in range(2 * self.pairs) for e in range(h.starts[i], h.starts[i + 1])]
         return {
             "classes": [(i, int(n), bool(suppressed[i])) for i, n in enumerate(self.sizes)],
+            "permuted_blocks": [(i, 0, int(n), bool(suppressed[i]), 0, False, 1 / n) for i, n in enumerate(self.sizes)],
             "class_values": [(i, _COLUMN, names[h.codes[e]], int(h.counts[e])) for i, e in entries],
             "domain_values": [(_COLUMN, names[i], i, int(n)) for i, n in enumerate(h.totals)],
             "domain_nodes": [

@@ -86,6 +86,9 @@ def relations(case: Case) -> dict[str, list[tuple[Any, ...]]]:
         + [(i, OTHER, "x", len(vs)) for i, vs in enumerate(case.values)],
         "domain_values": [(SENSITIVE, v, i, totals[v]) for i, v in enumerate(case.order)] + [(OTHER, "x", 0, 1)],
         "domain_nodes": [*nodes, (OTHER, "x", 0, 0), (OTHER, "x", 1, 0), (OTHER, "x", 9, 0)],
+        "permuted_blocks": [
+            (i, block, m, case.suppressed[i], 0, False, 1 / m) for i, m in enumerate(case.members) for block in range(2)
+        ],
         "population_classes": [(i, n) for i, n in enumerate(case.population) if n],
     }
 
@@ -166,7 +169,7 @@ def expected(name: str, case: Case, given_: dict[str, Any]) -> list[bool]:
     call = getattr(reference, name, None)
     if name in WHOLE_TABLE:
         return reference.staying([m for _, m, _ in kept], WHOLE_TABLE[name], given_["threshold"])
-    if name == "k_anonymity":
+    if name in ("k_anonymity", "probabilistic_k_anonymity"):
         return [m >= given_["k"] for _, m, _ in kept]
     distances = {
         "t_closeness": lambda v: reference.equal_distance(v, case.table),

@@ -63,7 +63,8 @@ def release(model: Model, **changes: Any) -> duckanon.Release:
 
 
 def test_every_model_is_here() -> None:
-    assert set(models) == set(PROMISES)
+    # Groups that nobody sees have tests of their own.
+    assert {name for name in models if not models.get(name).hidden} == set(PROMISES)
 
 
 @pytest.mark.parametrize("name", PROMISES)

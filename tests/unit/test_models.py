@@ -24,6 +24,7 @@ from duckanon.models import (
     MaximumReidentificationRisk,
     Model,
     OrderedTCloseness,
+    ProbabilisticKAnonymity,
     PSensitiveKAnonymity,
     RecursiveCLDiversity,
     SampleUniqueness,
@@ -46,7 +47,7 @@ MANY = [
     *(DeltaDisclosure(delta, base=base) for delta in (0.3, 1, 2) for base in (2, 10)),
     *(PSensitiveKAnonymity(p, k) for p in (1, 2, 3) for k in (1, 4)),
     *(DeltaPresence(low, high) for low, high in ((0, 0.5), (0.4, 0.5), (0.3, 1))),
-    *(kind(k) for kind in (KAnonymity, KMap) for k in (1, 3, 7)),
+    *(kind(k) for kind in (KAnonymity, KMap, ProbabilisticKAnonymity) for k in (1, 3, 7)),
     *(kind(t) for kind in (MaximumReidentificationRisk, AverageReidentificationRisk) for t in (0.05, 0.2, 0.5, 1)),
     *(SampleUniqueness(t) for t in (0, 0.05, 0.2)),
 ]

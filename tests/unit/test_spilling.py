@@ -117,11 +117,13 @@ class TestPartFiles:
         monkeypatch.setattr(part_files, "_BLOCK", block)
         rng = np.random.default_rng(block)
         parts, expected = rng.integers(0, 3, 50), rng.integers(0, 99, 50).astype(np.int32)
-        file = ClassFile(tmp_path / "ids", 50)
+        file = ClassFile(tmp_path / "ids", 50, ("class_id", "r_0"))
         for part in range(3):
             rid = np.flatnonzero(parts == part)
-            file.put(rid, expected[rid])
-        assert file.reader().read_all().column("class_id").to_pylist() == expected.tolist()
+            file.put(rid, {"class_id": expected[rid], "r_0": -expected[rid]})
+        found = file.reader().read_all()
+        assert found.column("class_id").to_pylist() == expected.tolist()
+        assert found.column("r_0").to_pylist() == (-expected).tolist()
         file.remove()
         assert list(tmp_path.iterdir()) == []
 

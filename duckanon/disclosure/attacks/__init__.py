@@ -1,5 +1,5 @@
 """Attackers: each tries to learn something from a release. One file, one registration."""
 
-from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
+from duckanon.disclosure.attacks.base import LEVELS, Attacker, Case, Finding, Settings, attackers
 
-__all__ = ["Attacker", "Case", "Finding", "attackers"]
+__all__ = ["LEVELS", "Attacker", "Case", "Finding", "Settings", "attackers"]

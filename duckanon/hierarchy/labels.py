@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from math import inf, isfinite
 
 from duckanon.hierarchy.rules import ColumnType
@@ -15,6 +15,9 @@ _BOUND = rf"(?:{_DATE}|{_NUMBER})"
 _SPAN = re.compile(rf"\s*([\[(]?)\s*({_BOUND})\s*(,|;|~|-|\.\.)\s*({_BOUND})\s*([\])]?)\s*")
 _POINT = re.compile(rf"\s*({_BOUND})\s*")
 _OPEN = re.compile(rf"\s*(<=|<|>=|>)\s*({_BOUND})\s*")
+_CALENDAR = re.compile(r"(\d{4})(?:-(\d\d)|-Q([1-4])|-W(\d\d)|(s))?")
+_QUOTED = re.compile(r'(?:^|, )"')
+_MEMBER = re.compile(r'"(?:[^"]|"")*"|[^,]+')
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -43,6 +46,10 @@ def parse(label: str, type_name: str) -> Parsed:
     ((-inf, 18.0, False, True), (65.0, inf, False, False))
     >>> parse("about forty", "BIGINT")
     Parsed(span=None, members=())
+    >>> parse("1970-Q1", "DATE").span
+    (0.0, 90.0, False, True)
+    >>> parse('{"a, b", c}', "VARCHAR").members
+    ('a, b', 'c')
     """
     members = _members(label)
     found = _SPAN.fullmatch(label)
@@ -64,7 +71,30 @@ def parse(label: str, type_name: str) -> Parsed:
         own = size_of(point.group(1), type_name)
         if own is not None:
             return Parsed((own, own, False, False))
-    return Parsed(None, members)
+    return Parsed(_calendar(label, type_name), members)
+
+
+def _calendar(label: str, type_name: str) -> tuple[float, float, bool, bool] | None:
+    """Return the days of a month, quarter, week, year or decade as the rule ``dates`` writes them."""
+    found = _CALENDAR.fullmatch(label)
+    if found is None or ColumnType.parse(type_name).kind != "date":
+        return None
+    year, month, quarter, week, decade = found.groups()
+    try:
+        if week:
+            first = date.fromisocalendar(int(year), int(week), 1)
+            last = first + timedelta(days=7)
+        else:
+            at = int(month) if month else 3 * int(quarter) - 2 if quarter else 1
+            months = 1 if month else 3 if quarter else 120 if decade else 12
+            first = date(int(year), at, 1)
+            last = date(int(year) + (at - 1 + months) // 12, (at - 1 + months) % 12 + 1, 1)
+    except ValueError:
+        return None
+    low, high = (size_of(day.isoformat(), type_name) for day in (first, last))
+    assert low is not None
+    assert high is not None
+    return (low, high, False, True)
 
 
 def _members(label: str) -> tuple[str, ...]:
@@ -72,11 +102,19 @@ def _members(label: str) -> tuple[str, ...]:
     bracketed = len(inner) > 1 and _BRACKETS.get(inner[0]) == inner[-1]
     if bracketed:
         inner = inner[1:-1]
+    if bracketed and _QUOTED.search(inner):
+        # As duckanon writes sets: members with commas, braces or quotes are quoted, and quotes in them doubled.
+        return tuple(dict.fromkeys(_unquoted(part) for part in _MEMBER.findall(inner)))
     for separator in (",", ";", "~", "|"):
         if separator in inner:
             parts = [p.strip().strip("'\"") for p in inner.split(separator)]
             return tuple(dict.fromkeys(parts))
     return (inner.strip().strip("'\""),) if bracketed else ()
+
+
+def _unquoted(member: str) -> str:
+    own = member.strip()
+    return own[1:-1].replace('""', '"') if own.startswith('"') else own
 
 
 def size_of(bound: str, type_name: str) -> float | None:
