@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,7 +26,8 @@ path = "{source}"
 
 [roles]
 {key}
-identifiers = [{unused}"name", "country", "education", "marital_status", "admission_date", "length_of_stay", "cost", "ward"]
+identifiers = [{unused}
+  "name", "country", "education", "marital_status", "admission_date", "length_of_stay", "cost", "ward"]
 quasi_identifiers = ["birth_date", "sex", "zip"]
 sensitive = ["diagnosis"]
 
@@ -101,29 +102,31 @@ def large(folder: Path, rows: int, memory: str, algorithm: str, source: Path | N
         write_hospital(source, rows)
     job, unit = folder / "large.toml", PERSONS if persons else ROWS
     job.write_text(JOB.format(name="large", source=source, k=10, algorithm=algorithm, memory=memory, **unit))
-    done, seconds, cpu, _ = _measured(["run", str(job)])
+    code, said, seconds, cpu, _ = _measured(["run", str(job)])
     (told,) = (folder / "large.state" / "large" / "history.jsonl").read_text().splitlines()
     peak = json.loads(told)["peak_memory"] / 1e9
     size, what = source.stat().st_size / 1e9, "persons" if persons else "rows"
     print(f"{rows:,} rows ({size:.1f} GB of Parquet), memory {memory}, {algorithm}, k counts {what}:")
-    print(f"    exit code {done.returncode}, {seconds:.0f} s ({cpu:.0f} s of CPU), peak of the process {peak:.2f} GB")
-    if done.returncode:
-        print(f"    {done.stdout.strip()}")
+    print(f"    exit code {code}, {seconds:.0f} s ({cpu:.0f} s of CPU), peak of the process {peak:.2f} GB")
+    if code:
+        print(f"    {said.strip()}")
         return
-    summary = json.loads(done.stdout)["summary"]
+    summary = json.loads(said)["summary"]
     print(f"    {summary['found']['classes']:,} classes; {summary['search']}; seconds by step {summary['seconds']}")
-    done, seconds, cpu, peak = _measured(["verify", str(folder / "out"), "--memory", memory])
-    print(f"    verify: exit code {done.returncode}, {seconds:.0f} s ({cpu:.0f} s of CPU), peak {peak:.2f} GB")
+    code, _, seconds, cpu, peak = _measured(["verify", str(folder / "out"), "--memory", memory])
+    print(f"    verify: exit code {code}, {seconds:.0f} s ({cpu:.0f} s of CPU), peak {peak:.2f} GB")
 
 
-def _measured(arguments: list[str]) -> tuple[subprocess.CompletedProcess[str], float, float, float]:
-    """Run a command; return it with its seconds, its CPU seconds and the largest resident size of any so far, in GB."""
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "duckanon", *arguments, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done, time.perf_counter() - start, cpu, in_bytes(after.ru_maxrss, sys.platform) / 1e9
+def _measured(arguments: list[str]) -> tuple[int, str, float, float, float]:
+    """Run a command; return its exit code, what it said, its seconds, CPU seconds and largest resident size in GB."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen([sys.executable, "-m", "duckanon", *arguments, "--json"], stdout=said)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        seconds, peak = time.perf_counter() - start, in_bytes(used.ru_maxrss, sys.platform) / 1e9
+        return process.returncode, said.read(), seconds, used.ru_utime + used.ru_stime, peak
 
 
 def main() -> None:
