@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +14,7 @@ from duckanon.class_facts import class_relations, local_relations
 from duckanon.coded_rows import CODE
 from duckanon.encode import published_type
 from duckanon.facts import Relations
+from duckanon.looked_up import MANY_ROWS, LookedUp, can_look_up
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
 from duckanon.sqlgen.classes import published_labels
 from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from duckanon.plan import Plan
 
 # Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort.
-ENUM_LIMIT = 50_000
+_ENUM_LIMIT = 50_000
 
 
 class Recoder(Protocol):
@@ -102,7 +103,7 @@ class FullDomain(_OnLevels):
         self.relations = class_relations(engine, counted, done.node, self.cells, plan, path)
 
     def _with_enum(self, cell: Cell) -> Cell:
-        if not _is_text(self.plan, cell) or cell.size > ENUM_LIMIT:
+        if not _is_text(self.plan, cell) or cell.size > _ENUM_LIMIT:
             return cell
         found = replace(cell, enum=self.engine.fresh("enum"))
         self.engine.create_enum(str(found.enum), published_texts(found))
@@ -144,7 +145,7 @@ class Local(_OnLevels):
         texts = exp.select(col(f"l_{column}")).distinct().from_(table(self.relations["label_map"]))
         texts = texts.where(exp.Not(this=exp.Is(this=col(f"l_{column}"), expression=exp.null())))
         (size,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(texts.copy().subquery("t")))
-        if size > ENUM_LIMIT or not size:
+        if size > _ENUM_LIMIT or not size:
             return cell
         found = replace(cell, enum=self.engine.fresh("enum"))
         self.engine.create_enum(str(found.enum), texts.order_by(col(f"l_{column}")))
@@ -208,8 +209,53 @@ class Regions:
             subquery(rows, "r")
         )
 
+    def write(
+        self,
+        kept: Sequence[tuple[str, exp.Expr]],
+        columns: Sequence[tuple[str, str]],
+        path: Path,
+        params: Mapping[str, int],
+        count: int,
+        from_file: Callable[[exp.Select], exp.Select] | None = None,
+    ) -> bool:
+        """Write the release by looking up its texts after the sort, and say so; false where rows are few or odd.
+
+        The order is that of ``rows``. ``from_file`` puts rows into a file before they are sorted, where there is too
+        little memory to join and sort them at a time.
+        """
+        names = [inner for _, inner in self.published.inner]
+        if count < MANY_ROWS or not names:
+            return False
+        through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
+        passed = self.engine.columns(self.division.classed(through))
+        shown = self.engine.columns(exp.select(*(col(n) for n in names)).from_(table(self.published.table)))
+        if not can_look_up(shown, passed):
+            return False
+        rows = self._sorted_classes(through)
+        if from_file is not None and self._joins:
+            rows, params = from_file(rows), {}
+        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params)
+        return True
+
+    @property
+    def _joins(self) -> bool:
+        """Whether the class that is published has to be looked up before rows are sorted."""
+        return self.published.merged or self.division.suppressed > 0
+
+    def _sorted_classes(self, kept: Sequence[exp.Expr]) -> exp.Select:
+        """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``."""
+        inner = self.division.classed(kept)
+        through = [col(f"p_{i}", "r") for i in range(len(kept))]
+        query = exp.select(named(cast(col("class_id", "r"), "INTEGER"), "class_id"), *through)
+        query = query.from_(subquery(inner, "r"))
+        own: exp.Expr = cast(col("class_id", "r"), "BIGINT")
+        if self._joins:
+            on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
+            query, own = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
+        return query.order_by(call("hash", param("key0"), param("key1"), own, *(p.copy() for p in through)))
+
     def recoding(self) -> Recoding:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)
 
 
-__all__ = ["ENUM_LIMIT", "FullDomain", "Local", "Recoder", "Regions", "cells_at"]
+__all__ = ["FullDomain", "Local", "Recoder", "Regions", "cells_at"]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from duckanon.enumerated import ENUM_LIMIT
 from duckanon.gate import ENTITY
-from duckanon.recoders import ENUM_LIMIT, Recoder
+from duckanon.recoders import Recoder, Regions
 from duckanon.roles import Role
 from duckanon.sqlgen.relations import call, cast, col, named, param, subquery, table
 
@@ -29,15 +30,23 @@ def write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
     inner |= {a.name: f"p_{i}" for i, a in enumerate(passed)}
     columns = [(name, inner[name]) for name in plan.published_names]
     engine, keys = recoder.engine, shuffle_keys(plan.seed)
-    rows = recoder.rows([(a.name, plan.expression(a)) for a in passed])
-    stored = None
-    if rows.args.get("order") is not None and engine.is_crowded_by(expected * 24 * len(columns)):
-        stored = engine.fresh("recoded")
-        rows = _stored_rows(engine, stored, rows, keys)
-        keys = {}
-    engine.write_parquet(recoder.released(rows, columns), path, keys)
-    if stored is not None:
+    kept = [(a.name, plan.expression(a)) for a in passed]
+    stored = engine.fresh("recoded")
+
+    def from_file(rows: exp.Select) -> exp.Select:
+        return _stored_rows(engine, stored, rows, keys)
+
+    crowded = engine.is_crowded_by(expected * 24 * len(columns))
+    if isinstance(recoder, Regions) and recoder.write(
+        kept, columns, path, keys, expected, from_file if crowded else None
+    ):
         engine.drop(stored)
+        return
+    rows, params = recoder.rows(kept), keys
+    if crowded and rows.args.get("order") is not None:
+        rows, params = from_file(rows), {}
+    engine.write_parquet(recoder.released(rows, columns), path, params)
+    engine.drop(stored)
 
 
 def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, int]) -> exp.Select:

@@ -23,6 +23,16 @@ settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
 _ON_DEMAND = ("slow", "bench", "peers", "postgres", "dbt")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the kernels before several workers run the whole suite."""
+    config = session.config
+    workers = getattr(config.option, "numprocesses", None)
+    if workers and not hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
+        from tests.warm import warm
+
+        warm(int(workers))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is run on demand, unless -m says what to run."""
     if config.option.markexpr:

@@ -38,7 +38,7 @@ Population = Annotated[
     str | None,
     typer.Option("--population", metavar="FILE", help="The people from whom the data were drawn.", show_default=False),
 ]
-_PICTURES = (".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -79,7 +79,7 @@ def privacy(
         quasi_identifiers=names(quasi_identifiers),
         sensitive=names(sensitive),
         **wanted,
-        **given(hierarchies=hierarchies(hierarchy), population=_file(population)),
+        **given(hierarchies=hierarchies(hierarchy), population=file_of(population)),
     ).to_pylist()
     screen = Screen.of(ctx)
     if screen.as_json:
@@ -121,7 +121,7 @@ def measure(
     from duckanon.comparison.loss import measure as look
     from duckanon.source import Source
 
-    about = _of_job(job) if job is not None else {}
+    about = of_job(job) if job is not None else {}
     own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive), "metrics": names(metrics)}
     about |= {key: value for key, value in own.items() if value} | given(k=k)
     # A job may have hierarchies of sensitive columns, too; where it has none, the release was made by automatic ones.
@@ -166,7 +166,7 @@ def risk(
         source,
         quasi_identifiers=names(quasi_identifiers),
         threshold=threshold,
-        population=_file(population),
+        population=file_of(population),
         population_size=population_size,
         sampling_fraction=sampling_fraction,
         entity_key=entity_key,
@@ -266,9 +266,9 @@ def compare(
     """Which job makes the better release? Publishes nothing."""
     if len(jobs) < 2:
         raise typer.BadParameter("Comparing takes two jobs or more.")
-    if picture is not None and picture.suffix.lower() not in _PICTURES:
+    if picture is not None and picture.suffix.lower() not in PICTURES:
         # Said before the work, not after it.
-        raise typer.BadParameter(f"--picture must end in {', '.join(_PICTURES)}.")
+        raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
     from duckanon.cli.bars import Bars
     from duckanon.cli.look import show_comparison
     from duckanon.comparison.compare import compare as look
@@ -302,7 +302,7 @@ def _made(path: Path, progress: Any) -> Any:
         raise
 
 
-def _of_job(path: Path) -> dict[str, Any]:
+def of_job(path: Path) -> dict[str, Any]:
     """Return what a job says of its release: columns, hierarchies and k."""
     from duckanon.hierarchy import resolve
     from duckanon.job import load_job
@@ -337,7 +337,7 @@ def _labels(jobs: list[Path]) -> list[str]:
     return long if len(set(long)) == len(jobs) else [f"{name}_{i}" for i, name in enumerate(long, 1)]
 
 
-def _file(path: str | None) -> Any:
+def file_of(path: str | None) -> Any:
     from duckanon.source import Source
 
     return Source.file(path) if path is not None else None

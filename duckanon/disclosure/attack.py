@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.disclosure.attacks.base import Case, Finding, attackers
+from duckanon.disclosure.attacks.base import LEVELS, MUCH, Case, Finding, Settings, attackers
 from duckanon.disclosure.placing import Placed, place
 from duckanon.disclosure.subject import Subject, of_release, of_table, opened, originals
-from duckanon.release import Release
-from duckanon.roles import Role
+from duckanon.errors import HierarchyError, ParameterError, RoleError, did_you_mean
+from duckanon.models.base import require_int
+from duckanon.release import Release, metric_parameters
+from duckanon.roles import Role, column_names
+from duckanon.source import Source
 from duckanon.sqlgen.relations import col, named, table, text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from duckanon.engine.base import Engine
 
 
@@ -25,20 +31,76 @@ class Attack:
 
     findings: tuple[Finding, ...]
     skipped: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+    """Rows of the original; ``published`` of the release, ``controls`` of people who are not in it."""
+    published: int = 0
+    controls: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def level(self) -> str:
+        """The worst of what was found: nothing, promised, little or much."""
+        return max((f.level for f in self.findings), key=LEVELS.index, default=LEVELS[0])
+
+    @property
+    def verdict(self) -> str:
+        """What it all comes to, in words."""
+        worst = [f for f in self.findings if f.level == MUCH]
+        tried = len({f.attack for f in self.findings})
+        if not tried:
+            return "No attack could be tried."
+        if worst:
+            names = ", ".join(dict.fromkeys(f.attack for f in worst))
+            return f"The release leaks: {len(worst)} of {len(self.findings)} findings are beyond chance ({names})."
+        words = {
+            "nothing": "learned nothing that is not known of anybody",
+            "promised": "learned no more than the release allows",
+            "little": "learned a little beyond chance, and nowhere 5 points or more",
+        }
+        return f"None of {tried} attacks found a leak: they {words[self.level]}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings as plain values."""
-        return {"findings": [f.to_dict() for f in self.findings], "skipped": dict(self.skipped)}
+        return {
+            "verdict": self.verdict,
+            "level": self.level,
+            "rows": self.rows,
+            "published": self.published,
+            "controls": self.controls,
+            "findings": [f.to_dict() for f in self.findings],
+            "skipped": dict(self.skipped),
+            "seconds": {name: round(s, 3) for name, s in self.seconds.items()},
+        }
+
+    def report(self, format: str = "md") -> str:  # noqa: A002 - the field's word
+        """Return the report as Markdown ("md"), JSON ("json") or a page of HTML ("html")."""
+        from duckanon.report.attacks import render_attack
+
+        return render_attack(self.to_dict(), format)
+
+    def write_html(self, path: str | Path, title: str = "Attacks on a release") -> None:
+        """Write the report as a page of HTML."""
+        from pathlib import Path
+
+        from duckanon.report.attacks import render_attack
+
+        Path(path).write_text(render_attack(self.to_dict(), "html", title), encoding="utf-8")
 
 
 def attack(
     original: object,
     release: object,
     *,
+    control: object = None,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] = (),
     hierarchies: Mapping[str, Any] | None = None,
     attacks: Sequence[str] | None = None,
+    known: Sequence[str] | None = None,
+    key: str | None = None,
+    k: int | None = None,
+    sample: int = 5000,
+    seed: int = 0,
     connection: Any = None,
 ) -> Attack:
     """Attack a release with the original as background knowledge, and return successes beside what chance gives.
@@ -48,6 +110,9 @@ def attack(
     original : str, Path, Source, Arrow object or data frame
         What the attacker knows: the table that was anonymized, in its order.
     release : Release, or anything that ``original`` may be
+    control : optional, anything that ``original`` may be
+        Rows like those of the original of people who are *not* in the release: what an attack learns of them is known
+        of anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place.
     quasi_identifiers, sensitive : sequence of str
         A release knows its own.
     hierarchies : mapping, optional
@@ -55,12 +120,24 @@ def attack(
         hierarchy that ``anonymize`` would make).
     attacks : sequence of str, optional
         Names of attacks; all by default.
+    known : sequence of str, optional
+        The quasi-identifiers of the partially informed adversary; by default the half with the most different values.
+    key : str, optional
+        A column of both tables that says who is who. No attacker sees it: it tells which links are right.
+    k : int, optional
+        What the release promises: to find a person's row in 1 of k cases is then allowed. A release knows its own; of
+        a table it is the size of the smallest class, unless somebody is alone in one.
+    sample : int
+        How many people, and how many controls, are attacked at most.
+    seed : int
+        Draws them; the same seed, the same figures.
     connection : duckdb.DuckDBPyConnection, optional
 
     References
     ----------
-    A. Machanavajjhala et al., l-diversity: privacy beyond k-anonymity, 2006; K. El Emam and F. Dankar, Protecting
-    privacy using k-anonymity, 2008.
+    N. Senavirathne and V. Torra, Systematic evaluation of probabilistic k-anonymity; M. Giomi et al., A unified
+    framework for quantifying privacy risk in synthetic data, 2023 (anonymeter); A. Machanavajjhala et al.,
+    l-diversity: privacy beyond k-anonymity, 2006; K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008.
 
     Examples
     --------
@@ -72,43 +149,162 @@ def attack(
     ...     found = duckanon.attack(people, release, attacks=["homogeneity", "linkage"])
     >>> [(f.attack, f.success, f.base_rate) for f in found.findings]
     [('homogeneity', 0.5, 0.625), ('linkage', 0.5, 0.25)]
+    >>> print(found.verdict)
+    None of 2 attacks found a leak: they learned nothing that is not known of anybody.
     """
     chosen = {name: attackers.get(name)() for name in (attacks if attacks is not None else list(attackers))}
+    settings = Settings(
+        sample=require_int("attack", "sample", sample, 1),
+        seed=require_int("attack", "seed", seed, 0),
+        known=None if known is None else tuple(column_names(known, "known")),
+        key=key,
+        k=None if k is None else require_int("attack", "k", k, 1),
+    )
     if isinstance(release, Release):
-        released = of_release(release, quasi_identifiers, sensitive)
-        known = of_table(release.engine, original, originals(release, list(released.quasi)))
-        return _run(chosen, _case(known, released, release, None))
+        case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)
+        return _run(chosen, case)
     with opened(connection) as engine:
-        released = of_table(engine, release, quasi_identifiers, sensitive)
-        known = of_table(engine, original, list(released.quasi))
-        placed = place(known, released, hierarchies) if hierarchies is not None else None
-        return _run(chosen, _case(known, released, None, placed))
+        return _run(
+            chosen, _of_table(engine, release, original, control, quasi_identifiers, sensitive, hierarchies, settings)
+        )
+
+
+def _of_release(
+    release: Release,
+    original: object,
+    control: object,
+    quasi_identifiers: Sequence[str] | None,
+    sensitive: Sequence[str],
+    settings: Settings,
+) -> Case:
+    released = of_release(release, quasi_identifiers, sensitive)
+    if settings.k is None:
+        settings = replace(settings, k=metric_parameters(release.plan)["k"])
+    columns = originals(release, list(released.quasi))
+    known, others = (_people(release.engine, side, columns) for side in (original, control))
+    assert known is not None
+    roles = release.plan.roles
+    theirs = {*roles.named(Role.SENSITIVE), *roles.named(Role.INSENSITIVE)}
+    used = zip((a.name for a in roles.quasi_identifiers), release.used, strict=True)
+    case = Case(
+        original=known,
+        released=released,
+        relations=released.relations(("class_values",)),
+        mappings=_mappings(released, release, None),
+        carried=[n for n in _shared(known, released) if n in theirs],
+        published={name: release.plan.published_as.get(name, (name,)) for name in columns},
+        control=others,
+        release=release,
+        files=(str(release.path),),
+        hierarchies={name: h for name, h in used if name in released.quasi},
+        settings=settings,
+    )
+    return _checked(case)
+
+
+def _of_table(
+    engine: Engine,
+    release: object,
+    original: object,
+    control: object,
+    quasi_identifiers: Sequence[str] | None,
+    sensitive: Sequence[str],
+    hierarchies: Mapping[str, Any] | None,
+    settings: Settings,
+) -> Case:
+    source = Source.of(release)
+    relation = source.open(engine, read=False)
+    published = _published(relation.names, quasi_identifiers)
+    columns = None if published is None else [c for made in published.values() for c in made]
+    released = of_table(engine, source, columns, sensitive)
+    known, others = (_people(engine, side, list(published or released.quasi)) for side in (original, control))
+    assert known is not None
+    placed = None
+    if hierarchies is not None and len(known.quasi) == len(released.quasi):
+        try:
+            placed = place(known, released, hierarchies)
+        except HierarchyError:
+            # Its cells may be regions of a partition, which can still be read.
+            placed = None
+    case = Case(
+        original=known,
+        released=released,
+        relations=released.relations(("class_values",)),
+        mappings=_mappings(released, None, placed),
+        carried=_shared(known, released),
+        published=published or {name: (name,) for name in released.quasi},
+        control=others,
+        files=tuple(relation.files),
+        hierarchies=hierarchies,
+        settings=settings,
+    )
+    return _checked(case)
+
+
+def _people(engine: Engine, data: object, columns: Sequence[str]) -> Subject | None:
+    return None if data is None else of_table(engine, data, columns)
+
+
+def _published(present: Sequence[str], names: Sequence[str] | None) -> dict[str, tuple[str, ...]] | None:
+    """Return the columns under which quasi-identifiers are published: one may be published as its two bounds.
+
+    Examples
+    --------
+    >>> _published(["age_lo", "age_hi", "sex"], ["age", "sex"])
+    {'age': ('age_lo', 'age_hi'), 'sex': ('sex',)}
+    """
+    if names is None:
+        return None
+    lowered = {name.lower(): name for name in present}
+    found: dict[str, tuple[str, ...]] = {}
+    for name in column_names(names, "quasi_identifiers"):
+        sides = [lowered[side] for side in (f"{name}_lo".lower(), f"{name}_hi".lower()) if side in lowered]
+        found[name] = (name,) if name.lower() in lowered or len(sides) < 2 else tuple(sides)
+    return found
+
+
+def _shared(known: Subject, released: Subject) -> list[str]:
+    """Return the columns that both tables have, but for quasi-identifiers."""
+    quasi = {name.lower() for name in (*released.quasi, *known.quasi)}
+    both = {name.lower() for name in known.types} - quasi
+    return [n for n in released.types if n.lower() in both]
+
+
+def _checked(case: Case) -> Case:
+    """Make sure that the columns named in the settings are there."""
+    settings, quasi = case.settings, {name.lower(): name for name in case.published}
+    for name in settings.known or ():
+        if name.lower() not in quasi:
+            raise RoleError(f"known names {name!r}, which is no quasi-identifier.{did_you_mean(name, quasi.values())}")
+    if settings.known == ():
+        raise ParameterError("known must name at least one quasi-identifier.")
+    if settings.key is not None:
+        both = {n.lower() for n in case.original.types} & {n.lower() for n in case.released.types}
+        if settings.key.lower() not in both:
+            raise RoleError(f"key names {settings.key!r}, which is not a column of both tables.")
+    if settings.known is not None and len(settings.known) != len(set(settings.known)):
+        case = replace(case, settings=replace(settings, known=tuple(dict.fromkeys(settings.known))))
+    return case
 
 
 def _run(chosen: Mapping[str, Any], case: Case) -> Attack:
     findings: list[Finding] = []
     skipped: dict[str, str] = {}
+    seconds: dict[str, float] = {}
     for name, attacker in chosen.items():
-        missing = attacker.needs(case)
-        if missing is not None:
-            skipped[name] = f"needs {missing}"
-            continue
-        findings += attacker.run(case)
+        begun = perf_counter()
+        try:
+            missing = attacker.needs(case)
+            if missing is None:
+                findings += attacker.run(case)
+            else:
+                skipped[name] = f"needs {missing}"
+        except HierarchyError as unread:
+            skipped[name] = f"needs labels that can be read: {unread}"
+        seconds[name] = perf_counter() - begun
     case.released.engine.drop(*case.relations.values())
-    return Attack(tuple(findings), skipped)
-
-
-def _case(known: Subject, released: Subject, release: Release | None, placed: Sequence[Placed] | None) -> Case:
-    quasi = {name.lower() for name in released.quasi}
-    both = {name.lower() for name in known.types} - quasi
-    if release is not None:
-        roles = release.plan.roles
-        carried = [n for n in released.types if n in {*roles.named(Role.SENSITIVE), *roles.named(Role.INSENSITIVE)}]
-    else:
-        carried = [n for n in released.types if n.lower() in both]
-    carried = [n for n in carried if n.lower() in both]
-    relations = released.relations(("class_values",))
-    return Case(known, released, relations, _mappings(released, release, placed), carried)
+    controls = 0 if case.control is None else case.control.rows()
+    return Attack(tuple(findings), skipped, case.original.rows(), case.released.rows(), controls, seconds)
 
 
 def _mappings(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.disclosure.placing import candidates_of, column_levels, common_level, domain_labels, released_labels
-from duckanon.encode import dictionary
+from duckanon.encode import Dictionary, dictionary
 from duckanon.errors import HierarchyError
 from duckanon.facts import Described, size
 from duckanon.hierarchy.labels import Parsed, parse, size_of
@@ -38,6 +38,16 @@ def understood(original: Subject, released: Subject, hierarchies: Mapping[str, A
         column = _Column(original.engine, ours, original.types[theirs], values.table, values.size, levels)
         found.append(column.described(released_labels(released, ours)))
     return found
+
+
+def covered(engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, labels: str) -> str:
+    """Create ``(cell, code)``: which of the values of a column its labels can stand for; ``labels`` is used up."""
+    column = _Column(engine, name, type_name, values.table, values.size, levels)
+    covers = column.described(labels).covers
+    assert not callable(covers)
+    created = engine.fresh("covers")
+    engine.create(created, covers)
+    return created
 
 
 @dataclass(frozen=True)
@@ -277,4 +287,4 @@ def _no_bounds() -> list[exp.Expr]:
     return [named(cast(exp.null(), "DOUBLE"), name) for name in ("lo", "hi")]
 
 
-__all__ = ["understood"]
+__all__ = ["covered", "understood"]

@@ -34,8 +34,9 @@ def page(summary: Summary | None, *, record: Record | None = None, history: Sequ
     summary = summary if summary is not None else (record or {}).get("summary") or {}
     title = _title(summary, record)
     kind = "Report of a release" if summary else "Report of a run"
-    body = element(
-        "main",
+    return document(
+        title,
+        kind,
         element("div", SEEDED, class_="seeded", role="alert") if summary.get("seeded") else None,
         element("p", kind, class_="eyebrow"),
         element("h1", title, class_="name"),
@@ -46,6 +47,10 @@ def page(summary: Summary | None, *, record: Record | None = None, history: Sequ
         *(_release(summary, record, history) if summary else [_drift(summary, record, history)]),
         element("footer", _footer(summary)),
     )
+
+
+def document(title: str, kind: str, *parts: Markup | None) -> str:
+    """Return a page with a title and a body, in the style of all reports."""
     head = element(
         "head",
         Markup('<meta charset="utf-8">'),
@@ -56,7 +61,7 @@ def page(summary: Summary | None, *, record: Record | None = None, history: Sequ
         element("title", f"{title}: {kind.lower()}"),
         element("style", Markup(STYLE)),
     )
-    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+    return f"<!doctype html>\n{element('html', head, element('body', element('main', *parts)), lang='en')}\n"
 
 
 def _release(summary: Summary, record: Record | None, history: Sequence[Mapping[str, Any]]) -> list[Markup | None]:
@@ -101,20 +106,21 @@ def _verdict(summary: Summary, record: Record | None) -> Markup:
         why = ": ".join(str(error[k]) for k in ("type", "message") if error.get(k))
         meaning = f"Exit code {code}: {EXITS[code]}. " if code in EXITS else f"Exit code {code}. "
         text = f"{meaning}{why} The last good export is as it was."
-        return _box("bad", "✕", "Failed: nothing was published", text)
+        return verdict_box("bad", "✕", "Failed: nothing was published", text)
     broken = [c for c in checks if not c["holds"]]
     if broken:
-        return _box("bad", "✕", "A promise is broken", f"{len(broken)} of {len(checks)} checks do not hold.")
+        return verdict_box("bad", "✕", "A promise is broken", f"{len(broken)} of {len(checks)} checks do not hold.")
     if not checks:
-        return _box("warn", "!", "Nothing was checked", "There is no proof in this report.")
+        return verdict_box("warn", "!", "Nothing was checked", "There is no proof in this report.")
     held = "every promise holds"
     text = f"{len(checks)} of {len(checks)} checks hold on what was published, counted again from the file."
     if outcome == "dry_run":
-        return _box("warn", "○", f"Dry run: {held}, nothing was written", text)
-    return _box("good", "✓", f"Published: {held}" if outcome == "published" else held.capitalize(), text)
+        return verdict_box("warn", "○", f"Dry run: {held}, nothing was written", text)
+    return verdict_box("good", "✓", f"Published: {held}" if outcome == "published" else held.capitalize(), text)
 
 
-def _box(kind: str, sign: str, title: str, text: str) -> Markup:
+def verdict_box(kind: str, sign: str, title: str, text: str) -> Markup:
+    """Return what it all comes to, in a box that is good, warns or is bad."""
     inside = element("div", element("strong", title), element("span", text))
     return element("div", element("div", sign, class_="sign", aria_hidden="true"), inside, class_=f"verdict {kind}")
 
@@ -133,6 +139,11 @@ def _tiles(summary: Summary, record: Record | None) -> Markup | None:
     ]
     if held_back:
         tiles.insert(2, ("Held back", number(held_back), "rows, until their class fills"))
+    return tiled(tiles)
+
+
+def tiled(tiles: Sequence[tuple[str, str, str]]) -> Markup:
+    """Return figures as tiles: name, value and what else to know of each."""
     drawn = [
         element("div", element("span", name, class_="name"), element("b", value), element("span", more), class_="tile")
         for name, value, more in tiles
@@ -142,7 +153,7 @@ def _tiles(summary: Summary, record: Record | None) -> Markup | None:
 
 def _warnings(record: Record | None) -> Markup | None:
     lines = [str(w) for w in (record or {}).get("warnings") or ()]
-    return _section("Warnings", element("ul", *(element("li", x) for x in lines)), kind="warn") if lines else None
+    return section_of("Warnings", element("ul", *(element("li", x) for x in lines)), kind="warn") if lines else None
 
 
 def _proof(summary: Summary) -> Markup | None:
@@ -156,7 +167,7 @@ def _classes(summary: Summary) -> Markup:
     picture = sizes(found, _promised_k(summary), said.unit(summary), said.classes(summary)) if found else Markup("")
     blocks = [_block(b) for b in section.blocks]
     # The picture stands between what sizes are counted in and their figures.
-    return _section(section.title, blocks[0], *blocks[1:2], picture, *blocks[2:])
+    return section_of(section.title, blocks[0], *blocks[1:2], picture, *blocks[2:])
 
 
 def _promised_k(summary: Summary) -> int | None:
@@ -190,7 +201,7 @@ def _risk(summary: Summary, record: Record | None) -> Markup | None:
             class_="aside",
         )
     told = HIDDEN_PROSECUTOR if said.hides(summary) else PROSECUTOR
-    return _section("Risk", element("table", *rows), element("p", told, class_="aside"), nights)
+    return section_of("Risk", element("table", *rows), element("p", told, class_="aside"), nights)
 
 
 def _lost(summary: Summary) -> Markup | None:
@@ -199,10 +210,10 @@ def _lost(summary: Summary) -> Markup | None:
         return _drawn(section)
     totals = _block(section.blocks[0])
     if len(section.blocks) == 1:
-        return _section(section.title, totals)
+        return section_of(section.title, totals)
     grid = section.blocks[1]
     assert isinstance(grid, Grid)
-    return _section(section.title, _bars(grid, summary), totals)
+    return section_of(section.title, _bars(grid, summary), totals)
 
 
 def _bars(grid: Grid, summary: Summary) -> Markup:
@@ -229,7 +240,7 @@ def _drift(summary: Summary, record: Record | None, history: Sequence[Mapping[st
     found = trends(runs, said.unit(summary) if summary else "")
     if not found:
         if summary:
-            return _section("Over the runs", element("p", "There are no earlier runs to compare with yet."))
+            return section_of("Over the runs", element("p", "There are no earlier runs to compare with yet."))
         return None
     first, last = day(runs[-len(found[0].points)].get("started"))[:10], day(runs[-1].get("started"))[:10]
     charts = [
@@ -248,7 +259,7 @@ def _drift(summary: Summary, record: Record | None, history: Sequence[Mapping[st
     failed = sum(r.get("outcome") == "failed" for r in runs[-len(found[0].points) :])
     key = [f"{len(found[0].points)} runs. ", element("span", class_="key"), " Rows in."]
     crosses = f" {number(failed)} failed: a red cross each." if failed else ""
-    return _section(
+    return section_of(
         "Over the runs", element("div", *charts, class_="charts"), element("p", *key, crosses, class_="aside")
     )
 
@@ -264,7 +275,7 @@ def _notes(summary: Summary) -> Section | None:
 
 def _verify(summary: Summary, record: Record | None) -> Markup:
     parts = [joined(element("p", what), element("pre", command)) for what, command in commands(summary, record)]
-    return _section("How to verify", element("p", "In the folder of the release:", class_="aside"), *parts)
+    return section_of("How to verify", element("p", "In the folder of the release:", class_="aside"), *parts)
 
 
 def _again(summary: Summary, record: Record | None) -> Markup:
@@ -274,7 +285,7 @@ def _again(summary: Summary, record: Record | None) -> Markup:
     peak = (record or {}).get("peak_memory")
     memory = element("p", f"Peak memory: {in_bytes(peak)}.") if peak else None
     if not grids:
-        return _section(section.title, *words, memory)
+        return section_of(section.title, *words, memory)
     seconds = summary["seconds"]
     longest = max(seconds.values()) or 1.0
     rows = [
@@ -284,7 +295,7 @@ def _again(summary: Summary, record: Record | None) -> Markup:
         drawn = element("td", bar(seconds.get(step, 0) / longest, f"{step}: {shown_as} seconds"), class_="drawn")
         rows.append(element("tr", element("td", step), drawn, element("td", shown_as, class_="num")))
     times = element("div", element("table", *rows), memory)
-    return _section(section.title, element("div", element("div", *words), times, class_="pair"))
+    return section_of(section.title, element("div", element("div", *words), times, class_="pair"))
 
 
 def _footer(summary: Summary) -> str:
@@ -292,7 +303,8 @@ def _footer(summary: Summary) -> str:
     return f"Made by duckanon {version}. No value of the data is on this page." if version else "Made by duckanon."
 
 
-def _section(title: str, *parts: Markup | None, kind: str | None = None) -> Markup:
+def section_of(title: str, *parts: Markup | None, kind: str | None = None) -> Markup:
+    """Return a card with a heading."""
     return element("section", element("h2", title), *parts, class_=kind)
 
 
@@ -305,7 +317,7 @@ def _pair(left: Markup | None, right: Markup | None) -> Markup | None:
 def _drawn(section: Section | None, wide: bool = False, cells: Mapping[int, Any] | None = None) -> Markup | None:
     if section is None:
         return None
-    return _section(section.title, *(_block(b, wide, cells or {}) for b in section.blocks))
+    return section_of(section.title, *(_block(b, wide, cells or {}) for b in section.blocks))
 
 
 def _block(block: Block, wide: bool = False, cells: Mapping[int, Any] | None = None) -> Markup:

@@ -18,6 +18,7 @@ from duckanon.registry import Registry
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from duckanon.disclosure.sight import Sight
     from duckanon.disclosure.subject import Subject
     from duckanon.release import Release
 
@@ -156,13 +157,14 @@ class Settings:
 
     ``sample`` is how many people are attacked at most, and ``seed`` draws them; ``known`` are the quasi-identifiers of
     the partially informed adversary; ``key`` is a column of both tables that says who is who, which no attacker sees;
-    ``tolerance`` is how far a guessed number may be off, as a share of the true one.
+    ``k`` is what the release promises; ``tolerance`` is how far a guessed number may be off, as a share of the truth.
     """
 
     sample: int = 5000
     seed: int = 0
     known: tuple[str, ...] | None = None
     key: str | None = None
+    k: int | None = None
     tolerance: float = 0.05
 
 
@@ -172,7 +174,8 @@ class Case:
 
     ``relations`` are those of the release. ``mappings`` has for each quasi-identifier a query (value, label), both as
     text; it is None where nothing says how the release was recoded. ``carried`` are the columns that both tables have
-    unchanged. ``control`` are people who are not in the release, with the columns of the original. ``release`` is the
+    unchanged. ``published`` says under which columns each quasi-identifier of the original is published: two where its
+    bounds are. ``control`` are people who are not in the release, with the columns of the original. ``release`` is the
     release itself where it is known as one; ``files`` are the files that the released table was read from, if any.
     """
 
@@ -181,6 +184,7 @@ class Case:
     relations: dict[str, str]
     mappings: Sequence[exp.Query] | None
     carried: Sequence[str]
+    published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     control: Subject | None = None
     release: Release | None = None
     files: tuple[str, ...] = ()
@@ -188,14 +192,27 @@ class Case:
     settings: Settings = field(default_factory=Settings)
 
     @cached_property
-    def allowed(self) -> float:
-        """1/k of the release as it is: of its smallest class."""
+    def sight(self) -> Sight:
+        """The release and people in the same places, for attacks that link one to the other.
+
+        Labels that nobody can read are a HierarchyError.
+        """
+        from duckanon.disclosure.looking import look
+
+        return look(self)
+
+    @cached_property
+    def allowed(self) -> float | None:
+        """1/k, as promised, or as the smallest class has it; None where somebody is alone in a class."""
         from sqlglot import exp
 
         from duckanon.sqlgen.relations import col, table
 
+        if self.settings.k is not None:
+            return 1 / self.settings.k
         smallest = exp.select(exp.Min(this=col("n"))).from_(table(self.relations["classes"]))
-        return 1 / int(self.released.engine.row(smallest)[0])
+        found = int(self.released.engine.row(smallest)[0])
+        return 1 / found if found > 1 else None
 
 
 class Attacker(ABC):

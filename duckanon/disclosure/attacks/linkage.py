@@ -7,37 +7,60 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
+from duckanon.disclosure.subject import Subject
 from duckanon.sqlgen.relations import cast, col, conjunction, named, number, same, subquery, table
 
 
 @attackers.register("linkage")
 class Linkage(Attacker):
-    """Recodes every row of the original as the release was, and picks a member of the class it falls into.
+    """Finds the published rows that a known person may be behind, and picks one of them.
 
-    Success is the mean over all rows of the original of 1 / size of the class, 0 for rows whose class is not in the
-    release; the base rate is picking a released member at random.
+    Success is the mean over all rows of the original of 1 / number of those rows, 0 where there are none; the base
+    rate is picking a released row at random. Where the release was recoded on levels, every row is recoded as it was,
+    and falls into one class. Else the rows are those whose cells can all stand for the person's values; they are as
+    many as the class has, or more where regions overlap, and of a sample of people.
 
     References
     ----------
     K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008 (the prosecutor).
     """
 
-    summary: ClassVar[str] = "chance to pick the right member of the class that a known person falls into"
+    summary: ClassVar[str] = "chance to pick the right one of the rows that a known person may be behind"
 
     def needs(self, case: Case) -> str | None:
-        if case.mappings is not None:
-            return None
-        return "a recoding on levels: a Release of such, or hierarchies with one level for each column"
+        return None
 
     def run(self, case: Case) -> list[Finding]:
+        if case.mappings is None:
+            return [self._covered(case)]
+        rows, success = self._recoded(case, case.original)
+        controls, control = (0, None) if case.control is None else self._recoded(case, case.control)
+        (members,) = case.original.engine.row(
+            exp.select(exp.Sum(this=col("n"))).from_(table(case.relations["classes"]))
+        )
+        return [
+            Finding(
+                attack=self.name,
+                adversary="full",
+                success=success,
+                base_rate=1 / int(members),
+                rows=rows,
+                control=control,
+                controls=controls,
+                text="the member picked from a known person's class is the right one",
+                allowed=case.allowed,
+            )
+        ]
+
+    def _recoded(self, case: Case, people: Subject) -> tuple[int, float]:
+        """Return the number of people and the mean chance, each recoded as the release was."""
         assert case.mappings is not None
-        original, engine = case.original, case.original.engine
         width = len(case.mappings)
         known = exp.select(
-            *(named(cast(e.copy(), "VARCHAR"), f"t_{j}") for j, e in enumerate(original.quasi.values())),
+            *(named(cast(e.copy(), "VARCHAR"), f"t_{j}") for j, e in enumerate(people.quasi.values())),
             named(exp.Count(this=exp.Star()), "n"),
         )
-        known = known.from_(subquery(original.query, "s")).group_by(exp.var("ALL"))
+        known = known.from_(subquery(people.query, "s")).group_by(exp.var("ALL"))
         labelled = exp.select(col("n", "k")).from_(subquery(known, "k"))
         for j, mapping in enumerate(case.mappings):
             labelled = labelled.select(named(col("label", f"m_{j}"), f"l_{j}"))
@@ -50,14 +73,29 @@ class Linkage(Attacker):
         share = exp.Div(this=cast(col("n", "r"), "DOUBLE"), expression=col("n", "c"))
         picked = exp.Coalesce(this=exp.Sum(this=share), expressions=[number(0)])
         query = exp.select(exp.Sum(this=col("n", "r")), picked).from_(subquery(labelled, "r"))
-        rows, hits = engine.row(query.join(table(case.relations["classes"], "c"), on=on, join_type="left"))
-        (members,) = engine.row(exp.select(exp.Sum(this=col("n"))).from_(table(case.relations["classes"])))
-        return [
-            Finding(
-                attack=self.name,
-                success=float(hits) / int(rows),
-                base_rate=1 / int(members),
-                rows=int(rows),
-                text="mean chance to pick the right member of a known person's class",
-            )
-        ]
+        rows, hits = people.engine.row(query.join(table(case.relations["classes"], "c"), on=on, join_type="left"))
+        return int(rows), float(hits) / int(rows)
+
+    def _covered(self, case: Case) -> Finding:
+        import numpy as np
+
+        sight = case.sight
+        view = sight.view(range(sight.quasi))
+
+        def chance(people: object) -> float:
+            links = view.nearest(people)  # type: ignore[arg-type]
+            return float(np.where(links.far == 0, 1 / links.rows, 0.0).mean())
+
+        return Finding(
+            attack=self.name,
+            adversary="full",
+            success=chance(sight.targets),
+            base_rate=1 / sight.published,
+            rows=len(sight.targets),
+            sampled_from=sight.targets.sampled_from,
+            control=None if sight.controls is None else chance(sight.controls),
+            controls=0 if sight.controls is None else len(sight.controls),
+            text="the row picked from those whose cells can stand for a known person's values is the right one",
+            allowed=case.allowed,
+            remark="At most: whether a row that fits is the person's own, only a key can say.",
+        )

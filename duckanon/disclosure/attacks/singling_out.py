@@ -1,0 +1,123 @@
+"""Singling out: a description taken from the release that fits exactly one person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
+from duckanon.disclosure.sight import ALL, FULL
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from duckanon.disclosure.sight import Sight, View
+
+SUBSETS = 24
+"""Sets of columns from which descriptions are made."""
+WIDEST = 5
+"""Most columns of a description."""
+MOST = 50
+"""A description that fits more controls is one of many people."""
+
+
+@attackers.register("singling_out")
+class SinglingOut(Attacker):
+    """Describes a person by some cells of one published row, the rarest first, and looks whether that fits one only.
+
+    Two to five columns are drawn: quasi-identifiers only, or sensitive and other columns, too. Success is the share of
+    descriptions that fit exactly one row of the original. A description of weight w fits exactly one of n rows by
+    chance n w (1 - w)^(n - 1) times, at most 37 %: on controls w is the share of them whom it fits. The base rate puts
+    the columns of descriptions together at random.
+
+    References
+    ----------
+    Article 29 Working Party, Opinion 05/2014 on anonymisation techniques; A. Cohen and K. Nissim, Towards formalizing
+    the GDPR's notion of singling out, 2020; M. Giomi et al., A unified framework for quantifying privacy risk in
+    synthetic data, 2023, section 4.1.
+    """
+
+    summary: ClassVar[str] = "descriptions taken from the release that fit exactly one person"
+
+    def needs(self, case: Case) -> str | None:
+        return None if len(case.published) + len(case.carried) > 1 else "two columns"
+
+    def run(self, case: Case) -> list[Finding]:
+        sight = case.sight
+        widths = {FULL: sight.quasi, ALL: len(sight.axes)}
+        return [
+            self._tried(case, who, width)
+            for who, width in widths.items()
+            if width > 1 and (who == FULL or width > sight.quasi)
+        ]
+
+    def _tried(self, case: Case, adversary: str, width: int) -> Finding:
+        import numpy as np
+
+        sight = case.sight
+        everybody, controls = sight.everybody, sight.controls
+        random = np.random.default_rng([case.settings.seed, 2])
+        each = -(-min(case.settings.sample, 2000) // SUBSETS)
+        own, chance, other = [], [], []
+        for columns in _subsets(width, random):
+            view = sight.view(columns)
+            rarest = np.argsort(view.sizes + random.random(len(view.sizes)), kind="stable")[:each]
+            cells = view.cells[rarest]
+            fits = _fitting(view, cells, everybody.points, 2)
+            own.append(fits == 1)
+            mixed = _mixed(view, len(cells), random)
+            chance.append(_fitting(view, mixed, everybody.points, 2) == 1)
+            if controls is not None:
+                weight = (_fitting(view, cells, controls.points, MOST) + 0.5) / (len(controls) + 1)
+                rows = len(everybody)
+                other.append(rows * weight * (1 - weight) ** (rows - 1))
+        hits, base = np.concatenate(own), np.concatenate(chance)
+        theirs = np.concatenate(other) if other else None
+        return Finding(
+            attack=self.name,
+            adversary=adversary,
+            success=float(hits.mean()),
+            base_rate=float(base.mean()),
+            rows=len(hits),
+            control=None if theirs is None else float(theirs.mean()),
+            controls=0 if theirs is None else len(theirs),
+            text="a description taken from the release fits exactly one person",
+            remark=_remark(sight),
+        )
+
+
+def _remark(sight: Sight) -> str:
+    everybody = sight.everybody
+    if everybody.sampled_from is None:
+        return ""
+    return f"Looked up among {len(everybody)} of {everybody.total} rows."
+
+
+def _subsets(columns: int, random: np.random.Generator) -> list[tuple[int, ...]]:
+    """Return different sets of two to five columns."""
+    found = set()
+    for _ in range(SUBSETS):
+        width = int(random.integers(2, min(columns, WIDEST) + 1))
+        found.add(tuple(sorted(random.permutation(columns)[:width].tolist())))
+    return sorted(found)
+
+
+def _mixed(view: View, count: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """Return tuples whose cells are drawn column by column, as often as they are published."""
+    import numpy as np
+
+    share = view.sizes / view.sizes.sum()
+    drawn = [random.choice(len(share), size=count, p=share) for _ in view.columns]
+    return np.stack([view.cells[at, j] for j, at in enumerate(drawn)], axis=1)
+
+
+def _fitting(view: View, cells: NDArray[np.int32], points: NDArray[np.float64], enough: int) -> NDArray[np.int64]:
+    import numpy as np
+
+    from duckanon.kernels.linking import fitting
+
+    counts = np.empty(len(cells), dtype=np.int64)
+    fitting(
+        view.places, np.ascontiguousarray(cells), np.ascontiguousarray(points[:, list(view.columns)]), enough, counts
+    )
+    return counts
