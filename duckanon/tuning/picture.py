@@ -30,13 +30,15 @@ def draw(found: Tuning, path: str | Path) -> Path:
     axes = figure.subplots()
     _points(axes, found)
     _front(axes, found)
+    _scale(axes, found)
     axes.axhline(found.raw, color=_INK, linewidth=1, linestyle="--")
     axes.axhline(found.zero_rule, color=_INK, linewidth=1, linestyle=":")
     right = axes.get_xlim()[0]
     for height, words in ((found.raw, "raw rows"), (found.zero_rule, "most frequent class")):
         axes.annotate(words, (right, height), (4, 3), textcoords="offset points", fontsize=8, color=_INK)
     axes.set_xlabel("average risk of reidentification (1 / mean size of a class; logarithmic)")
-    axes.set_ylabel(f"{found.score} of {found.learner}, taught by the release")
+    score = {"f1": "F1", "auroc": "AUROC"}.get(found.score, found.score)
+    axes.set_ylabel(f"{score} of {_plain(found.learner)}, taught by the release")
     axes.grid(color="#E6E6E6", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
@@ -47,6 +49,17 @@ def draw(found: Tuning, path: str | Path) -> Path:
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
     figure.savefig(target, metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
     return target
+
+
+def _scale(axes: Any, found: Tuning) -> None:
+    """Show risks as shares, over a range that does not blow up small differences."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    risks = [line["average_risk"] for line in found.tried]
+    axes.set_xlim(min(risks) / 1.4, max(risks) * 1.4)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+    axes.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
 def _points(axes: Any, found: Tuning) -> None:

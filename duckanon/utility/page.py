@@ -96,9 +96,11 @@ def _grid(head: Sequence[str], lines: Sequence[Sequence[object]], texts: int) ->
 
 def _scores(found: Evaluation) -> Markup:
     names = {"f1": "F1", "auroc": "AUROC"}
+    rows = found.summary().to_pylist()
+    order = list(dict.fromkeys(row["learner"] for row in rows))
     lines = [
         [line["learner"], line["encoding"], line["trained_on"], line["tested_on"], *(_figure(line, s) for s in SCORES)]
-        for line in found.summary().to_pylist()
+        for line in sorted(rows, key=lambda row: order.index(row["learner"]))
     ]
     head = ["learner", "encoding", "taught by", "tested on", *(names.get(s, s) for s in SCORES)]
     told = "Precision, recall and F1 are those of the positive class." if found.average == "binary" else ""
