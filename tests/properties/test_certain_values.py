@@ -8,7 +8,13 @@ import pytest
 
 from tests.bench.downcoding import ALGORITHMS, adult, certain, regions, tables
 
-LIMITS = {"tight": (0.6, 1.0), "cut": (0.0, 0.1), "full domain": (0.0, 0.05), "grid": (0.0, 0.25)}
+LIMITS = {
+    "tight": (0.6, 1.0),
+    "cut": (0.0, 0.1),
+    "full domain": (0.0, 0.05),
+    "grid of 2 values": (0.0, 0.35),
+    "grid of 4 values": (0.0, 0.1),
+}
 
 
 def _shares(rows: int) -> dict[str, float]:
