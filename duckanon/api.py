@@ -88,7 +88,9 @@ def anonymize(
     algorithm : str or Algorithm, optional
         How the recoding is found: "mondrian", "optimal", "ola", ...; ``duckanon list algorithms`` has all. By default
         "mondrian"; or "datafly" where levels, ``iterative`` or a promise about a population or the whole table ask
-        for columns on levels.
+        for columns on levels. Of an algorithm that publishes as much detail as a promise about sensitive values allows
+        (all that search a lattice for minimal nodes, and "mondrian"), who knows it can ask why no finer classes were
+        published; ``duckanon.attack(..., attacks=["minimality"])`` says what that tells.
     levels : mapping of str to int, optional
         Apply this node: the level of each quasi-identifier, 0 for those that are not named. Nothing is searched.
     min_levels, max_levels : mapping of str to int, optional
@@ -101,7 +103,8 @@ def anonymize(
     bounds : {"grid", "cut", "tight"}
         Of an algorithm that divides the rows into regions: where the bounds of published regions come from.
 
-        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound is a person's value.
+        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound is a person's value. Where
+          all rows of a class have one value it is published: a group of values tells that they have not.
         - "cut": from the cuts between classes, which depend on the data: a bound can be the exact value of a person.
         - "tight": the smallest and largest value of each class. Every bound is the exact value of a person. This is
           for research and for comparing with papers, not for release.
@@ -131,7 +134,8 @@ def anonymize(
     on_unknown : {"error", "top"}
         What to do with values that a hierarchy does not know: refuse, or publish them as the top label.
     seed : int, optional
-        For tests: fixes the order of the rows. The release is then marked as not for publication.
+        For tests: fixes the order of the rows, and what an algorithm draws. The release is then marked as not for
+        publication: who guesses the seed can undo a permutation.
     connection : duckdb.DuckDBPyConnection, optional
         The database in which table names are looked up; the work happens on a cursor of its own.
     progress : callable, optional

@@ -6,10 +6,13 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sqlglot import exp
 
+from duckanon.algorithms.ahmad_dey import Apart, Beside, apart, require_few
 from duckanon.algorithms.permuting import Draw, blocks_of
 from duckanon.algorithms.probabilistic import Known
 from duckanon.associations import (
@@ -27,7 +30,19 @@ from duckanon.facts import Relations
 from duckanon.hidden_groups import GROUP, PERSON, Evidence, require_source
 from duckanon.recoding import Recoding
 from duckanon.roles import Role
-from duckanon.sqlgen.relations import call, col, named, param, positional, qualified, subquery, table, union_all
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    named,
+    param,
+    positional,
+    qualified,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
     from duckanon.encode import Frequency
@@ -60,8 +75,31 @@ class Looker:
             told = information(engine, pairs)
         blocks = blocks_of(with_sensitive(columns, told))
         k = max(m.traits.min_class_size for m in coder.plan.models)
-        knowing = algorithm.knowing(Known(blocks, Draw(self.secret), k))
+        far = self._apart(coder, columns, pairs) if algorithm.dissimilarity == "ahmad_dey" else None
+        knowing = algorithm.knowing(Known(blocks, Draw(self.secret), k, far))
         return Looked(replace(coder, plan=replace(coder.plan, algorithm=knowing)), columns, pairs)
+
+    def _apart(self, coder: RowCoder, columns: Sequence[Counted], pairs: str) -> Apart:
+        """Return Ahmad-Dey's distances from the counts of pairs, matrices by place."""
+        quasi = [c for c in columns if c.quasi]
+        lines = [p.axis.atoms is not None for p in coder.placed]
+        missing = [c.bins is not None or own.dictionary.null for c, own in zip(quasi, coder.coded, strict=True)]
+        found = [
+            Beside(c.name, c.size, line, c.size - 1 if null else None)
+            for c, line, null in zip(quasi, lines, missing, strict=True)
+        ]
+        require_few(found)
+        counts = {}
+        for i, j in combinations(range(len(quasi)), 2):
+            these = [exp.EQ(this=col(s), expression=text(quasi[a].name)) for s, a in (("first", i), ("second", j))]
+            both = [cast(col(c), "BIGINT") for c in ("x", "y", "n")]
+            told = coder.engine.arrow(exp.select(*both).from_(table(pairs)).where(*these))
+            x, y, n = (column.to_numpy() for column in told.columns)
+            counts[i, j] = np.zeros((quasi[i].size, quasi[j].size))
+            counts[i, j][x, y] = n
+        own = apart(found, counts)
+        by_place = {j: matrix[np.ix_(coder.placed[j].code, coder.placed[j].code)] for j, matrix in own.matrices.items()}
+        return replace(own, matrices=by_place)
 
 
 @dataclass(frozen=True)

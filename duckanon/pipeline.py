@@ -172,7 +172,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
     prepared, recoder, suppressed = solved.prepared, solved.recoder, solved.suppressed
     engine, counted, relations = prepared.problem.engine, prepared.problem.frequency, recoder.relations
     with engine.progress.step("recode", counted.rows):
-        _write_rows(plan, recoder, path)
+        _write_rows(plan, recoder, path, counted.rows)
     written = engine.parquet([path])
     published = count_rows(engine, written)
     with engine.progress.step("gate", published):
@@ -354,12 +354,16 @@ def _reference(plan: Plan, engine: Engine, cells: Sequence[Cell], nodes: str | N
     return Reference(values, nodes, population)
 
 
-def _write_rows(plan: Plan, recoder: Recoder, path: Path) -> None:
+def _write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
     inner = dict(recoder.shown)
     passed = [a for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
     inner |= {a.name: f"p_{i}" for i, a in enumerate(passed)}
     columns = [(name, inner[name]) for name in plan.published_names]
-    _write(recoder, [(a.name, plan.expression(a)) for a in passed], columns, path, plan.seed)
+    kept = [(a.name, plan.expression(a)) for a in passed]
+    keys = _shuffle_keys(plan.seed)
+    if isinstance(recoder, Regions) and recoder.write(kept, columns, path, keys, expected):
+        return
+    recoder.engine.write_parquet(recoder.released(recoder.rows(kept), columns), path, keys)
 
 
 def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:

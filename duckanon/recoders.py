@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +14,7 @@ from duckanon.class_facts import class_relations, local_relations
 from duckanon.coded_rows import CODE
 from duckanon.encode import published_type
 from duckanon.facts import Relations
+from duckanon.looked_up import MANY_ROWS, LookedUp, can_look_up
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
 from duckanon.sqlgen.classes import published_labels
 from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
@@ -207,6 +208,43 @@ class Regions:
         return exp.select(*(named(own, name) for own, (name, _) in zip(found, columns, strict=True))).from_(
             subquery(rows, "r")
         )
+
+    def write(
+        self,
+        kept: Sequence[tuple[str, exp.Expr]],
+        columns: Sequence[tuple[str, str]],
+        path: Path,
+        params: Mapping[str, int],
+        count: int,
+    ) -> bool:
+        """Write the release by looking up its texts after the sort, and say so; false where rows are few or odd.
+
+        The order is that of ``rows``.
+        """
+        names = [inner for _, inner in self.published.inner]
+        if count < MANY_ROWS or not names:
+            return False
+        through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
+        passed = self.engine.columns(self.division.classed(through))
+        shown = self.engine.columns(exp.select(*(col(n) for n in names)).from_(table(self.published.table)))
+        if not can_look_up(shown, passed):
+            return False
+        LookedUp(self.engine, self.published.table, tuple(names)).write(
+            self._sorted_classes(through), columns, path, params
+        )
+        return True
+
+    def _sorted_classes(self, kept: Sequence[exp.Expr]) -> exp.Select:
+        """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``."""
+        inner = self.division.classed(kept)
+        through = [col(f"p_{i}", "r") for i in range(len(kept))]
+        query = exp.select(named(cast(col("class_id", "r"), "INTEGER"), "class_id"), *through)
+        query = query.from_(subquery(inner, "r"))
+        own: exp.Expr = cast(col("class_id", "r"), "BIGINT")
+        if self.published.merged or self.division.suppressed:
+            on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
+            query, own = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
+        return query.order_by(call("hash", param("key0"), param("key1"), own, *(p.copy() for p in through)))
 
     def recoding(self) -> Recoding:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)

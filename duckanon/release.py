@@ -250,6 +250,11 @@ class Release:
             )
         if self.rows_suppressed and sensitive_of(self.plan.models):
             notes.append("Frequencies in the whole table are those of the source, suppressed rows included.")
+        if sensitive_of(self.plan.models) and self.plan.algorithm.minimal:
+            notes.append(
+                "The algorithm publishes as much detail as the promise about sensitive values allows: who knows that "
+                "can ask why no finer classes were published (minimality), and duckanon attack says what it tells."
+            )
         if self.plan.unit == "persons" and sensitive_of(self.plan.models):
             notes.append("Sizes of classes count persons; shares of sensitive values count rows.")
         notes += [

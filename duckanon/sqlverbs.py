@@ -117,6 +117,14 @@ def _information_loss(request: Call) -> exp.Query:
     return _rows([m.to_dict() for m in found], types)
 
 
+def _query_errors(request: Call) -> exp.Query:
+    from duckanon.utility.workload import queries
+
+    arguments = dict(request.arguments)
+    original, release = arguments.pop("original"), arguments.pop("release")
+    return as_query(queries(original, release, connection=request.engine, **arguments).summary())
+
+
 def _risk(request: Call) -> exp.Query:
     from duckanon.disclosure.risk import risk
 
@@ -227,6 +235,22 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("k", "integer"),
             ),
             _information_loss,
+        ),
+        Function(
+            "query_errors",
+            (
+                Parameter("original", "text", required=True),
+                Parameter("release", "text", required=True),
+                Parameter("columns", "texts", required=True),
+                Parameter("n", "integer"),
+                Parameter("dimensions", "integer"),
+                Parameter("selectivity", "number"),
+                Parameter("average", "text"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("sanity", "number"),
+                Parameter("seed", "integer"),
+            ),
+            _query_errors,
         ),
         Function(
             "risk",

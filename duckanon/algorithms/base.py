@@ -128,6 +128,11 @@ class Algorithm(ABC):
         return False
 
     @property
+    def minimal(self) -> bool:
+        """Whether no finer recoding of the same kind would keep the promise, which tells something by itself."""
+        return False
+
+    @property
     def counts_values(self) -> bool:
         """Whether the values of all sensitive columns are counted for the search, whatever the models look at."""
         return False

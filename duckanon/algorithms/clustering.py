@@ -49,6 +49,10 @@ class Clustering(Partitioner):
     def measure_of(self, axes: Sequence[Axis]) -> str:
         """Return how distances are measured, one of ``spaces.MEASURES``."""
 
+    def space_of(self, axes: Sequence[Axis], items: Items) -> Spaced:
+        """Return the space in which rows are near each other or far."""
+        return spaced(axes, items, self.measure_of(axes))
+
     @abstractmethod
     def cluster(self, cloud: Cloud, least: int, threads: int | None, advance: Advance) -> Integers:
         """Return the number of its cluster for every row; clusters have at least so many rows."""
@@ -68,7 +72,7 @@ class Clustering(Partitioner):
         threads: int | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> Parts:
-        space = spaced(axes, items, self.measure_of(axes))
+        space = self.space_of(axes, items)
         placed = 0
 
         def further(more: int) -> None:

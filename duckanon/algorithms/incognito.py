@@ -30,6 +30,10 @@ class Incognito(FullDomain):
 
     summary: ClassVar[str] = "all k-minimal nodes by subset pruning, the best by a metric (LeFevre 2005)"
 
+    @property
+    def minimal(self) -> bool:
+        return True
+
     def explore(self, lattice: Lattice, objective: Objective) -> Choice:
         from duckanon.algorithms.minimal import best_of, by_subsets
 

@@ -38,6 +38,10 @@ class MinGen(FullDomain):
     most: int = 200_000
     summary: ClassVar[str] = "minimal distortion by visiting every node (Sweeney 2002)"
 
+    @property
+    def minimal(self) -> bool:
+        return True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "most", require_int("MinGen", "most", self.most, 1))

@@ -70,6 +70,10 @@ class Mondrian(Partitioner):
     budget: int | None = None
     summary: ClassVar[str] = "regions of their own for every class, by cuts near the median"
 
+    @property
+    def minimal(self) -> bool:
+        return not self.relaxed
+
     def __post_init__(self) -> None:
         if not isinstance(self.relaxed, bool):
             raise ParameterError("The 'relaxed' parameter of mondrian must be true or false.")

@@ -33,6 +33,10 @@ class Ola(FullDomain):
 
     summary: ClassVar[str] = "all k-minimal nodes by predictive tagging, the best by a metric (El Emam 2009)"
 
+    @property
+    def minimal(self) -> bool:
+        return True
+
     def explore(self, lattice: Lattice, objective: Objective) -> Choice:
         from duckanon.algorithms.minimal import best_of, by_strategies
 

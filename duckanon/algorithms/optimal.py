@@ -51,6 +51,10 @@ class Optimal(FullDomain):
 
     summary: ClassVar[str] = "globally optimal full-domain generalization for any metric and models"
 
+    @property
+    def minimal(self) -> bool:
+        return True
+
     def explore(self, lattice: Lattice, objective: Objective) -> Choice:
         import numpy as np
 

@@ -203,8 +203,11 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
     tie, target = words, words + (items.ties is not None)
     buffer = np.zeros((count, target + len(items.targets)), dtype=np.uint64)
     data = Data(buffer.view(kind), buffer, buffer.view(np.int32), buffer.view(np.float64))
-    for j in range(width):
-        data.rows[:, j] = items.places[:, j]
+    # Some rows at a time, which stay in the cache while one column after the other is put into them.
+    for begin in range(0, count, _BUFFER):
+        some = slice(begin, begin + _BUFFER)
+        for j in range(width):
+            data.rows[some, j] = items.places[some, j]
     data.numbers[:, at] = np.arange(count, dtype=np.int32)
     if items.counts is not None:
         data.numbers[:, at + 1] = items.counts

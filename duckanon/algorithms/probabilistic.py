@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from duckanon.algorithms.ahmad_dey import AhmadDeyMdav, Apart
 from duckanon.algorithms.base import algorithms
 from duckanon.algorithms.knn_clustering import KnnClustering
 from duckanon.algorithms.mdav import Mdav
@@ -37,6 +38,8 @@ class Known:
     blocks: tuple[tuple[int, ...], ...]
     draw: Draw
     k: int
+    apart: Apart | None = None
+    """How far values are apart, where that takes counts."""
 
 
 @algorithms.register("probabilistic")
@@ -98,6 +101,8 @@ class Probabilistic(Partitioner):
         if not isinstance(self.redraw, bool):
             raise ParameterError("The 'redraw' parameter of probabilistic must be true or false.")
         require_int(self.name, "intervals", self.intervals, 2)
+        if self.dissimilarity != "gower" and self.groups != "mdav":
+            raise ParameterError(f"The 'dissimilarity' parameter of probabilistic is for mdav, not for {self.groups}.")
 
     def knowing(self, known: Known) -> Self:
         """Return the algorithm that knows a table."""
@@ -137,7 +142,8 @@ class Probabilistic(Partitioner):
         if self.groups == "mondrian":
             return Mondrian()
         if self.groups == "mdav":
-            return Mdav(distance="gower")
+            known = None if self._known is None else self.known.apart
+            return Mdav(distance="gower") if self.dissimilarity == "gower" else AhmadDeyMdav(known=known)
         seed = 0 if self._known is None else int(self.known.draw.words(1, 0)[0] >> np.uint64(2))
         return Tdg(seed=seed) if self.groups == "tdg" else KnnClustering(seed=seed)
 

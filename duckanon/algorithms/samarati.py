@@ -33,6 +33,10 @@ class Samarati(FullDomain):
 
     summary: ClassVar[str] = "least height by bisection, all k-minimal nodes there (Samarati 2001)"
 
+    @property
+    def minimal(self) -> bool:
+        return True
+
     def explore(self, lattice: Lattice, objective: Objective) -> Choice:
         from duckanon.algorithms.minimal import best_of, lowest
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +145,48 @@ def _pairs(size: int, nodes: Sequence[NDArray[Any]], widths: Sequence[Floats]) -
         found[same] = np.broadcast_to(wide[:, None], (size, size))[same]
     np.fill_diagonal(found, 0.0)
     return found
+
+
+def free_space(axes: Sequence[Axis], items: Items, matrices: Mapping[int, Floats]) -> Spaced:
+    """Return the space of lines by squares, and of columns whose places are apart by a matrix of their own.
+
+    The square of a distance is the sum of squared differences on lines, shares of the range times the weight, and of
+    the entries of matrices times the weight. Places of a matrix are put in a row, each beside the one that is nearest
+    to it of those left, so that boxes of neighbours are small.
+    """
+    from duckanon.kernels.space import Space
+
+    lines = [j for j in range(len(axes)) if j not in matrices]
+    columns = (*lines, *matrices)
+    coordinates, caps, missing = [], np.zeros(len(columns)), np.full(len(columns), np.inf)
+    for at, j in enumerate(lines):
+        own, caps[at], missing[at] = _line(axes[j], items, j, "gower")
+        coordinates.append(own)
+    table = np.zeros((4, len(columns)), dtype=np.int64)
+    pairs: list[Floats] = []
+    pair = 0
+    for at, (j, matrix) in enumerate(matrices.items(), len(lines)):
+        chain = _chained(matrix)
+        ranks = np.empty(len(chain))
+        ranks[chain] = np.arange(len(chain))
+        coordinates.append(ranks)
+        table[:, at] = 0, len(chain), 0, pair
+        pairs.append(_rounded(np.sqrt(axes[j].weight * matrix[np.ix_(chain, chain)])).ravel())
+        pair += len(chain) ** 2
+    every = np.concatenate([*pairs, [0.0]])
+    space = Space(len(lines), table, np.zeros(1, dtype=np.int32), np.zeros(1), every, caps, missing, True)
+    return Spaced(space, columns, tuple(coordinates))
+
+
+def _chained(matrix: Floats) -> Integers:
+    """Return places one beside the other, from the first on: next is the nearest that is left."""
+    left = np.ones(len(matrix), dtype=np.bool_)
+    chain = [0]
+    left[0] = False
+    while left.any():
+        chain.append(int(np.argmin(np.where(left, matrix[chain[-1]], np.inf))))
+        left[chain[-1]] = False
+    return np.array(chain, dtype=np.int64)
 
 
 def on_lines(numbers: Floats, missing: NDArray[np.bool_], standardised: bool) -> tuple[Space, Floats]:

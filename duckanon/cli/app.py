@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from duckanon._version import __version__
-from duckanon.cli import attacking, hierarchies, jobs, shell, signals, verbs, work
+from duckanon.cli import attacking, hierarchies, jobs, shell, signals, studies, teaching, verbs, work
 from duckanon.cli.options import Json, Verbose, is_verbose
 from duckanon.cli.screen import Screen
 
@@ -143,8 +143,10 @@ def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
 work.add_to(app)
 jobs.add_to(app)
 verbs.add_to(app)
+teaching.add_to(app)
 attacking.add_to(app)
 hierarchies.add_to(app)
+studies.add_to(app)
 shell.add_to(app)
 for _group in app.registered_groups:
     if _group.typer_instance is not None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from duckanon.comparison.compare import Comparison
+    from duckanon.disclosure.composition import Composition
     from duckanon.disclosure.risk import Attacker, Risk
 
 Row = Mapping[str, Any]
@@ -152,7 +153,30 @@ def show_risk(screen: Screen, name: str, found: Risk) -> None:
     parts: list[tuple[str, RenderableType]] = [(name, about), ("Risk of reidentification", attackers)]
     if found.uniqueness is not None:
         parts.append((f"Unique in the population of {count(found.uniqueness.population_size)}", _estimates(found)))
+    if found.composition is not None:
+        parts.append(("Together with the previous release", _together(found.composition)))
     sections(screen, parts)
+
+
+_TIED = {
+    "key": "persons are followed by their key",
+    "original": "rows of the original are placed in the classes of both",
+    "overlap": "nobody is followed: only what the overlap of classes proves is counted",
+}
+
+
+def _together(found: Composition) -> RenderableType:
+    from rich.text import Text
+
+    table = grid({"no_wrap": True, "style": "dim"}, {})
+    table.add_row("persons", f"{count(found.persons_in_both)} in both; {_TIED[found.tied_by]}")
+    if found.smallest is not None:
+        table.add_row("smallest", f"{count(found.smallest)} in the smallest group that both tell apart")
+    lost = [(found.persons_below, "in both"), (found.new_below, "only in this"), (found.departed_below, "only before")]
+    for number, where in lost:
+        style = "bold red" if number else "bold green"
+        table.add_row(f"below {found.k}", Text.assemble((count(number), style), f" persons {where}"))
+    return table
 
 
 def _estimates(found: Risk) -> RenderableType:

@@ -38,7 +38,7 @@ Population = Annotated[
     str | None,
     typer.Option("--population", metavar="FILE", help="The people from whom the data were drawn.", show_default=False),
 ]
-_PICTURES = (".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -151,13 +151,26 @@ def risk(
         float | None,
         typer.Option("--sampling-fraction", help="The data are this share of the people.", show_default=False),
     ] = None,
+    previous: Annotated[
+        str | None,
+        typer.Option("--previous", help="An earlier release of the same people.", show_default=False),
+    ] = None,
+    original: Annotated[
+        str | None,
+        typer.Option("--original", help="The people themselves, to follow them to --previous.", show_default=False),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", min=1, help="The least persons of a group that both tell apart.", show_default=False),
+    ] = None,
+    hierarchy: Hierarchies = None,
     entity_key: EntityKey = None,
     database: Database = None,
     table: Table = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """How likely is reidentification? By three kinds of attackers."""
+    """How likely is reidentification? By three kinds of attackers, and together with a previous release."""
     source = source_of(file, database, table)
     from duckanon.cli.look import show_risk
     from duckanon.disclosure.risk import risk as look
@@ -170,6 +183,10 @@ def risk(
         population_size=population_size,
         sampling_fraction=sampling_fraction,
         entity_key=entity_key,
+        previous=file_of(previous),
+        original=file_of(original),
+        hierarchies=hierarchies(hierarchy),
+        k=k,
     )
     screen = Screen.of(ctx)
     if screen.as_json:
@@ -266,9 +283,9 @@ def compare(
     """Which job makes the better release? Publishes nothing."""
     if len(jobs) < 2:
         raise typer.BadParameter("Comparing takes two jobs or more.")
-    if picture is not None and picture.suffix.lower() not in _PICTURES:
+    if picture is not None and picture.suffix.lower() not in PICTURES:
         # Said before the work, not after it.
-        raise typer.BadParameter(f"--picture must end in {', '.join(_PICTURES)}.")
+        raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
     from duckanon.cli.bars import Bars
     from duckanon.cli.look import show_comparison
     from duckanon.comparison.compare import compare as look

@@ -12,7 +12,7 @@ from duckanon.disclosure.placing import candidates_of, column_levels, common_lev
 from duckanon.encode import Dictionary, dictionary
 from duckanon.errors import HierarchyError
 from duckanon.facts import Described, size
-from duckanon.hierarchy.labels import Parsed, parse, size_of
+from duckanon.hierarchy.labels import Parsed, parse, size_of, text_range
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
@@ -162,11 +162,15 @@ class _Column:
             return None
         rows = dict(zip(left.column("label").to_pylist(), left.column("n").to_pylist(), strict=True))
         parsed = {label: parse(label, self.type) for label in rows if label is not None and label != WHOLE}
+        ranges = self._made("ranges", self._range_covers(list(parsed)))
+        within = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(ranges)))}
+        parsed = {label: p for label, p in parsed.items() if label not in within}
         sets = self._made("sets", self._set_covers(parsed))
         complete = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(sets)))}
         spans = {label: p.span for label, p in parsed.items() if p.span is not None and label not in complete}
         bounds = self._table("bounds", [(label, *span) for label, span in spans.items()], _BOUNDS)
-        parts = [exp.select(col("cell"), col("code")).from_(table(sets)), self._span_covers(bounds)]
+        parts: list[exp.Query] = [exp.select(col("cell"), col("code")).from_(table(name)) for name in (sets, ranges)]
+        parts.append(self._span_covers(bounds))
         if WHOLE in rows:
             parts.append(exp.select(named(text(WHOLE), "cell"), col("code")).from_(table(self.values)))
         covers = self._made("covers", union_all(parts))
@@ -226,6 +230,21 @@ class _Column:
         inside = exp.In(this=col("cell"), query=exp.Subquery(this=complete))
         return exp.select(col("cell"), col("code")).distinct().from_(table(found)).where(inside)
 
+    def _range_covers(self, labels: list[str]) -> exp.Query:
+        """Return ``(cell, code)`` of ranges of texts, whose ends must be values."""
+        found = {label: text_range(label) for label in labels} if not self.ordered else {}
+        rows = [(label, *ends) for label, ends in found.items() if ends is not None]
+        ranges = self._table("ranges", rows, _RANGES)
+        query = exp.select(col("cell", "r"), col("code", "v")).from_(table(ranges, "r"))
+        inside: list[exp.Expr] = [_present(col("text", "v"))]
+        for end, side in (("lo", exp.GTE), ("hi", exp.LTE)):
+            known = exp.In(
+                this=col(end, "r"), query=exp.Subquery(this=exp.select(col("text")).from_(table(self.values)))
+            )
+            beyond = side(this=col("text", "v"), expression=col(end, "r"))
+            inside.append(exp.or_(exp.Is(this=col(end, "r"), expression=exp.null()), exp.and_(known, beyond)))
+        return query.join(table(self.values, "v"), on=exp.and_(*inside))
+
     def _span_covers(self, bounds: str) -> exp.Query:
         value = col("number", "v")
         low, high = col("lo", "b"), col("hi", "b")
@@ -269,6 +288,7 @@ class _Column:
 
 
 _BOUNDS = {"cell": "string", "lo": "float64", "hi": "float64", "above": "bool_", "below": "bool_"}
+_RANGES = {"cell": "string", "lo": "string", "hi": "string"}
 _MEMBERS = {"cell": "string", "member": "string", "number": "float64", "members": "int64"}
 
 

@@ -174,7 +174,7 @@ def _people(case: Case, subject: Subject, names: Sequence[str], columns: Sequenc
         assert of is not None
         at = found.column("own").to_numpy()
         own = np.where(at > 0, of[np.maximum(at - 1, 0)], -1)
-    return People(np.ascontiguousarray(points), total, own)
+    return People(np.ascontiguousarray(points), total, own, chosen)
 
 
 def _keys(case: Case) -> exp.Query:

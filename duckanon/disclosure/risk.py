@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.disclosure.composition import Composition
+from duckanon.disclosure.previous import composed
 from duckanon.disclosure.subject import Subject, comparable, looked_at, of_table
 from duckanon.disclosure.uniqueness import Uniqueness, estimate
 from duckanon.disclosure.uniqueness import population_size as whole_population
@@ -81,6 +83,8 @@ class Risk:
         Share of members that are alone in the population, counted in its table.
     uniqueness : Uniqueness or None
         Share of the population that is alone there, estimated where only the size of the population is known.
+    composition : Composition or None
+        What this release and a previous one tell together.
     """
 
     threshold: float
@@ -94,6 +98,7 @@ class Risk:
     journalist: Attacker | None = None
     population_unique: float | None = None
     uniqueness: Uniqueness | None = None
+    composition: Composition | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the risk as plain values."""
@@ -121,6 +126,8 @@ class Risk:
             meaning = f"share of the population that is unique, estimated by {_ESTIMATORS[name]}{chosen}"
             value = getattr(self.uniqueness, name) if self.uniqueness is not None else None
             found.append((f"population_uniqueness_{name}", value, meaning))
+        if self.composition is not None:
+            found += self.composition.figures()
         return [(name, float(value), meaning) for name, value, meaning in found if value is not None]
 
 
@@ -133,6 +140,11 @@ def risk(
     sampling_fraction: float | None = None,
     threshold: float = 0.2,
     entity_key: str | None = None,
+    previous: object = None,
+    original: object = None,
+    previous_original: object = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    k: int | None = None,
     connection: Any = None,
 ) -> Risk:
     """Return how likely the members of a table are reidentified by its quasi-identifiers.
@@ -151,7 +163,22 @@ def risk(
     threshold : float
         A probability above this is called at risk.
     entity_key : str, optional
-        The column that tells persons apart.
+        The column that tells persons apart. With ``original`` it is a column of that.
+    previous : table, optional
+        An earlier release of the same people, with the same quasi-identifiers: ``composition`` then says which persons
+        both releases together tell from all but fewer than k others. Persons are followed by ``entity_key``, if both
+        tables have that column (owners' copies do, published files do not); else by ``original``; else only what the
+        overlap of classes proves is counted, which is little.
+    original : table, optional
+        The people themselves: each row is placed in the classes of both releases that can hold it. One whose row could
+        be in several classes of a release counts in each.
+    previous_original : table, optional
+        The people of the earlier release, where they are not those of ``original``; ``entity_key`` says who is who.
+    hierarchies : mapping, optional
+        For ``original``: how the releases were generalized; columns that are not named get the hierarchy that
+        ``anonymize`` would make.
+    k : int, optional
+        The least persons of a group; by default the size of the smallest class of ``data``.
     connection : duckdb.DuckDBPyConnection, optional
 
     Notes
@@ -163,7 +190,8 @@ def risk(
     ----------
     K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008; K. El Emam, Guide to the de-identification of
     personal health information, 2013, chapter 16; F. Dankar et al., Estimating the re-identification risk of clinical
-    data sets, 2012.
+    data sets, 2012; S. Ganta, S. Kasiviswanathan, A. Smith, Composition attacks and auxiliary information in data
+    privacy, 2008.
 
     Examples
     --------
@@ -175,11 +203,19 @@ def risk(
     >>> found = duckanon.risk(people, quasi_identifiers=["age"], sampling_fraction=0.5)
     >>> found.uniqueness.chosen, round(found.uniqueness.dankar, 2)
     ('zayatz', 0.13)
+    >>> before = pa.table({"age": ["30-39"] * 3 + ["40-49"] * 3, "person": [1, 2, 3, 4, 5, 6]})
+    >>> after = pa.table({"age": ["30-34"] * 3 + ["35-49"] * 3, "person": [1, 2, 4, 3, 5, 6]})
+    >>> found = duckanon.risk(after, quasi_identifiers=["age"], entity_key="person", previous=before)
+    >>> found.composition.k, found.composition.smallest, found.composition.persons_below
+    (3, 1, 6)
     """
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
         raise ParameterError("The 'threshold' parameter of risk must be a probability between 0 and 1.")
     limit = {"threshold": float(threshold)}
-    with looked_at(data, quasi_identifiers=quasi_identifiers, entity_key=entity_key, connection=connection) as subject:
+    if previous is None and (original is not None or previous_original is not None or k is not None):
+        raise ParameterError("original, previous_original and k of risk are about a previous release: give previous.")
+    key = entity_key if original is None else None
+    with looked_at(data, quasi_identifiers=quasi_identifiers, entity_key=key, connection=connection) as subject:
         engine = subject.engine
         relations = {"classes": subject.classes()}
         classes, members, smallest, _, singletons = engine.row(load("risk/sizes").bind(relations))
@@ -194,6 +230,17 @@ def risk(
             row = engine.row(load("risk/journalist").bind(relations), limit)
             journalist, marketer, unique = Attacker(*row[:5]), row[5], row[6]
         engine.drop(*relations.values())
+        both = None
+        if previous is not None:
+            both = composed(
+                subject,
+                previous,
+                entity_key=entity_key,
+                original=original,
+                previous_original=previous_original,
+                hierarchies=hierarchies,
+                k=int(smallest) if k is None else k,
+            )
     return Risk(
         threshold=float(threshold),
         unit=subject.unit,
@@ -206,6 +253,7 @@ def risk(
         journalist=journalist,
         population_unique=unique,
         uniqueness=estimates,
+        composition=both,
     )
 
 

@@ -30,6 +30,8 @@ class People:
     points: Floats
     total: int
     own: Ints | None = None
+    rows: Ints | None = None
+    """The numbers of their rows in the table, from 0 on."""
 
     def __len__(self) -> int:
         return len(self.points)

@@ -97,6 +97,33 @@ def _calendar(label: str, type_name: str) -> tuple[float, float, bool, bool] | N
     return (low, high, False, True)
 
 
+_PART = r"(\"(?:[^\"]|\"\")*\"|[^,{}\"]+)"
+_BETWEEN = re.compile(rf"\[{_PART}, {_PART}\]")
+_SIDE = re.compile(rf"(<=|>=) {_PART}")
+
+
+def text_range(label: str) -> tuple[str | None, str | None] | None:
+    """Return the first and the last text of a range, None where it is open; None if the label is no range.
+
+    Examples
+    --------
+    >>> text_range("[Laos, Peru]"), text_range(">= Peru"), text_range('[", a", b]')
+    (('Laos', 'Peru'), ('Peru', None), (', a', 'b'))
+    >>> text_range("{Laos, Peru}"), text_range("[Peru, Laos]")
+    (None, None)
+    """
+    between = _BETWEEN.fullmatch(label)
+    if between is not None:
+        low, high = (_unquoted(part) for part in between.groups())
+        # A list of two values in brackets may come in any order; a range comes in that of the texts.
+        return (low, high) if low < high else None
+    side = _SIDE.fullmatch(label)
+    if side is not None:
+        own = _unquoted(side.group(2))
+        return (own, None) if side.group(1) == ">=" else (None, own)
+    return None
+
+
 def _members(label: str) -> tuple[str, ...]:
     inner = label.strip()
     bracketed = len(inner) > 1 and _BRACKETS.get(inner[0]) == inner[-1]

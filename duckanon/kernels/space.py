@@ -1,8 +1,8 @@
 """Distances: what clusters measure between rows, and how wide the smallest box around some of them is.
 
-On every column the distance from a value does not fall as one goes away from it along the places of the column, be it
-a line or a tree: so a box of places bounds the distances of all that lies in it, and the same boxes serve both. Many
-are measured by one call, column by column.
+On a line and on a tree the distance from a value does not fall as one goes away from it along the places of the
+column: so a box of places bounds the distances of all that lies in it, and the same boxes serve both. Many are measured
+by one call, column by column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Space(NamedTuple):
     On a line no two values are farther apart than ``caps``; what is missing lies that far behind the last number, at
     ``missing``. Of a tree, ``table[:, j]`` says where its nodes begin, how many places and levels it has, and where
     the widths of all pairs of places begin (-1: they are too many). Level v, for v above 0, has its nodes by place
-    from START + (v - 1) * PLACES on, and ``widths`` has theirs at the same places.
+    from START + (v - 1) * PLACES on, and ``widths`` has theirs at the same places. A column without levels is no tree:
+    its places are apart by their pairs, in no order, and a box of them is looked through.
 
     Rows are values by row and column, boxes the least and the largest values by box, side and column.
     """
@@ -87,14 +88,43 @@ def apart(space: Space, a: Floats, b: Floats) -> float:
 
 
 @part
+def _least(space: Space, j: int, x: int, low: int, high: int) -> float:
+    """Return the least distance of a place from those between two others."""
+    if space.table[LEVELS, j]:
+        return above(space, j, x, min(max(x, low), high))
+    if low <= x <= high:
+        return 0.0
+    at = space.table[PAIRS, j] + x * space.table[PLACES, j]
+    found = space.pairs[at + low]
+    for y in range(low + 1, high + 1):
+        found = min(found, space.pairs[at + y])
+    return found
+
+
+@part
+def _most(space: Space, j: int, x: int, low: int, high: int) -> float:
+    """Return the largest distance of a place from those between two others."""
+    if space.table[LEVELS, j]:
+        return max(above(space, j, x, low), above(space, j, x, high))
+    at = space.table[PAIRS, j] + x * space.table[PLACES, j]
+    found = space.pairs[at + low]
+    for y in range(low + 1, high + 1):
+        found = max(found, space.pairs[at + y])
+    return found
+
+
+@part
 def nearest_of(space: Space, boxes: Boxes, first: int, row: Floats, found: Floats) -> None:
     """Find the least distance from a row that something within each of two boxes can have."""
     found[0], found[1] = 0.0, 0.0
     for j in range(len(row)):
         x = row[j]
         for i in range(2):
-            y = min(max(x, boxes[first + i, 0, j]), boxes[first + i, 1, j])
-            d = min(abs(x - y), space.caps[j]) if j < space.lines else above(space, j, int(x), int(y))
+            low, high = boxes[first + i, 0, j], boxes[first + i, 1, j]
+            if j < space.lines:
+                d = min(abs(x - min(max(x, low), high)), space.caps[j])
+            else:
+                d = _least(space, j, int(x), int(low), int(high))
             found[i] += d * d if space.squares else d
 
 
@@ -109,7 +139,7 @@ def farthest_of(space: Space, boxes: Boxes, first: int, row: Floats, found: Floa
             if j < space.lines:
                 d = min(max(abs(x - low), abs(x - high)), space.caps[j])
             else:
-                d = max(above(space, j, int(x), int(low)), above(space, j, int(x), int(high)))
+                d = _most(space, j, int(x), int(low), int(high))
             found[i] += d * d if space.squares else d
 
 

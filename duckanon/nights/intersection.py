@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.disclosure.composition import Compared, class_text, compared, grouped
 from duckanon.errors import DataError, InfeasibleError, ParameterError
 from duckanon.gate import ENTITY, count_rows, require_same_classes
 from duckanon.sqlgen.files import load
@@ -42,19 +43,6 @@ if TYPE_CHECKING:
 
 PERSONS = "persons.parquet"
 _ROUNDS = 100
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Tonight's release and that of an earlier run; ``smallest`` is the smallest group of persons in both."""
-
-    run: str
-    persons_in_both: int
-    smallest: int | None
-    groups_below: int
-    persons_below: int
-    new_below: int
-    departed_below: int
 
 
 @dataclass(frozen=True)
@@ -145,7 +133,7 @@ def check_intersection(
     least = promised_k(release.plan) if k is None else k
     found = []
     for other, before in _nights(engine, state, keep):
-        found.append(_compared(engine, other, before, after, least))
+        found.append(compared(engine, other, before, after, least))
         engine.drop(before)
     engine.drop(after)
     return Intersection(least, tuple(found))
@@ -215,12 +203,7 @@ def _person(entity: exp.Expr) -> exp.Expr:
 
 def _class(columns: Sequence[str]) -> exp.Expr:
     """Return the hash of a class: of its published cells, each with its length, so that no two classes are alike."""
-    parts: list[exp.Expr] = []
-    for name in columns:
-        own = cast(col(name), "VARCHAR")
-        written = call("concat", call("length", own), text(":"), own.copy())
-        parts.append(exp.case().when(exp.Is(this=col(name), expression=exp.null()), text("-;")).else_(written))
-    return _hidden("class", call("concat", *parts))
+    return _hidden("class", class_text([col(name) for name in columns]))
 
 
 def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
@@ -268,38 +251,9 @@ def _loaded(engine: Engine, path: Path) -> str:
 # Groups
 
 
-def _grouped(engine: Engine, before: str, after: str) -> dict[str, str]:
-    relations = {"night_before": before, "night_after": after, "night_groups": engine.fresh("groups")}
-    engine.create(relations["night_groups"], load("nights/groups").bind(relations))
-    return relations
-
-
-def _compared(engine: Engine, run: str, before: str, after: str, k: int) -> Compared:
-    relations = _grouped(engine, before, after)
-    people = [exp.select(col("person")).from_(table(t)) for t in (before, after)]
-    both = count_rows(engine, exp.intersect(*people))
-    inside = exp.and_(
-        *(exp.Not(this=exp.Is(this=col(c), expression=exp.null())) for c in ("class_before", "class_after"))
-    )
-    low = exp.case().when(exp.LT(this=col("n"), expression=number(k)), number(1)).else_(number(0))
-    query = exp.select(exp.Min(this=col("n")), exp.func("COALESCE", exp.Sum(this=low), number(0)))
-    smallest, below = engine.row(query.from_(table(relations["night_groups"])).where(inside))
-    exposed = load("nights/exposed").bind(relations)
-    kinds = exp.select(col("kind"), exp.Count(this=exp.Star())).from_(subquery(exposed, "e")).group_by(col("kind"))
-    found = {str(kind): int(n) for kind, n in engine.rows(kinds, {"k": k})}
-    engine.drop(relations["night_groups"])
-    return Compared(
-        run,
-        both,
-        None if smallest is None else int(smallest),
-        int(below),
-        *(found.get(kind, 0) for kind in ("both", "new", "departed")),
-    )
-
-
 def _waiting(engine: Engine, nights: Sequence[str], after: str, k: int) -> str | None:
     """Create the table of persons who must wait, as far as one round tells; None where nobody must."""
-    relations = [_grouped(engine, before, after) for before in nights]
+    relations = [grouped(engine, before, after) for before in nights]
     try:
         for statement in ("nights/exposed", "nights/companions"):
             parts: list[exp.Query] = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 BOUNDS = {
     "grid": "Bounds in the published values come from the hierarchies or from a round grid, never from a class's own "
-    "minimum, maximum or median, so they tell nothing about single rows.",
+    "minimum, maximum or median: no bound is a person's value. That a group of values is published where one value "
+    "would have done tells that not all rows of the class have the same.",
     "cut": "Bounds in the published values are the cuts at which classes were divided, which depend on the data: a "
     "bound can be the value of a person.",
     "tight": "Bounds in the published values are the smallest and largest value of each class: every bound is the "

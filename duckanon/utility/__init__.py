@@ -11,19 +11,32 @@ if TYPE_CHECKING:
     from duckanon.utility.parts import Split, split
     from duckanon.utility.results import Evaluation
     from duckanon.utility.trials import trial
+    from duckanon.utility.workload import Workload, queries
 
 # Imported at first use: learners and their tables take a second.
 _NAMES = {
     "AnonymousEncoder": "duckanon.utility.encoder",
     "Evaluation": "duckanon.utility.results",
     "Split": "duckanon.utility.parts",
+    "Workload": "duckanon.utility.workload",
     "encode": "duckanon.utility.encoder",
     "evaluate": "duckanon.utility.evaluation",
+    "queries": "duckanon.utility.workload",
     "split": "duckanon.utility.parts",
     "trial": "duckanon.utility.trials",
 }
 
-__all__ = ["AnonymousEncoder", "Evaluation", "Split", "encode", "evaluate", "split", "trial"]
+__all__ = [
+    "AnonymousEncoder",
+    "Evaluation",
+    "Split",
+    "Workload",
+    "encode",
+    "evaluate",
+    "queries",
+    "split",
+    "trial",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -55,6 +55,9 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Most values of a column that have a feature of their own. Where there are more, numbers are binned, with about
         equally many rows in each bin; words take the lowest level of their hierarchy that is small enough, or share one
         feature "other" but for the most frequent. It also limits published intervals and sets that become categories.
+    types : mapping, optional
+        Column to the database's name of the type that it had before it was generalized, where that is known: bounds
+        of intervals that are written as texts are then read as what they are. A ``Release`` knows its own.
 
     Attributes
     ----------
@@ -97,12 +100,14 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns: Sequence[str] | None = None,
         sparse_output: bool = True,
         max_features: int = 256,
+        types: Mapping[str, str] | None = None,
     ) -> None:
         self.method = method
         self.hierarchies = hierarchies
         self.columns = columns
         self.sparse_output = sparse_output
         self.max_features = max_features
+        self.types = types
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
         """Learn from a release what its cells stand for.
@@ -121,7 +126,8 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for rows in batches(self._validated(X, reset=True)):
             if layout is None:
                 layout = Layout.of(rows.column_names, columns)
-                seen = {name: Seen(name, _type(X, rows, name, layout)) for name in layout.attributes}
+                known = self.types or {}
+                seen = {name: Seen(name, known.get(name) or _type(X, rows, name, layout)) for name in layout.attributes}
             for own in seen.values():
                 _count(own, layout, rows)
         assert layout is not None

@@ -14,7 +14,7 @@ from duckanon.utility.fitting import Fitted, Lesson, Rows, fit_all
 from duckanon.utility.learners import USUAL, ZERO_RULE, resolve
 from duckanon.utility.parts import codes_of, column_of, drawn, split, table_of
 from duckanon.utility.plain import PlainEncoder, is_number
-from duckanon.utility.released import ReleasedEncoder, encoder_of, generalized, hierarchies_of, released_table
+from duckanon.utility.released import ReleasedEncoder, encoder_of, generalized, released_table
 from duckanon.utility.results import RAW, RELEASE, Evaluation, lines_of
 from duckanon.utility.scores import scores
 from duckanon.utility.targets import Target
@@ -35,7 +35,7 @@ def evaluate(
     test: object = None,
     released_test: object = None,
     learners: Sequence[Any] | Mapping[str, Any] | str = USUAL,
-    encoding: Any = "value_set",
+    encoding: Any = "midpoint",
     quasi_identifiers: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
     hierarchies: Mapping[str, Any] | None = None,
@@ -68,7 +68,9 @@ def evaluate(
         "logistic_regression", "random_forest", "knn", "linear_svm", "decision_tree", "mlp", "gradient_boosting",
         "xgboost" (where it is installed), or any classifier of scikit-learn's kind.
     encoding : str or transformer
-        How generalized cells become numbers: the method of ``AnonymousEncoder``, or an encoder of one's own.
+        How generalized cells become numbers: the method of ``AnonymousEncoder``, or an encoder of one's own. All but
+        "proportional" know no more than who gets the release; that one knows the values in every class, which only
+        ``output="proportional"`` publishes.
     quasi_identifiers : sequence of str, optional
         The generalized columns. A ``Release`` knows its own; of other tables they are those whose types or values
         are not the original's.
@@ -145,12 +147,11 @@ def evaluate(
         tables["released_test"] = released_table(released_test, connection)
     columns = _features(tables, name, features)
     quasi = _quasi(release, tables, columns, quasi_identifiers)
-    known = {n: h for n, h in {**hierarchies_of(release), **(hierarchies or {})}.items() if n in quasi}
     target_of = Target.of(tables, name, average, positive)
     notes += target_of.notes
     tables = {key: target_of.known(table) for key, table in tables.items()}
     tables |= _sampled(tables, name, max_rows, notes)
-    encoder = encoder_of(encoding, known, needed=bool(quasi))
+    encoder = encoder_of(encoding, release, quasi, hierarchies or {}, tables[RAW])
     lessons = _lessons(tables, columns, quasi, encoder, target_of, baseline)
     if pca is not None:
         lessons = [lesson.reduced(pca) for lesson in lessons]

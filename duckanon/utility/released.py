@@ -16,6 +16,8 @@ from duckanon.utility.plain import PlainEncoder, is_number, texts_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duckanon.hierarchy import Hierarchy
+
 ENCODINGS = ("one_class", "fill_parent", "fill_child", "proportional", "value_set", "midpoint")
 
 
@@ -74,8 +76,14 @@ def generalized(original: pa.Table, released: pa.Table, columns: Sequence[str]) 
     return found
 
 
-def encoder_of(encoding: Any, hierarchies: Mapping[str, Any], needed: bool = True) -> Any:
-    """Return a new encoder of generalized columns, by its name or as a copy of the one given."""
+def encoder_of(
+    encoding: Any, release: object, columns: Sequence[str], given: Mapping[str, Any], original: pa.Table
+) -> Any:
+    """Return a new encoder of generalized columns, by its name or as a copy of the one given.
+
+    ``given`` are hierarchies that somebody named; those of a ``Release`` are its own. What a rule makes of the values
+    of ``original``, the training rows, is looked up here, where their types are known.
+    """
     if not isinstance(encoding, str):
         from sklearn.base import clone
 
@@ -85,11 +93,42 @@ def encoder_of(encoding: Any, hierarchies: Mapping[str, Any], needed: bool = Tru
     if encoding not in ENCODINGS:
         hint = did_you_mean(encoding, ENCODINGS)
         raise ParameterError(f"There is no encoding {encoding!r}.{hint} There are: {', '.join(ENCODINGS)}.")
-    if not needed:
+    if not columns:
         return None
-    from duckanon.utility import AnonymousEncoder
+    from duckanon.utility.cells import type_of
+    from duckanon.utility.encoder import AnonymousEncoder
 
-    return AnonymousEncoder(method=encoding, hierarchies=hierarchies or None)
+    named = {name: _listed(h, original.column(name)) for name, h in given.items() if name in columns}
+    types = {name: type_of(original.schema.field(name).type) for name in columns}
+    made = AnonymousEncoder(encoding, named or None, list(columns), types=types)
+    return _Owned(made, release) if isinstance(release, Release) else made
+
+
+def _listed(given: Any, values: pa.ChunkedArray) -> Hierarchy:
+    from duckanon.hierarchy import Hierarchy, resolve
+    from duckanon.plan import open_engine
+
+    engine = open_engine()
+    try:
+        found = given if isinstance(given, Hierarchy) else resolve(given, engine, None)
+    finally:
+        engine.close()
+    return found.materialise(values.drop_null().unique())
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """An encoder that learns what cells stand for from the release itself, which knows its hierarchies and types."""
+
+    encoder: Any
+    release: Release
+
+    def fit(self, table: pa.Table) -> _Owned:
+        self.encoder.fit(self.release)
+        return self
+
+    def transform(self, table: pa.Table) -> Any:
+        return self.encoder.transform(table)
 
 
 @dataclass

@@ -103,6 +103,24 @@ class Evaluation:
             raise ParameterError(f"Name one learner: {', '.join(found) or 'none was tested so'}.")
         return float(found[learner])
 
+    def kept(self, score: str = "auroc") -> dict[str, float | None]:
+        """Return, by learner, the share of what raw rows teach beyond the zero rule that the release teaches, too.
+
+        1 where the release is as good as raw rows, 0 where it is no better than always saying the most frequent
+        class, None where raw rows teach nothing or were not tried.
+        """
+        found: dict[str, float | None] = {}
+        means = {(line["learner"], line["trained_on"]): line[score] for line in self._on_raw()}
+        zero = means[ZERO_RULE, RAW]
+        for learner, trained_on in means:
+            if trained_on == RELEASE:
+                gain = means.get((learner, RAW), float("nan")) - zero
+                found[learner] = float((means[learner, RELEASE] - zero) / gain) if gain > 0 else None
+        return found
+
+    def _on_raw(self) -> list[dict[str, Any]]:
+        return [line for line in self.summary().to_pylist() if line["tested_on"] == RAW]
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values."""
         facts = {name: getattr(self, name) for name in ("target", "classes", "average", "in_sample")}
@@ -112,6 +130,7 @@ class Evaluation:
             **counts,
             "features": list(self.features),
             "summary": self.summary().to_pylist(),
+            "kept": {score: self.kept(score) for score in ("accuracy", "f1", "auroc")},
             "rows": self.rows.to_pylist(),
             "notes": list(self.notes),
         }

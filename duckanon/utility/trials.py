@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def trial(
-    parts: Split, anonymize: Callable[[pa.Table], Release], *, released_test: bool = True, **options: Any
+    parts: Split,
+    anonymize: Callable[[pa.Table], Release],
+    *,
+    released_test: bool = True,
+    look: Callable[[Release], object] | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Anonymize the training part of a split, teach learners by it, and test them on the held-out part.
 
@@ -32,6 +37,8 @@ def trial(
     released_test : bool
         Whether the held-out part is anonymized by itself, too, and tested besides. Where it has too few rows for the
         promise it is not, and a note says so.
+    look : callable, optional
+        Called with the release of the training part, while it is there.
     **options
         Further arguments of ``duckanon.utility.evaluate``.
 
@@ -56,6 +63,8 @@ def trial(
     notes: tuple[str, ...] = ()
     with ExitStack() as stack:
         release = stack.enter_context(anonymize(parts.train))
+        if look is not None:
+            look(release)
         held = None
         if released_test:
             try:

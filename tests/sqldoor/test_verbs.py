@@ -143,6 +143,15 @@ def test_information_loss(con: Con) -> None:
     assert "Unknown metric 'los'" in reason(con, "FROM " + call.format("['los']"))
 
 
+def test_query_errors(con: Con) -> None:
+    con.execute(f"CREATE TABLE released AS FROM {CALL}")
+    call = "query_errors('patients', 'released', columns := ['age', 'sex'], n := 50, seed := 3)"
+    (found,) = dicts(con, f"FROM {call}")
+    assert (found["kind"], found["queries"]) == ("count", 50)
+    asked = duckanon.utility.queries("patients", "released", columns=["age", "sex"], n=50, seed=3, connection=con)
+    assert found == asked.summary().to_pylist()[0]
+
+
 COMPARE = """
     compare_releases('patients', quasi_identifiers := ['age', 'zip'], sensitive := ['diagnosis'],
         releases := {{'loose': {{'k': 5}}, 'strict': {{'k': 40, 'suppression_limit': 0.05}}}}, {})

@@ -22,6 +22,7 @@ SAID = {
     "06_groups": ["stays with a class: 5000 of 5000", "smallest class has at least 10 stays: True"],
     "07_clusters": ["birth_date date32[day]", "variance is lost: True", "promises kept: True", "loses least: mdav"],
     "08_nights": ["the same levels every night: True", "somebody had to wait: True", "published: [(4,)]"],
+    "09_utility": ["AUROC", "more than the most frequent class: True", "in-sample: True", "written: best.toml"],
 }
 
 

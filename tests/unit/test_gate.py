@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +19,7 @@ from duckanon import class_facts, encode, gate, pipeline, recoders
 from duckanon.algorithms import Datafly, local, nodes
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
-from duckanon.gate import check_models, count_classes, require, require_same_classes
+from duckanon.gate import check_models, count_classes, require, require_same_classes, short_keys
 from duckanon.models import KAnonymity
 from duckanon.sqlgen import recode
 from duckanon.sqlgen.relations import col, number
@@ -235,6 +236,69 @@ def test_a_lie_is_caught(
     assert list(temp_folder.iterdir()) == [], "what the gate refused is still there"
     for row in ROWS:
         assert f"'{row[0]}'" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__qualname__.split(".")[0])
+def test_a_lie_is_caught_by_hashes(
+    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "MANY_ROWS", 0)
+    mutant(monkeypatch)
+    with pytest.raises((PrivacyViolation, DataError)):
+        release()
+
+
+def counted(engine: DuckDBEngine, relation: exp.Query, keys: list[exp.Expr]) -> list[int]:
+    classes = count_classes(engine, relation, keys)
+    return sorted(n for (n,) in engine.rows(exp.select("n").from_(classes)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hashes_tell_the_same_classes_apart(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    days = [f"[{a}, {b}]" for a, b in rng.integers(1000, 1400, (400, 2))]
+    table = pa.table(
+        {
+            "day": pa.array([None if rng.integers(9) == 0 else days[i] for i in rng.integers(0, 400, 3000)]),
+            "n": pa.array([None if v == 3 else float(v) for v in rng.integers(0, 4, 3000)]),
+            "s": pa.array([{"a": int(v)} for v in rng.integers(0, 3, 3000)]),
+        }
+    )
+    engine = DuckDBEngine()
+    engine.register("made", table)
+    relation, names = exp.select("*").from_("made"), ["day", "n", "s"]
+    keys = short_keys(engine, relation, names)
+    assert all(isinstance(key, exp.Expression) and key.sql() not in names for key in keys)
+    assert counted(engine, relation, keys) == counted(engine, relation, [col(n) for n in names])
+    engine.close()
+
+
+@pytest.mark.parametrize("worse", ["length", "typeof"])
+def test_a_hash_that_collides_is_not_used(worse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = gate.call
+    monkeypatch.setattr(gate, "call", lambda name, *given: honest(worse if name == "hash" else name, *given))
+    engine = DuckDBEngine()
+    engine.register("made", pa.table({"q": ["ab", "cd", "ab", None], "r": ["a", "a", "a", "a"]}))
+    relation = exp.select("*").from_("made")
+    keys = short_keys(engine, relation, ["q", "r"])
+    assert keys[0] == col("q")
+    assert counted(engine, relation, keys) == [1, 1, 2]
+    engine.close()
+
+
+def test_texts_that_collide_are_turned_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = gate.call
+
+    def first_letter(name: str, *given: exp.Expr) -> exp.Expr:
+        return honest("left", *given, number(1)) if name == "hash" else honest(name, *given)
+
+    monkeypatch.setattr(gate, "call", first_letter)
+    engine = DuckDBEngine()
+    engine.register("made", pa.table({"q": ["ab", "ac", "ab"]}))
+    (key,) = short_keys(engine, exp.select("*").from_("made"), ["q"])
+    assert "REVERSE" in key.sql().upper()
+    assert counted(engine, exp.select("*").from_("made"), [key]) == [1, 2]
+    engine.close()
 
 
 def test_nulls_lost_between_count_and_file_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,7 @@ def test_principal_components() -> None:
     options = {"target": "pay", "test": parts.test, "learners": ["knn"], "seeds": 1}
     options["features"] = FEATURES
     plain, reduced = (duckanon.utility.evaluate(parts.train, parts.train, pca=p, **options) for p in (None, 0.8))
-    assert {r["encoding"] for r in reduced.to_arrow().to_pylist()} == {"raw", "raw+pca(0.8)", "value_set+pca(0.8)"}
+    assert {r["encoding"] for r in reduced.to_arrow().to_pylist()} == {"raw", "raw+pca(0.8)", "midpoint+pca(0.8)"}
     assert reduced.score("auroc", trained_on="raw") != plain.score("auroc", trained_on="raw")
     assert reduced.score("accuracy") == reduced.score("accuracy", trained_on="raw") > 0.7
 

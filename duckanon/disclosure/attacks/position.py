@@ -27,14 +27,14 @@ class Position(Attacker):
         return None if case.carried else "a column that both tables have and that is no quasi-identifier"
 
     def run(self, case: Case) -> list[Finding]:
-        original, released = (self._columns(case, side) for side in (case.original, case.released))
+        original, released = (carried_rows(case, side) for side in (case.original, case.released))
         keys = [f"p_{j}" for j in range(len(case.carried))]
         equal = conjunction([same(col(k, "o"), col(k, "r")) for k in keys])
         hit = exp.case().when(equal, number(1)).else_(number(0))
         place = exp.EQ(this=col("i", "o"), expression=col("i", "r"))
-        matched = exp.select(exp.Count(this=exp.Star()), exp.Sum(this=hit)).from_(subquery(_numbered(released), "r"))
+        matched = exp.select(exp.Count(this=exp.Star()), exp.Sum(this=hit)).from_(subquery(numbered(released), "r"))
         engine = case.released.engine
-        rows, hits = engine.row(matched.join(subquery(_numbered(original), "o"), on=place, join_type="left"))
+        rows, hits = engine.row(matched.join(subquery(numbered(original), "o"), on=place, join_type="left"))
         agreeing = exp.Mul(this=cast(col("n", "o"), "DOUBLE"), expression=col("n", "r"))
         chance = exp.select(exp.Coalesce(this=exp.Sum(this=agreeing), expressions=[number(0)]))
         chance = chance.from_(subquery(_counted(released, keys), "r"))
@@ -49,19 +49,21 @@ class Position(Attacker):
             )
         ]
 
-    @staticmethod
-    def _columns(case: Case, side: Subject) -> exp.Select:
-        projection = []
-        for j, name in enumerate(case.carried):
-            value: exp.Expr = side.column(name)
-            kinds = {ColumnType.parse(s.type_of(name)).kind for s in (case.original, case.released)}
-            if len(kinds) > 1 or "category" in kinds:
-                value = cast(value, "VARCHAR")
-            projection.append(named(value, f"p_{j}"))
-        return exp.select(*projection).from_(subquery(side.query, "s"))
+
+def carried_rows(case: Case, side: Subject) -> exp.Select:
+    """Return ``(p_0, ...)``: the columns that were carried over, so that those of both tables can be compared."""
+    projection = []
+    for j, name in enumerate(case.carried):
+        value: exp.Expr = side.column(name)
+        kinds = {ColumnType.parse(s.type_of(name)).kind for s in (case.original, case.released)}
+        if len(kinds) > 1 or "category" in kinds:
+            value = cast(value, "VARCHAR")
+        projection.append(named(value, f"p_{j}"))
+    return exp.select(*projection).from_(subquery(side.query, "s"))
 
 
-def _numbered(rows: exp.Select) -> exp.Select:
+def numbered(rows: exp.Select) -> exp.Select:
+    """Return the rows with their numbers, ``i``."""
     number_of_row = exp.Window(this=exp.RowNumber())
     return exp.select(named(number_of_row, "i"), "*").from_(subquery(rows.copy(), "x"))
 

@@ -1,0 +1,199 @@
+"""Write many rows whose texts depend on their class alone: only the number of the class goes through the sort.
+
+Sorted rows come as a stream. What is published of a class is looked up for one row group after the other and written
+as codes with the texts that this row group has, and no others: nothing is joined to the sorted rows, which would cost
+them their order, and no text is hashed again for every row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.errors import EngineError
+from duckanon.sqlgen.relations import Column, col, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from duckanon.engine.base import Engine
+
+MANY_ROWS = 500_000
+"""Fewer rows than these are sorted with all their columns: that takes fewer steps."""
+_ROW_GROUP = 122_880
+_AHEAD = 2
+"""Row groups that wait to be written."""
+# Types that mean the same to DuckDB, Arrow and Parquet, so that it does not matter who writes them.
+_PLAIN = re.compile(
+    r"BOOLEAN|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)"
+)
+
+
+def can_look_up(published: Sequence[Column], passed: Sequence[Column]) -> bool:
+    """Say whether rows can be written so: what is published of classes, and the columns that rows have besides."""
+    kinds = [c.type for c in published if not c.type.startswith("ENUM")] + [c.type for c in passed]
+    return all(_PLAIN.fullmatch(kind) for kind in kinds)
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """What is published of classes: ``published(class_id, q_0, ...)``, of which ``names`` are written."""
+
+    engine: Engine
+    published: str
+    names: tuple[str, ...]
+
+    @cached_property
+    def _found(self) -> tuple[pa.Table, NDArray[np.int64]]:
+        """The published columns, and where each class is among them."""
+        import numpy as np
+
+        query = exp.select(col("class_id"), *(col(n) for n in self.names)).from_(table(self.published))
+        found = self.engine.arrow(query)
+        ids = found.column("class_id").to_numpy()
+        at = np.zeros(int(ids.max(initial=0)) + 1, dtype=np.int64)
+        at[ids] = np.arange(len(ids))
+        return found, at
+
+    def write(
+        self,
+        rows: exp.Query,
+        columns: Sequence[tuple[str, str]],
+        path: Path,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
+        import pyarrow.parquet as pq
+
+        groups = self._groups(rows, params)
+        texts = _Texts(self._found, self.names)
+        waiting: deque[Future[Any]] = deque()
+        writer: Any = None
+        done = 0
+        # Looking up and writing take about as long, and neither holds the interpreter.
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                for group in groups:
+                    found = texts.of(group, columns)
+                    if writer is None:
+                        writer = pq.ParquetWriter(path, found.schema, **_options(found.schema))
+                    while len(waiting) >= _AHEAD:
+                        waiting.popleft().result()
+                    waiting.append(pool.submit(writer.write_table, found, row_group_size=_ROW_GROUP))
+                    done += found.num_rows
+                    self.engine.progress.advance(done)
+                while waiting:
+                    waiting.popleft().result()
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+                if writer is not None:
+                    writer.close()
+
+    def _groups(self, rows: exp.Query, params: Mapping[str, Any] | None) -> Iterator[pa.Table]:
+        """Return the rows, so many at a time as a row group has, whatever comes from the database at once."""
+        import pyarrow as pa
+
+        reader = self.engine.reader(rows, params, batch=_ROW_GROUP, private=True)
+        held: list[Any] = []
+        count = 0
+        while True:
+            failed = False
+            try:
+                batch = next(reader, None)
+            except pa.ArrowException:
+                failed = True
+            if failed:
+                # Raised here, so that the original, which may quote data, is not left as its context.
+                raise EngineError("DuckDB could not sort the rows (its message is withheld: it may quote data).")
+            while batch is not None and count + batch.num_rows >= _ROW_GROUP:
+                room = _ROW_GROUP - count
+                yield pa.Table.from_batches([*held, batch.slice(0, room)]).combine_chunks()
+                held, count, batch = [], 0, batch.slice(room)
+            if batch is None:
+                break
+            if batch.num_rows:
+                held.append(batch)
+                count += batch.num_rows
+        if held or not count:
+            yield pa.Table.from_batches(held, reader.schema).combine_chunks()
+
+
+class _Texts:
+    """Looks up what is published of the classes of a row group."""
+
+    def __init__(self, found: tuple[pa.Table, NDArray[np.int64]], names: Sequence[str]) -> None:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        known, self.at = found
+        self.values: dict[str, Any] = {}
+        self.texts: dict[str, Any] = {}
+        codes = []
+        for name in names:
+            column = known.column(name).combine_chunks()
+            if pa.types.is_string(column.type):
+                column = column.dictionary_encode()
+            if not pa.types.is_dictionary(column.type):
+                self.values[name] = column
+                continue
+            self.texts[name] = column.dictionary.cast(pa.string())
+            codes.append(pc.fill_null(column.indices.cast(pa.int32()), -1).to_numpy())
+        sizes = [len(t) for t in self.texts.values()]
+        self.codes = np.empty((len(self.at), len(codes)), dtype=np.int32)
+        for j, own in enumerate(codes):
+            self.codes[:, j] = own[self.at] if len(own) else -1
+        self.firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.ranks = np.full(int(self.firsts[-1]), -1, dtype=np.int32)
+        self.used = np.empty_like(self.ranks)
+
+    def of(self, group: pa.Table, columns: Sequence[tuple[str, str]]) -> pa.Table:
+        """Return the rows of a group as they are published."""
+        import numpy as np
+        import pyarrow as pa
+
+        from duckanon.kernels.lookup import look_up
+
+        ids = np.ascontiguousarray(group.column("class_id").to_numpy(), dtype=np.int32)
+        out = np.empty((len(self.texts), len(ids)), dtype=np.int32)
+        counts = np.zeros((2, len(self.texts)), dtype=np.int64)
+        look_up(ids, self.codes, self.ranks, self.firsts, self.used, out, counts)
+        found: dict[str, Any] = {}
+        for j, (name, texts) in enumerate(self.texts.items()):
+            ranks = pa.array(out[j], mask=out[j] < 0) if counts[1, j] else pa.array(out[j])
+            own = self.used[self.firsts[j] : self.firsts[j] + counts[0, j]]
+            found[name] = pa.DictionaryArray.from_arrays(ranks, texts.take(pa.array(own)))
+        for name, values in self.values.items():
+            found[name] = values.take(pa.array(self.at[ids]))
+        chosen = [found[inner] if inner in found else group.column(inner) for _, inner in columns]
+        return pa.table(chosen, names=[name for name, _ in columns])
+
+
+def _options(schema: pa.Schema) -> dict[str, Any]:
+    """Return how columns are written: texts of classes need no bounds, and floats hardly ever repeat."""
+    import pyarrow as pa
+
+    floats = [pa.types.is_floating(f.type) for f in schema]
+    coded = [pa.types.is_dictionary(f.type) for f in schema]
+    return {
+        "compression": "snappy",
+        "store_schema": False,
+        "use_dictionary": [f.name for f, no in zip(schema, floats, strict=True) if not no],
+        "write_statistics": [f.name for f, no in zip(schema, coded, strict=True) if not no],
+        # Codes are written as they come, however long the texts of a row group are together.
+        "dictionary_pagesize_limit": 2**30,
+    }
+
+
+__all__ = ["MANY_ROWS", "LookedUp", "can_look_up"]

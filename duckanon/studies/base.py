@@ -1,0 +1,199 @@
+"""The form of a study: independent tasks with a key each, and a page made of their results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from duckanon._version import __version__
+from duckanon.errors import ParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    from duckanon.report.sections import Block, Grid
+    from duckanon.studies.config import Settings
+    from duckanon.studies.figures import Drawing
+
+    Part = Block | Drawing
+
+Record = dict[str, Any]
+"""Names and numbers that one task found; no value of the data is among them."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A piece of a study that needs no other.
+
+    Attributes
+    ----------
+    labels : mapping
+        What tells the task from others: table, algorithm, k, ... They stand before its records in the results.
+    given : mapping
+        Everything else that decides what it finds: the table, the learners, the seed. Plain values, as in JSON.
+    """
+
+    labels: Mapping[str, Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def key(self, study: Study) -> str:
+        """Return what the results of a task are kept under: its labels, what it is given, and the versions."""
+        told = {
+            "study": study.name,
+            "revision": study.revision,
+            "duckanon": __version__,
+            "labels": dict(self.labels),
+            "given": dict(self.given),
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    def seed(self, salt: str = "") -> int:
+        """Return a number that depends on the labels alone, so that it is the same on every machine."""
+        told = json.dumps([dict(self.labels), salt], sort_keys=True)
+        return int.from_bytes(hashlib.sha256(told.encode()).digest()[:4], "big")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A heading of the page of results and what stands below it: sentences, lists, tables, drawings."""
+
+    title: str
+    parts: Sequence[Part]
+
+
+class Study(ABC):
+    """A paper as a command.
+
+    Attributes
+    ----------
+    name, title, paper : str
+    revision : int
+        Raised when the same task would find something else: results of an older one are not used.
+    keys : mapping of str to type
+        What ``[study]`` and ``[full]`` of its settings may have.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    revision: ClassVar[int] = 1
+    keys: ClassVar[Mapping[str, type]] = {}
+
+    @classmethod
+    def shipped(cls) -> Path:
+        """Return the file of its settings."""
+        return Path(__file__).parent / "defaults" / f"{cls.name}.toml"
+
+    @abstractmethod
+    def tasks(self, settings: Settings) -> list[Task]:
+        """Return all tasks, those that take longest first where that is known."""
+
+    @abstractmethod
+    def run(self, task: Task) -> list[Record]:
+        """Do a task; called in another process, too."""
+
+    @abstractmethod
+    def page(self, records: list[Record], settings: Settings) -> list[Chapter]:
+        """Return what the results say; ``records`` have the labels of their tasks, and some tasks may be missing."""
+
+
+_STUDIES = {
+    "metrics-vs-utility": ("metrics_vs_utility", "MetricsVsUtility"),
+    "k-anonymity-in-practice": ("practice", "Practice"),
+    "proportional-representation": ("proportional", "Proportional"),
+    "probabilistic-k-anonymity": ("probabilistic", "Probabilistic"),
+    "property-vectors": ("vectors", "PropertyVectors"),
+}
+
+
+def names() -> list[str]:
+    """Return the names of all studies.
+
+    Examples
+    --------
+    >>> names()[0]
+    'metrics-vs-utility'
+    """
+    return list(_STUDIES)
+
+
+def get_study(name: str) -> Study:
+    """Return the study of that name; ``package.module:Class`` is one of somebody's own.
+
+    Examples
+    --------
+    >>> get_study("property-vectors").name
+    'property-vectors'
+    """
+    if ":" in name:
+        module, _, kind = name.partition(":")
+        try:
+            found: Study = getattr(import_module(module), kind)()
+        except (ImportError, AttributeError):
+            raise ParameterError(
+                f"There is no study {name!r}: it must be an importable module and a class in it."
+            ) from None
+        return found
+    if name not in _STUDIES:
+        raise ParameterError(f"Unknown study {name!r}.{did_you_mean(name, _STUDIES)} Known: {', '.join(_STUDIES)}.")
+    module, kind = _STUDIES[name]
+    own: Study = getattr(import_module(f"duckanon.studies.{module}"), kind)()
+    return own
+
+
+def distinct(records: Sequence[Record], label: str) -> list[Any]:
+    """Return the values of a label in the order in which they first occur.
+
+    Examples
+    --------
+    >>> distinct([{"k": 5}, {"k": 2}, {"k": 5}], "k")
+    [5, 2]
+    """
+    return list(dict.fromkeys(r[label] for r in records if label in r))
+
+
+def where(records: Sequence[Record], **labels: Any) -> list[Record]:
+    """Return the records that have these labels.
+
+    Examples
+    --------
+    >>> where([{"k": 5, "a": 1}, {"k": 2, "a": 2}], k=2)
+    [{'k': 2, 'a': 2}]
+    """
+    return [r for r in records if all(r.get(name) == value for name, value in labels.items())]
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1) -> Grid:
+    """Return a table of figures whose first columns are words; None is a dash.
+
+    Examples
+    --------
+    >>> grid(["table", "rate"], [["birth", 0.57249], ["ring", None]]).rows
+    [['birth', '0.572'], ['ring', '-']]
+    """
+    from duckanon.report.sections import Grid
+
+    shown = [[_cell(v) for v in row] for row in rows]
+    return Grid(list(header), shown, right=range(words, len(header)))
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the numbers that are there; None where none is.
+
+    Examples
+    --------
+    >>> mean([1.0, None, 2.0]), mean([None])
+    (1.5, None)
+    """
+    known = [float(v) for v in values if v is not None and v == v]
+    return sum(known) / len(known) if known else None
