@@ -117,7 +117,7 @@ def test_every_output_is_read(people: pa.Table, output: str, tmp_path: Path) -> 
 
 def test_the_same_seed_gives_the_same_figures(people: pa.Table, others: pa.Table) -> None:
     def tried(seed: int) -> list[dict[str, Any]]:
-        names = ["distance_linkage", "model_inference", "singling_out"]
+        names = ["distance_linkage", "forest_inference", "singling_out"]
         found = duckanon.attack(people, people, control=others, sample=100, seed=seed, attacks=names, **NAMES)
         return [f.to_dict() for f in found.findings]
 
@@ -150,7 +150,7 @@ def test_a_number_is_guessed_within_a_tolerance() -> None:
     age = draw.integers(20, 80, 400)
     data = pa.table({"age": age, "pay": age * 100 + draw.integers(-20, 20, 400)})
     found = duckanon.attack(
-        data, data, quasi_identifiers=["age"], sensitive=["pay"], attacks=["distance_linkage", "model_inference"]
+        data, data, quasi_identifiers=["age"], sensitive=["pay"], attacks=["distance_linkage", "forest_inference"]
     )
     for f in found.findings:
         assert f.success > 0.9
