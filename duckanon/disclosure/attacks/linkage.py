@@ -20,7 +20,8 @@ class Linkage(Attacker):
     rate is picking a released row at random. Where the release was recoded on levels, every row is recoded as it was,
     and falls into one class. Else the rows are those whose cells can all stand for the person's values; they are as
     many as the class has, or more where regions overlap, and of a sample of people. Whether one of them is the
-    person's own, only a ``key`` can tell; without one, the figure is an upper bound.
+    person's own, only a ``key`` can tell; without one, the figure is an upper bound. Controls have no row of their own:
+    there is nothing to find of them.
 
     References
     ----------
@@ -41,7 +42,6 @@ class Linkage(Attacker):
         if case.mappings is None or case.settings.key is not None:
             return [self._covered(case)]
         rows, success = self._recoded(case, case.original)
-        controls, control = (0, None) if case.control is None else self._recoded(case, case.control)
         (members,) = case.original.engine.row(
             exp.select(exp.Sum(this=col("n"))).from_(table(case.relations["classes"]))
         )
@@ -52,8 +52,6 @@ class Linkage(Attacker):
                 success=success,
                 base_rate=1 / int(members),
                 rows=rows,
-                control=control,
-                controls=controls,
                 text="the member picked from a known person's class is the right one",
                 allowed=case.allowed,
             )
@@ -95,8 +93,6 @@ class Linkage(Attacker):
             return float(np.where(links.far == 0, right, 0.0).mean())
 
         told = sight.targets.own is not None
-        # Of who has no row of their own, none is found: with a key there is nothing to compare with.
-        controls = None if told else sight.controls
         return Finding(
             attack=self.name,
             adversary="full",
@@ -104,8 +100,6 @@ class Linkage(Attacker):
             base_rate=1 / sight.published,
             rows=len(sight.targets),
             sampled_from=sight.targets.sampled_from,
-            control=None if controls is None else chance(controls),
-            controls=0 if controls is None else len(controls),
             text="the row picked from those whose cells can stand for a known person's values is the right one",
             allowed=case.allowed,
             remark="" if told else "At most: whether a row that fits is the person's own, only a key can say.",
