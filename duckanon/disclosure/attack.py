@@ -185,8 +185,8 @@ def _of_release(
     assert known is not None
     roles = release.plan.roles
     theirs = {*roles.named(Role.SENSITIVE), *roles.named(Role.INSENSITIVE)}
-    # A release that keeps the values, and permutes them, was made without hierarchies.
-    used = dict(zip((a.name for a in roles.quasi_identifiers), release.used, strict=False))
+    # Permuted values have no hierarchies.
+    used = zip((a.name for a in roles.quasi_identifiers), release.used, strict=bool(release.used))
     case = Case(
         original=known,
         released=released,
@@ -197,7 +197,7 @@ def _of_release(
         control=others,
         release=release,
         files=(str(release.path),),
-        hierarchies={name: h for name, h in used.items() if name in released.quasi} or None,
+        hierarchies={name: h for name, h in used if name in released.quasi} if release.used else None,
         settings=settings,
     )
     return _checked(case)
