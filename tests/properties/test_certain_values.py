@@ -13,7 +13,7 @@ LIMITS = {
     "cut": (0.0, 0.1),
     "full domain": (0.0, 0.05),
     "grid of 2 values": (0.0, 0.35),
-    "grid of 4 values": (0.0, 0.01),
+    "grid of 4 values": (0.0, 0.1),
 }
 
 
