@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 GROUPS = ("mdav", "mondrian", "tdg", "knn_clustering")
 DISSIMILARITIES = ("gower", "ahmad_dey")
+_TOGETHER = 50_000
+"""Most rows of which every one is compared with those near it, where nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,9 @@ class Probabilistic(Partitioner):
     intervals : int
         Into how many intervals of equal width numbers are put where mutual information and Ahmad-Dey's distances count
         how often values occur together.
+    block : int, optional
+        Most rows that "mdav" and "knn_clustering" look at together; larger tables are divided into blocks of rows near
+        each other. By default 50,000 rows are one block, and larger tables are divided into blocks of 5,000.
 
     References
     ----------
@@ -80,13 +85,14 @@ class Probabilistic(Partitioner):
     Examples
     --------
     >>> Probabilistic(groups="tdg").parameters()
-    {'groups': 'tdg', 'dissimilarity': 'gower', 'redraw': True, 'intervals': 10}
+    {'groups': 'tdg', 'dissimilarity': 'gower', 'redraw': True, 'intervals': 10, 'block': None}
     """
 
     groups: str = "mdav"
     dissimilarity: str = "gower"
     redraw: bool = True
     intervals: int = 10
+    block: int | None = None
     summary: ClassVar[str] = "values permuted within groups of similar rows: columns keep their values and types"
     permutes: ClassVar[bool] = True
 
@@ -101,6 +107,8 @@ class Probabilistic(Partitioner):
         if not isinstance(self.redraw, bool):
             raise ParameterError("The 'redraw' parameter of probabilistic must be true or false.")
         require_int(self.name, "intervals", self.intervals, 2)
+        if self.block is not None:
+            require_int(self.name, "block", self.block, 1)
         if self.dissimilarity != "gower" and self.groups != "mdav":
             raise ParameterError(f"The 'dissimilarity' parameter of probabilistic is for mdav, not for {self.groups}.")
 
@@ -137,15 +145,17 @@ class Probabilistic(Partitioner):
         """Say whether a model is about groups that nobody sees."""
         return model.hidden
 
-    def _grouping(self) -> Partitioner:
-        """Return the algorithm that makes the groups; draws of its own follow from the secret key."""
+    def _grouping(self, rows: int = 0) -> Partitioner:
+        """Return the algorithm that makes the groups of so many rows; its own draws follow from the secret key."""
+        block = self.block if self.block is not None or rows <= _TOGETHER else _TOGETHER // 10
         if self.groups == "mondrian":
             return Mondrian()
         if self.groups == "mdav":
             known = None if self._known is None else self.known.apart
-            return Mdav(distance="gower") if self.dissimilarity == "gower" else AhmadDeyMdav(known=known)
+            gower = self.dissimilarity == "gower"
+            return Mdav(distance="gower", block=block) if gower else AhmadDeyMdav(block=block, known=known)
         seed = 0 if self._known is None else int(self.known.draw.words(1, 0)[0] >> np.uint64(2))
-        return Tdg(seed=seed) if self.groups == "tdg" else KnnClustering(seed=seed)
+        return Tdg(seed=seed) if self.groups == "tdg" else KnnClustering(seed=seed, block=block)
 
     def divide(
         self,
@@ -160,7 +170,7 @@ class Probabilistic(Partitioner):
     ) -> Parts:
         # One more than k where there are as many, so that a block may be drawn again.
         own = replace(rules, models=(KAnonymity(self.known.k + int(self.redraw)),), relaxed=False)
-        grouping = self._grouping()
+        grouping = self._grouping(len(items.places))
         more: dict[str, Any] = {"regions": regions} if self.groups == "mondrian" else {}
         parts = grouping.divide(axes, items, own, starts=starts, threads=threads, advance=advance, **more)
         return replace(parts, judged=False)

@@ -236,7 +236,8 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
         screen.line(f"promise: {promise['text']}")
     for check in summary["checks"]:
         verdict = "holds" if check["holds"] else "broken"
-        classes = f"{check['violating_classes']} of {check['classes']} classes broken"
+        what = "groups" if "permutation" in summary else "classes"
+        classes = f"{check['violating_classes']} of {check['classes']} {what} broken"
         screen.line(f"{check['model']} ({parameters(check['parameters'])}): {verdict}, {classes}")
     kept = f"{found['rows_in']} in, {found['rows_published']} published, {found['rows_suppressed']} suppressed"
     screen.line(f"rows: {kept}")

@@ -185,7 +185,8 @@ def _of_release(
     assert known is not None
     roles = release.plan.roles
     theirs = {*roles.named(Role.SENSITIVE), *roles.named(Role.INSENSITIVE)}
-    used = zip((a.name for a in roles.quasi_identifiers), release.used, strict=True)
+    # Permuted values have no hierarchies.
+    used = zip((a.name for a in roles.quasi_identifiers), release.used, strict=bool(release.used))
     case = Case(
         original=known,
         released=released,
@@ -196,7 +197,7 @@ def _of_release(
         control=others,
         release=release,
         files=(str(release.path),),
-        hierarchies={name: h for name, h in used if name in released.quasi},
+        hierarchies={name: h for name, h in used if name in released.quasi} if release.used else None,
         settings=settings,
     )
     return _checked(case)

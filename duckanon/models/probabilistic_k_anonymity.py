@@ -53,7 +53,7 @@ class ProbabilisticKAnonymity(Model):
         return Traits(monotone=True, min_class_size=self.k, size_only=True, absorbing=True)
 
     def describe(self, unit: str = "rows") -> str:
-        of = "a row" if unit == "rows" else "their data"
+        of = "a row" if unit == "rows" else "a row of theirs"
         among = f"quasi-identifiers are permuted among at least {self.k} {unit}"
         return f"{among}, so that nobody is linked to {of} above 1 in {self.k}"
 

@@ -321,8 +321,11 @@ def notes(summary: Summary) -> Section | None:
 
 def not_promised(summary: Summary) -> Section:
     """Return what no reader may take for granted."""
-    more = HIDDEN_NOT_PROMISED if hides(summary) else ()
-    return Section("What is not promised", [Bullets([*more, *NOT_PROMISED])])
+    if hides(summary):
+        # There is no class whose members could have something in common.
+        others = [line for line in NOT_PROMISED if "members of a class" not in line]
+        return Section("What is not promised", [Bullets([*HIDDEN_NOT_PROMISED, *others])])
+    return Section("What is not promised", [Bullets(NOT_PROMISED)])
 
 
 def again(summary: Summary) -> Section:
@@ -364,7 +367,7 @@ def outcome(search: Summary, number: Callable[[Any], str] = number) -> str:
     if "nodes" not in search:
         made = [f"{number(search['parts'])} parts, cut by the database"] if "parts" in search else []
         if search.get("redrawn"):
-            made.append(f"{number(search['redrawn'])} times a block drawn again that had stayed where it was")
+            made.append(f"blocks drawn again because they had stayed where they were: {number(search['redrawn'])}")
         if "blocks" in search:
             made.append(f"{number(search['blocks'])} blocks of rows near each other, each clustered by itself")
         return "; ".join(made)

@@ -24,6 +24,7 @@ _HEAD = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _SIZE = re.compile(r'(<svg[^>]*?) width="([^"]*)"', re.DOTALL)
 _HEIGHT = re.compile(r'(<svg[^>]*?) height="[^"]*"', re.DOTALL)
+_SHEET = re.compile(r'<g id="patch_1">.*?</g>', re.DOTALL)
 _LOOSE = re.compile(r"<style type=\"text/css\">.*?</style>", re.DOTALL)
 
 STYLE = (
@@ -143,15 +144,16 @@ def save(drawing: Drawing, folder: Path) -> Markup:
         drawing.figure.set_layout_engine("none")
         drawing.figure.savefig(folder / f"{drawing.name}.png", dpi=150, facecolor="white")
         told = {"Date": None, "Creator": None}
-        drawing.figure.savefig(folder / f"{drawing.name}.svg", facecolor="white", metadata=told)
         drawn = io.StringIO()
-        drawing.figure.savefig(drawn, format="svg", facecolor="none", metadata=told)
-    return _inline(drawn.getvalue())
+        drawing.figure.savefig(drawn, format="svg", facecolor="white", metadata=told)
+    svg = drawn.getvalue()
+    (folder / f"{drawing.name}.svg").write_text(svg, encoding="utf-8")
+    return _inline(svg)
 
 
 def _inline(svg: str) -> Markup:
     """Return a drawing as part of a page: scaled with it, in colours that change with the screen."""
-    found = _METADATA.sub("", _LOOSE.sub("", _HEAD.sub("", svg)))
+    found = _SHEET.sub("", _METADATA.sub("", _LOOSE.sub("", _HEAD.sub("", svg))), count=1)
     found = _HEIGHT.sub(r"\1", _SIZE.sub(r'\1 style="max-width: \2"', found))
     found = found.replace(INK, "var(--ink)").replace(RULE, "var(--rule)")
     for place, colour in enumerate(COLOURS):

@@ -145,14 +145,16 @@ def _attacked(parts: Any, release: Any, quasi: list[str], given: Mapping[str, An
     if not given["attacks"]:
         return []
     named: dict[str, Any] = {"control": parts.test, "known": quasi, "seed": given["seed"]}
-    if not isinstance(release, Release):
+    if not isinstance(release, Release) or release.plan.algorithm.name == "probabilistic":
+        # Raw and permuted values alike are what they say: there is nothing that a release knows better.
         named |= {"quasi_identifiers": quasi, "sensitive": [given["table"]["target"]]}
+        release = release.to_arrow() if isinstance(release, Release) else release
     found = attack(parts.train, release, attacks=given["attacks"], **named)
     lines: list[Record] = []
     for f in found.findings:
         if f.attribute in (None, given["table"]["target"]) and f.adversary in (None, "full"):
             told = {"success": f.success, "base_rate": f.base_rate, "control": f.control, "rows": f.rows}
-            lines.append({"what": "attack", "attack": f.attack, "about": f.attribute, **told})
+            lines.append({"what": "attack", "attack": f.attack, "about": f.attribute, "text": f.text, **told})
     return lines
 
 

@@ -35,11 +35,11 @@ def tables(rows: int, side: int = SIDE) -> list[Table]:
     return list(combinations_with_replacement(domain, rows))
 
 
-def regions(every: Sequence[Table], bounds: str) -> Iterator[Classes]:
+def regions(every: Sequence[Table], bounds: str, width: int = 2) -> Iterator[Classes]:
     """Release all tables by our own Mondrian: each is a group of rows of its own within one large table."""
     rows = [(i, a, b) for i, table in enumerate(every) for a, b in table]
     data = pa.table({name: [r[j] for r in rows] for j, name in enumerate(("t", "a", "b"))})
-    hierarchies = {name: Hierarchy.intervals(width=2) for name in "ab"} if bounds == "grid" else {}
+    hierarchies = {name: Hierarchy.intervals(width=width) for name in "ab"} if bounds == "grid" else {}
     with duckanon.anonymize(
         data,
         quasi_identifiers=["t", "a", "b"],
@@ -114,7 +114,8 @@ ALGORITHMS: dict[str, Callable[[Sequence[Table]], Iterator[Classes]]] = {
     "tight": lambda every: regions(every, "tight"),
     "cut": lambda every: regions(every, "cut"),
     "full domain": full_domain,
-    "grid": lambda every: regions(every, "grid"),
+    "grid of 2 values": lambda every: regions(every, "grid"),
+    "grid of 4 values": lambda every: regions(every, "grid", 4),
 }
 
 

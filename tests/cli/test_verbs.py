@@ -84,6 +84,14 @@ def test_risk_json_is_the_one_of_python(people):
     assert sampled["uniqueness"]["dankar"] == 1.0
 
 
+def test_risk_beside_a_previous_release(people):
+    given = ("--previous", "people.parquet", "-k", "2")
+    found = lines(call("risk", "people.parquet", *QUASI, *given, "--original", "people.parquet"))
+    assert "previous_k: 2" in found
+    told = document(call("risk", "people.parquet", *QUASI, *given, "--json"))
+    assert told["composition"]["tied_by"] == "overlap"
+
+
 def test_risk_counts_persons_and_reads_databases(people):
     call("sql", "x.duckdb", "-c", "CREATE TABLE t AS FROM 'people.parquet'")
     found = document(call("risk", "--database", "x.duckdb", "--table", "t", *QUASI, "--entity-key", "age", "--json"))

@@ -278,6 +278,13 @@ def test_a_changed_table_is_another_task(folder: Path) -> None:
     assert not set(before) & set(after)
 
 
+def test_the_example_fits_the_study() -> None:
+    study = get_study("k-anonymity-in-practice")
+    settings = load_settings(study, CHECKOUT / "examples" / "studies" / "own.toml")
+    assert not settings.synthetic
+    assert len(study.tasks(settings)) == 1 + 2 * 4
+
+
 def test_list_names_every_study() -> None:
     said = call("study", "list")
     assert said.exit_code == 0

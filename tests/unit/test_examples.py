@@ -23,6 +23,7 @@ SAID = {
     "07_clusters": ["birth_date date32[day]", "variance is lost: True", "promises kept: True", "loses least: mdav"],
     "08_nights": ["the same levels every night: True", "somebody had to wait: True", "published: [(4,)]"],
     "09_utility": ["AUROC", "more than the most frequent class: True", "in-sample: True", "written: best.toml"],
+    "10_probabilistic": ["the same values as before: 5 of 5", "linked at most 1 in 5: True", "not visible by design"],
 }
 
 

@@ -109,6 +109,15 @@ def test_equal_rows_and_single_columns_do_not_loop() -> None:
             assert values_of(found.to_arrow(), [*quasi, "s"]) == values_of(data, [*quasi, "s"])
 
 
+def test_a_table_that_is_divided_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Probabilistic, "budget", 60)
+    data = people()
+    with release(data) as found:
+        assert found.searched["parts"] > 1
+        for name in [*QUASI, "ill"]:
+            assert values(found.to_arrow(), name) == values(data, name)
+
+
 def test_seed_and_threads() -> None:
     def rows(seed: int | None, threads: int, backwards: bool = False) -> list[Any]:
         data = people()

@@ -1,0 +1,154 @@
+"""Guessable seeds: a permutation whose random numbers can be made again is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sqlglot import exp
+
+from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
+from duckanon.sqlgen.relations import col, table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from duckanon.release import Release
+
+SEEDS = 1 << 10
+"""How many seeds are tried, from 0 on."""
+_ROWS = 40
+_GROUPS = ("mdav", "mondrian")
+
+
+@attackers.register("seed")
+class Seed(Attacker):
+    """Makes the groups of a permuted release again, and tries the seeds 0, 1, 2, ... for its random numbers.
+
+    With the right one, every combination of permuted values is in the release; with others only chance puts it there.
+    Who has it knows which row is whose. A key from the operating system (the default) has 256 bits and is not found.
+    The order of rows has no such attack: it follows from what is published and a key, not from the source. 1,024 seeds
+    are tried; ``guess`` takes any number. Where blocks are fewer than two there is no combination to recognize.
+    """
+
+    summary: ClassVar[str] = "permutations undone by trying seeds"
+
+    def needs(self, case: Case) -> str | None:
+        release: Any = case.release
+        if release is None or not getattr(release.plan.algorithm, "permutes", False):
+            return "a Release whose values were permuted"
+        if release.plan.algorithm.groups not in _GROUPS:
+            return f"groups that are made without random numbers: {' or '.join(_GROUPS)}"
+        if len(release.recoder.known.blocks) < 2:
+            return "at least two blocks of columns"
+        return None
+
+    def run(self, case: Case) -> list[Finding]:
+        assert case.release is not None
+        found = guess(case.release, range(SEEDS))
+        return [
+            Finding(
+                attack=self.name,
+                success=1.0 if found is not None else 0.0,
+                base_rate=0.0,
+                rows=max(case.release.rows_published, 1),
+                text=f"share of people whose row is known by trying the seeds 0 to {SEEDS - 1}",
+                remark="" if found is None else "The seed of the release can be guessed: it is for tests alone.",
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What was permuted: rows in classes, and the number of the part of the table."""
+
+    items: Any
+    parts: Any
+    units: NDArray[np.int64]
+    label: int
+
+
+def guess(release: Release, seeds: Sequence[int]) -> int | None:
+    """Return the seed by which a release was permuted, None where it is none of those.
+
+    The attacker knows everybody's quasi-identifiers, the settings and the blocks, which the report names.
+    """
+    from duckanon.algorithms.permuting import Draw, permute
+    from duckanon.permuted import secret_of
+
+    call, codes, known = _replayed(release)
+    if call is None:
+        return None
+    own: Any = release.recoder
+    shown = _packed(release, own.division.ids, codes)
+    first = _first_groups(call)
+    budget = known.k if release.plan.algorithm.redraw else None  # type: ignore[attr-defined]
+    sizes = [len(c) for c in codes]
+    for seed in seeds:
+        draw = Draw(secret_of(seed))
+        places = permute(first.items, first.parts, first.units, known.blocks, draw, call.label, budget).places
+        tuples = _one_number([c[places[:, j]] for j, c in enumerate(codes)], sizes)
+        if np.isin(tuples, shown).all():
+            return seed
+    return None
+
+
+def _replayed(release: Release) -> tuple[_Call | None, list[NDArray[np.int64]], Any]:
+    """Make the groups once more; return what was permuted, the codes of places, and the blocks."""
+    from duckanon.algorithms.probabilistic import Probabilistic
+    from duckanon.pipeline import make
+
+    calls: list[_Call] = []
+
+    class Watched(Probabilistic):
+        def permuted(self, items: Any, parts: Any, units: Any, label: int) -> Any:
+            calls.append(_Call(items, parts, units, label))
+            return super().permuted(items, parts, units, label)
+
+    plan = release.plan
+    watched = Watched(**{**plan.algorithm.parameters()})
+    again = make(replace(plan, algorithm=watched, seed=0), release.engine)
+    again.folder.close()
+    recoder: Any = again.recoder
+    codes = [np.asarray(p.code, dtype=np.int64) for p in recoder.looked.coder.placed]
+    # Of a table that was permuted in parts, the first is enough, but its rows are not told from those of others.
+    return (calls[0] if len(calls) == 1 else None), codes, recoder.known
+
+
+def _first_groups(call: _Call) -> _Call:
+    """Return the first groups alone: what is drawn for them does not depend on the others."""
+    from duckanon.algorithms.permuting import _in_order
+
+    order, group = _in_order(call.items, call.parts)
+    last = group[min(_ROWS, len(group)) - 1]
+    rows = order[group <= last]
+    owner = np.empty(len(order), dtype=np.int64)
+    owner[call.parts.order] = np.repeat(np.arange(len(call.units)), np.diff(call.parts.starts))
+    ties = None if call.items.ties is None else call.items.ties[rows]
+    items = type(call.items)(places=call.items.places[rows], ties=ties)
+    starts = np.flatnonzero(np.diff(group[group <= last], prepend=-1))
+    units = call.units[owner[rows[starts]]]
+    parts = replace(
+        call.parts, order=np.arange(len(rows), dtype=np.int32), starts=np.append(starts, len(rows)).astype(np.int64)
+    )
+    return _Call(items, parts, units, call.label)
+
+
+def _packed(release: Release, ids: str, codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the published combinations as numbers."""
+    from duckanon.dividing import RELEASED
+
+    names = [f"{RELEASED}{j}" for j in range(len(codes))]
+    found = release.engine.arrow(exp.select(*(col(n) for n in names)).distinct().from_(table(ids)))
+    columns = [np.asarray(found.column(n).to_numpy(), dtype=np.int64) for n in names]
+    return _one_number(columns, [len(c) for c in codes])
+
+
+def _one_number(columns: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Return a number for each combination of codes; combinations beyond 64 bits wrap around, and may rarely meet."""
+    found = np.zeros(len(columns[0]), dtype=np.uint64)
+    for own, size in zip(columns, sizes, strict=True):
+        found = found * np.uint64(size + 1) + own.astype(np.uint64)
+    return found.astype(np.int64)
