@@ -53,5 +53,6 @@ def lean(function: F) -> F:
     Counting who holds an array takes a locked step each time it is handed on, which small partitions feel.
     """
     options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: Any = numba.njit(nogil=True, fastmath=False, _nrt=False, **options)(function)
+    options["_nrt"] = False
+    compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
     return cast("F", compiled)
