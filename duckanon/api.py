@@ -127,6 +127,9 @@ def anonymize(
         - "lca": the lowest label of the hierarchy that holds the whole region.
         - "set": all values of the region that occur in the table, such as "{a, b, c}"; with "tight" bounds those that
           occur in the class. It tells exact values of persons, and which values nobody has.
+        - "proportional": a map from the values of the class to their shares of its rows, of numbers, dates and times by
+          the first level of their hierarchy; NULL counts as the top label. It tells how many members of a class have
+          each value. ``duckanon.utility.AnonymousEncoder`` reads it.
     within : sequence of str
         Quasi-identifiers that are published as they are: rows are only put into one class if they agree in them.
     suppression_limit : float

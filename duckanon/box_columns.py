@@ -314,7 +314,7 @@ def _shown_by_class(axis: Axis, boxes: str, members: str) -> exp.Query | str:
     name = engine.fresh("shown")
     query = AGGREGATES.get(column.output, class_lists)
     engine.create(name, query(column, axis.position, boxes, members))
-    texts = column.output == "set" or column.type == "VARCHAR"
+    texts = column.output == "set" or (column.type == "VARCHAR" and column.output != "proportional")
     return enumerated(engine, table(name, "t"), [col("class_id")], col("q")) if texts else name
 
 

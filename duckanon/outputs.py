@@ -25,6 +25,7 @@ KINDS = (
     "medoid",
     "lca",
     "set",
+    "proportional",
 )
 """What is written of a region of values, or of the values of its class."""
 

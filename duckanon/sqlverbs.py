@@ -2,7 +2,8 @@
 
 What they return is computed in Python and small; it takes the call's place as a list of values. They look at committed
 rows and publish nothing, so one statement may well look at a table twice: nothing is kept between calls, and nothing
-guards against a transaction that sees other rows. Only ``with_risk`` is plain SQL and reads what its statement sees.
+guards against a transaction that sees other rows. Only ``with_risk`` and ``encoded`` are plain SQL and read what their
+statement sees; ``encoded`` learns from what is committed which cells there are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from sqlglot import exp
 
 from duckanon.engine.functions import Call, Function, Parameter, checked
 from duckanon.errors import ParameterError, did_you_mean
-from duckanon.sqlgen.relations import call, cast, col, named, text
+from duckanon.sqlgen.encodings import as_json
+from duckanon.sqlgen.relations import cast, col, named, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,9 +87,7 @@ def _nested_query(found: pa.Table) -> exp.Select:
         return {f.name: shape(f.type) for f in kind} if pa.types.is_struct(kind) else _type(kind)
 
     types = {field.name: shape(field.type) for field in found.schema}
-    rows = call("from_json", text(_json(found.to_pylist())), text(_json([types])))
-    depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.convert(2))
-    return exp.select(call("unnest", rows, depth))
+    return as_json(_json(found.to_pylist()), _json([types]))
 
 
 def _json(value: Any) -> str:
@@ -161,6 +161,13 @@ def _lattice(request: Call) -> exp.Query:
 
     source, arguments = _split(request)
     return _nested_query(lattice(source, engine=request.engine, **{"quasi_identifiers": [], **arguments}))
+
+
+def _encoded(request: Call) -> exp.Query:
+    from duckanon.utility.in_sql import encoded_query
+
+    source, arguments = _split(request)
+    return encoded_query(request.engine, source, **arguments)
 
 
 _ABOUT = ("releases", "properties", "by", "what", "metrics", "row_id")
@@ -271,6 +278,19 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
             "identifying_sets",
             (_SOURCE, Parameter("columns", "texts"), *_SEARCH, Parameter("sample_size", "integer")),
             _identifying_sets,
+        ),
+        Function(
+            "encoded",
+            (
+                _SOURCE,
+                Parameter("method", "text"),
+                Parameter("columns", "texts"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("keep", "texts"),
+                Parameter("form", "text"),
+                Parameter("max_features", "integer"),
+            ),
+            _encoded,
         ),
         Function(
             "lattice",

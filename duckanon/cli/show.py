@@ -211,6 +211,7 @@ def permutation_rows(permutation: Summary) -> list[tuple[str, str]]:
 def _written(kind: str) -> str:
     """Return how a region is published, in words."""
     plural = {"interval": "intervals", "set": "sets of values", "lca": "lowest common ancestors", "struct": "structs"}
+    plural["proportional"] = "shares of values"
     return f"as {plural.get(kind, kind if kind == 'bounds' else kind.replace('_', ' ') + 's')}"
 
 

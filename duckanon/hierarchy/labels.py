@@ -17,7 +17,7 @@ _POINT = re.compile(rf"\s*({_BOUND})\s*")
 _OPEN = re.compile(rf"\s*(<=|<|>=|>)\s*({_BOUND})\s*")
 _CALENDAR = re.compile(r"(\d{4})(?:-(\d\d)|-Q([1-4])|-W(\d\d)|(s))?")
 _QUOTED = re.compile(r'(?:^|, )"')
-_MEMBER = re.compile(r'"(?:[^"]|"")*"|[^,]+')
+_MEMBER = re.compile(r'\s*"(?:[^"]|"")*"|[^,]+')
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -48,8 +48,8 @@ def parse(label: str, type_name: str) -> Parsed:
     Parsed(span=None, members=())
     >>> parse("1970-Q1", "DATE").span
     (0.0, 90.0, False, True)
-    >>> parse('{"a, b", c}', "VARCHAR").members
-    ('a, b', 'c')
+    >>> parse('{"a, b", c, "d, e"}', "VARCHAR").members
+    ('a, b', 'c', 'd, e')
     """
     members = _members(label)
     found = _SPAN.fullmatch(label)

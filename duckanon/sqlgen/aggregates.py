@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckanon.sqlgen.axes import NUMBERS, BoxColumn, choose, counted, equal, from_tick, is_null, present
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table
+from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text
 
 
 def class_means(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
@@ -97,6 +97,34 @@ def class_medoids(column: BoxColumn, position: int, boxes: str, members: str) ->
     return _values(column, chosen.where(col("kept")))
 
 
+def class_shares(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+    """Return ``(class_id, q)``: for every class that is kept, a map from values to their shares of its rows.
+
+    Numbers, dates and times are counted by their labels on the first level of the hierarchy. NULL, and values that the
+    hierarchy does not know, count as the top label. Keys are in their order, so that equal shares are equal maps.
+    """
+    own: exp.Expr = col("text", "x")
+    if column.family != "other":
+        own = col("label", "l")
+    unknown = exp.or_(is_null(col("value", "x")), col("whole", "x"))
+    key = choose((unknown, text(column.top)), otherwise=own)
+    counts = exp.select(col("class_id", "m"), named(key, "k"), named(exp.Sum(this=col("n", "m")), "n"))
+    counts = counts.from_(subquery(_counts(position, boxes, members), "m"))
+    counts = counts.join(table(column.axis, "x"), on=equal(col("code", "x"), col("code", "m")))
+    if column.family != "other":
+        first = exp.and_(equal(col("level", "l"), 1), equal(col("code", "l"), col("c1", "k")))
+        counts = counts.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "m")))
+        counts = counts.join(table(column.labels, "l"), on=first)
+    counts = counts.group_by(col("class_id", "m"), key.copy())
+    total = exp.Window(this=exp.Sum(this=col("n")), partition_by=[col("class_id")])
+    share = exp.Div(this=cast(col("n"), "DOUBLE"), expression=cast(total, "DOUBLE"))
+    shares = exp.select(col("class_id"), col("k"), named(share, "v")).from_(subquery(counts, "c"))
+    pair = exp.Struct(expressions=[exp.PropertyEQ(this=text(c), expression=col(c)) for c in ("k", "v")])
+    listed = call("list", exp.Order(this=pair, expressions=[exp.Ordered(this=col("k"), nulls_first=False)]))
+    query = exp.select(col("class_id"), named(call("map_from_entries", listed), "q")).from_(subquery(shares, "s"))
+    return query.group_by(col("class_id"))
+
+
 def _in_order(products: exp.Expr) -> exp.Expr:
     """Return the sum of floats in their order, whatever the order of the rows."""
     return call("list_sum", call("list_sort", call("list", products)))
@@ -128,5 +156,6 @@ AGGREGATES = {
     "geometric_mean": class_geometric_means,
     "mode": class_modes,
     "medoid": class_medoids,
+    "proportional": class_shares,
 }
 """What is made of the values of a class, by the name of the output: ``(column, position, boxes, members)``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +58,10 @@ Cells = Texts | Values | Mixtures
 
 
 def batches(data: object, size: int = BATCH) -> Iterator[pa.Table]:
-    """Yield the rows of a release, table, frame, array or stream as Arrow tables of at most ``size`` rows."""
+    """Yield the rows of a release, Parquet file, table, frame, array or stream as Arrow tables.
+
+    They have at most ``size`` rows, but for a stream, which has batches of its own.
+    """
     import pyarrow as pa
 
     source = _opened(data, size)
@@ -74,6 +78,12 @@ def _opened(data: Any, size: int) -> Any:
 
     if isinstance(data, pa.Table):
         return data
+    if isinstance(data, str | Path):
+        from pyarrow import parquet
+
+        if Path(data).suffix.lower() not in (".parquet", ".pq") or not Path(data).is_file():
+            raise DataError(f"{Path(data).name!r} is no Parquet file: give the path of one, or its rows.")
+        return parquet.ParquetFile(data).iter_batches(size)
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if hasattr(data, "reader"):
@@ -277,11 +287,11 @@ def _written(column: pa.Array) -> pa.Array:
 
 def _mixtures(column: pa.Array, names: pa.Array, items: pa.Array) -> Mixtures:
     keys = _texts(names)
-    shares = np.asarray(items.fill_null(0.0).to_numpy(zero_copy_only=False), dtype=np.float64)
+    shares = np.array(items.fill_null(0.0).to_numpy(zero_copy_only=False), dtype=np.float64)
     offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     # A sliced array has keys and items of its own slice or of all rows, by version: positions count from the first.
     first = offsets[0] if len(keys.codes) == offsets[-1] - offsets[0] else 0
-    return Mixtures(offsets - first, keys.codes, shares, keys.labels)
+    return Mixtures(offsets - first, np.array(keys.codes), shares, keys.labels)
 
 
 __all__ = ["BATCH", "Cells", "Layout", "Mixtures", "Texts", "Values", "batches", "cells_of", "type_of"]

@@ -91,12 +91,15 @@ class Codebook:
             if not len(members):
                 continue
             at = own.get(label) if _same(sets, own.get(label), members) else by_set.get(_key(members))
+            if label == WHOLE and at is not None and at < size and self.labels[at] != WHOLE:
+                # All that is known to be there is one value, but anything could be.
+                at = None
             if at is None and self.method in ("one_class", "fill_parent", "fill_child") and rest < most:
                 at, rest = len(sets), rest + 1
                 sets.append(members)
                 self.labels.append(label)
-                self.levels.append(0)
-                by_set[_key(members)] = at
+                self.levels.append(int(label == WHOLE))
+                by_set.setdefault(_key(members), at)
                 rows = np.append(rows, 0)
             if at is not None:
                 self.own[label] = at
@@ -161,7 +164,7 @@ class Codebook:
         if self.single:
             return [self._middle(label) for label in labels]
         members = [self.domain.members(label) for label in labels]
-        own = [self.own.get(label) if label is not None else None for label in labels]
+        own = [self.own.get(self.domain.alias(label)) if label is not None else None for label in labels]
         found = self._of_sets(members, own)
         return [row if len(cell) else self._unknown() for row, cell in zip(found, members, strict=True)]
 
@@ -242,7 +245,7 @@ class Codebook:
             found = sp.csr_matrix(shares.sign() @ self._book(cells.labels))
             found.data[:] = 1.0
             return found
-        texts = _as_sets(cells)
+        texts = as_sets(cells)
         return self._book([*texts.labels, None])[texts.codes]
 
     # Numbers
@@ -296,7 +299,7 @@ def _matrix(rows: Sequence[tuple[Indices, Numbers]], width: int) -> sp.csr_matri
     return sp.csr_matrix((values.astype(np.float64), indices.astype(np.int64), starts), shape=(len(rows), width))
 
 
-def _as_sets(cells: Mixtures) -> Texts:
+def as_sets(cells: Mixtures) -> Texts:
     """Return mixtures as the sets of their labels, in the form that duckanon writes sets."""
 
     def quoted(label: str) -> str:
@@ -313,4 +316,4 @@ def _as_sets(cells: Mixtures) -> Texts:
     return Texts(codes, list(labels))
 
 
-__all__ = ["METHODS", "Codebook"]
+__all__ = ["METHODS", "Codebook", "as_sets"]

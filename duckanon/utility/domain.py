@@ -68,13 +68,17 @@ class Domain(ABC):
         """Return the atoms that a cell can stand for, in ascending order; none where nothing is known of it."""
         if label is None:
             return np.array([] if self.missing is None else [self.missing], dtype=np.int64)
-        if label == WHOLE:
+        if label == WHOLE or (label.startswith("{") and WHOLE in parse(label, "VARCHAR").members):
             return np.arange(len(self.atoms))
         return np.unique(self._members(label))
 
     def learn(self, labels: Sequence[str]) -> None:
         """Look labels up that were not seen before; only rules need to."""
         return
+
+    def alias(self, label: str) -> str:
+        """Return the published label that a label is encoded as: itself, unless a rule says that it lies under one."""
+        return label
 
     @abstractmethod
     def _members(self, label: str) -> Indices:
@@ -153,6 +157,10 @@ class Leaves(Domain):
         if label in self.labels:
             return self.labels[label]
         parsed = parse(label, self.type if self.sizes is not None else "VARCHAR")
+        run = text_run(label) if self.sizes is None else None
+        if run is not None and all(end is None or end in self.place for end in run):
+            inside = [at for leaf, at in self.place.items() if (run[0] or "") <= leaf and (run[1] or leaf) >= leaf]
+            return np.array(inside, dtype=np.int64)
         named = [self.place.get(member, self.other) for member in parsed.members]
         if named and (None not in named or self.sizes is None):
             return np.array([at for at in named if at is not None], dtype=np.int64)
@@ -207,6 +215,23 @@ def spans(label: str, type_name: str) -> list[Span] | None:
     return None if not points or None in points else [point for point in points if point is not None]
 
 
+def text_run(label: str) -> tuple[str | None, str | None] | None:
+    """Return the first and last word of a run in the alphabet, None for an open end, or None where it is no run.
+
+    Examples
+    --------
+    >>> text_run("[b, d]"), text_run('["a, b", c]'), text_run("<= c"), text_run("{b, d}")
+    (('b', 'd'), ('a, b', 'c'), (None, 'c'), None)
+    """
+    if label.startswith(("<= ", ">= ")):
+        (end,) = parse("{" + label[3:] + "}", "VARCHAR").members or (label[3:],)
+        return (None, end) if label[0] == "<" else (end, None)
+    if not (label.startswith("[") and label.endswith("]")):
+        return None
+    ends = parse(label, "VARCHAR").members
+    return (ends[0], ends[1]) if len(ends) == 2 and ends[0] <= ends[1] else None
+
+
 def outermost(found: list[Span] | None) -> tuple[float, float] | None:
     """Return the lowest and the highest bound."""
     return None if found is None else (min(span[0] for span in found), max(span[1] for span in found))
@@ -229,4 +254,16 @@ def half_open(span: Span, whole: bool) -> tuple[float, float]:
     )
 
 
-__all__ = ["MISSING", "WHOLE", "Domain", "Leaves", "Line", "Node", "Span", "half_open", "outermost", "spans"]
+__all__ = [
+    "MISSING",
+    "WHOLE",
+    "Domain",
+    "Leaves",
+    "Line",
+    "Node",
+    "Span",
+    "half_open",
+    "outermost",
+    "spans",
+    "text_run",
+]

@@ -9,16 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duckanon.errors import ParameterError, did_you_mean
-from duckanon.hierarchy import Hierarchy, resolve
-from duckanon.release import Release
-from duckanon.utility.cells import BATCH, Layout, Mixtures, Texts, batches, type_of
-from duckanon.utility.codebook import METHODS, Codebook
-from duckanon.utility.learn_domain import Seen, learn
-from duckanon.utility.shares import ClassShares, owned_hierarchies
+from duckanon.utility.cells import BATCH
+from duckanon.utility.fitted import Fitted, require, resolved
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import scipy.sparse as sp
 
 
@@ -114,39 +108,16 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : Release, pandas or polars frame, Arrow table or stream, array
+        X : Release, path of a Parquet file, pandas or polars frame, Arrow table or stream, array
         y : ignored
         """
-        self._require_parameters()
-        columns = self.columns
-        if columns is None and isinstance(X, Release):
-            columns = list(X.recoding.columns)
-        seen: dict[str, Seen] = {}
-        layout = None
-        for rows in batches(self._validated(X, reset=True)):
-            if layout is None:
-                layout = Layout.of(rows.column_names, columns)
-                known = self.types or {}
-                seen = {name: Seen(name, known.get(name) or _type(X, rows, name, layout)) for name in layout.attributes}
-            for own in seen.values():
-                _count(own, layout, rows)
-        assert layout is not None
-        given = self._resolved(list(seen))
-        if isinstance(X, Release):
-            given = {**owned_hierarchies(X), **given}
-        self._layout = layout
-        self.domains_ = {
-            name: learn(own, given.get(name), self.max_features, owned=isinstance(X, Release))
-            for name, own in seen.items()
-        }
-        self._books = {
-            name: Codebook(domain, self.method, seen[name], self.max_features) for name, domain in self.domains_.items()
-        }
-        self._shares = None
-        if isinstance(X, Release) and self.method == "proportional" and not _is_mixed(X, layout):
-            self._shares = ClassShares(X, self._books)
+        require(self.method, self.max_features)
+        given = resolved(self.hierarchies)
+        rows = self._validated(X, reset=True)
+        self._fitted = Fitted.of(rows, self.method, given, self.columns, self.max_features, self.types)
+        self.domains_ = {name: book.domain for name, book in self._fitted.books.items()}
         if not _is_array(X):
-            names = [part for parts in layout.attributes.values() for part in parts]
+            names = [part for parts in self._fitted.layout.attributes.values() for part in parts]
             self.feature_names_in_ = np.array(names, dtype=object)
             self.n_features_in_ = len(names)
         return self
@@ -156,7 +127,8 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         import scipy.sparse as sp
 
         check_is_fitted(self, "domains_")
-        found = list(self._encoded(self._validated(X, reset=False)))
+        found = list(self._fitted.encoded(self._validated(X, reset=False)))
+        found = found or [sp.csr_matrix((0, len(self._fitted.names)))]
         matrix = sp.vstack(found, format="csr") if len(found) > 1 else found[0]
         return self._wrapped(matrix, X)
 
@@ -172,59 +144,20 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         [(2, 2), (1, 2)]
         """
         check_is_fitted(self, "domains_")
-        yield from self._encoded(self._validated(X, reset=False), size)
+        yield from self._fitted.encoded(self._validated(X, reset=False), size)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the columns, ``<column>_<label>`` each."""
         check_is_fitted(self, "domains_")
-        return np.array([name for book in self._books.values() for name in book.names], dtype=object)
+        return np.array(self._fitted.names, dtype=object)
 
-    # What is asked for
-
-    def _require_parameters(self) -> None:
-        if self.method not in METHODS:
-            hint = did_you_mean(str(self.method), METHODS)
-            raise ParameterError(
-                f"The 'method' parameter of AnonymousEncoder must be one of {', '.join(METHODS)}. "
-                f"Got {self.method!r}.{hint}"
-            )
-        most = self.max_features
-        if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 2:
-            raise ParameterError("The 'max_features' parameter of AnonymousEncoder must be an integer >= 2.")
-
-    def _resolved(self, names: Sequence[str]) -> dict[str, Hierarchy]:
-        from duckanon.hierarchy.store import workspace
-
-        lowered = {name.lower(): name for name in names}
-        found = {}
-        for key, spec in (self.hierarchies or {}).items():
-            if key.lower() not in lowered:
-                # Hierarchies are often those of a whole table, of which only some columns are encoded.
-                continue
-            if isinstance(spec, Hierarchy):
-                found[lowered[key.lower()]] = spec
-                continue
-            with workspace(None) as engine:
-                found[lowered[key.lower()]] = resolve(spec, engine, None)
-        return found
+    # What scikit-learn asks for
 
     def _validated(self, data: Any, reset: bool) -> Any:
         """Check arrays as scikit-learn does; tables are read column by column."""
         if _is_array(data):
             return validate_data(self, data, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         return data
-
-    # How rows become matrices
-
-    def _encoded(self, data: Any, size: int = BATCH) -> Iterator[sp.csr_matrix]:
-        import scipy.sparse as sp
-
-        for rows in batches(data, size):
-            blocks = [book.encode(self._layout.cells(rows, name)) for name, book in self._books.items()]
-            found = sp.hstack(blocks, format="csr") if blocks else sp.csr_matrix((rows.num_rows, 0))
-            if self._shares is not None:
-                found = _by_class(self._shares, rows, found)
-            yield found
 
     def _wrapped(self, matrix: sp.csr_matrix, data: Any) -> Any:
         from sklearn.utils._set_output import _get_output_config
@@ -262,7 +195,7 @@ def encode(
 
     Parameters
     ----------
-    data : Release, pandas or polars frame, Arrow table
+    data : Release, path of a Parquet file, pandas or polars frame, Arrow table
     method, hierarchies, columns, max_features
         As for ``AnonymousEncoder``, which also encodes raw rows in the same columns.
 
@@ -285,53 +218,6 @@ def encode(
 def _is_array(data: Any) -> bool:
     """Whether rows come without names of columns."""
     return isinstance(data, np.ndarray | list | tuple) or hasattr(data, "tocsr")
-
-
-def _type(data: Any, rows: pa.Table, name: str, layout: Layout) -> str | None:
-    """Return the type of a column: the original one of a release, else its own where that is a number or date."""
-    if isinstance(data, Release):
-        known = {a.name: a.type for a in data.plan.roles.published}
-        if name in known:
-            return known[name]
-    kind = rows.schema.field(layout.attributes[name][0]).type
-    kind = kind.field(0).type if str(kind).startswith("struct<lo") else kind
-    found = type_of(kind)
-    return None if found == "VARCHAR" else found
-
-
-def _count(seen: Seen, layout: Layout, rows: pa.Table) -> None:
-    cells = layout.cells(rows, seen.name)
-    if isinstance(cells, Texts):
-        counts = np.bincount(cells.codes + 1, minlength=len(cells.labels) + 1)
-        seen.missing += int(counts[0])
-        seen.add_labels(cells.labels, counts[1:].tolist())
-    elif isinstance(cells, Mixtures):
-        shares = np.bincount(cells.codes, weights=cells.shares, minlength=len(cells.labels))
-        seen.add_labels(cells.labels, np.maximum(shares.round().astype(int), 1).tolist())
-    else:
-        blank = np.isnan(cells.numbers)
-        seen.missing += int(blank.sum())
-        values, counts = np.unique(cells.numbers[~blank], return_counts=True)
-        seen.add_values(values, counts)
-
-
-def _is_mixed(release: Release, layout: Layout) -> bool:
-    """Whether cells are published as shares already."""
-    types = {column.name: column.type for column in release.columns}
-    return any(types.get(part, "").startswith("MAP") for parts in layout.attributes.values() for part in parts)
-
-
-def _by_class(shares: ClassShares, rows: pa.Table, found: sp.csr_matrix) -> sp.csr_matrix:
-    """Put the shares of their classes in the place of rows that are rows of the release."""
-    import scipy.sparse as sp
-
-    at = shares.find(rows)
-    if not (at >= 0).any():
-        return found
-    if (at >= 0).all():
-        return shares.matrix[at]
-    both = sp.vstack([shares.matrix, found], format="csr")
-    return both[np.where(at >= 0, at, shares.size + np.arange(len(at)))]
 
 
 __all__ = ["AnonymousEncoder", "encode"]

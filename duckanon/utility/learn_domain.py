@@ -11,7 +11,7 @@ import numpy as np
 
 from duckanon.hierarchy.labels import size_of
 from duckanon.hierarchy.rules import ColumnType
-from duckanon.utility.domain import MISSING, WHOLE, Domain, Leaves, Line, Node, half_open, spans
+from duckanon.utility.domain import MISSING, WHOLE, Domain, Leaves, Line, Node, half_open, spans, text_run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,13 +49,14 @@ class Seen:
         self.counts = np.bincount(at, weights=np.concatenate([self.counts, counts])).astype(np.int64)
 
 
-def learn(seen: Seen, hierarchy: Hierarchy | None, most: int, owned: bool = False) -> Domain:
+def learn(seen: Seen, hierarchy: Hierarchy | None, most: int, owned: bool = False, mixed: bool = False) -> Domain:
     """Return the domain of a column, with at most ``most`` atoms.
 
-    ``owned`` says that ``hierarchy`` lists the original values themselves, so that nothing else can be a leaf.
+    ``owned`` says that ``hierarchy`` lists the original values themselves, so that nothing else can be a leaf;
+    ``mixed`` that cells are shares of labels, which are those of the first level where values have distances.
     """
     if hierarchy is not None and hierarchy.levels is not None:
-        return listed(seen, hierarchy.levels, most, owned)
+        return listed(seen, hierarchy.levels, most, owned, mixed)
     type_name = _type(seen, hierarchy)
     if type_name is not None:
         return _line(seen, type_name, most)
@@ -183,9 +184,9 @@ def _name_by_cells(line: Line, cells: Mapping[str, list[Span]], rows: Mapping[st
                 taken.add(found[0])
 
 
-def _with_missing(domain: D, seen: Seen) -> D:
-    """Add the atom of NULL where there are such cells."""
-    if seen.missing and domain.missing is None:
+def _with_missing(domain: D, seen: Seen, listed: bool = False) -> D:
+    """Add the atom of NULL where there are such cells, or the hierarchy lists it."""
+    if (seen.missing or listed) and domain.missing is None:
         domain.missing = len(domain.atoms)
         domain.atoms.append(MISSING)
         domain.weights = np.append(domain.weights, float(np.mean(domain.weights)) if len(domain.weights) else 1.0)
@@ -203,8 +204,13 @@ def _words(seen: Seen, most: int) -> Leaves:
     for label, n in seen.labels.items():
         if label == WHOLE:
             continue
+        ends = text_run(label)
         members = parse(label, "VARCHAR").members if label.startswith("{") else ()
+        if ends is not None:
+            members = tuple(end for end in ends if end is not None)
         for member in members or (label,):
+            if member == WHOLE:
+                continue
             weight[member] = weight.get(member, 0.0) + n / max(len(members), 1)
     words = sorted(weight)
     other = None
@@ -222,7 +228,7 @@ def _words(seen: Seen, most: int) -> Leaves:
 # Hierarchies
 
 
-def listed(seen: Seen, levels: pa.Table, most: int, owned: bool) -> Domain:
+def listed(seen: Seen, levels: pa.Table, most: int, owned: bool, mixed: bool = False) -> Domain:
     """Return the leaves of a hierarchy with all nodes above them.
 
     Where leaves are too many, the lowest level that is small enough takes their place.
@@ -233,11 +239,12 @@ def listed(seen: Seen, levels: pa.Table, most: int, owned: bool) -> Domain:
     if null_at is not None:
         columns = [[label for i, label in enumerate(column) if i != null_at] for column in columns]
         leaves = columns[0]
-    lowest = next((level for level in range(height + 1) if len(set(columns[level])) <= most), height)
     type_name = seen.type if seen.type is not None and ColumnType.parse(seen.type).kind != "category" else None
     sizes = _sizes(leaves, type_name)
     if sizes is not None and type_name is None:
         type_name = "DOUBLE"
+    first = 1 if mixed and type_name is not None and height > 1 else 0
+    lowest = next((level for level in range(first, height + 1) if len(set(columns[level])) <= most), height)
     if lowest == height and len(set(columns[0])) > most:
         return _frequent(seen, columns, most) if type_name is None else _line(seen, type_name, most)
     own = columns[lowest]
@@ -262,7 +269,7 @@ def listed(seen: Seen, levels: pa.Table, most: int, owned: bool) -> Domain:
     )
     if not owned:
         _extend(found, seen)
-    return _with_missing(found, seen)
+    return _with_missing(found, seen, listed=null_at is not None)
 
 
 def _extend(domain: Leaves, seen: Seen) -> None:

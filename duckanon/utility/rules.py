@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sqlglot import exp
 
+from duckanon.hierarchy.build import column
+from duckanon.hierarchy.store import workspace
+from duckanon.sqlgen.relations import col, table
 from duckanon.utility.domain import WHOLE, Leaves
 from duckanon.utility.learn_domain import Seen, listed
 
@@ -23,12 +27,18 @@ class Ruled(Leaves):
     """Published codes; a code that was not published finds the lowest published label that the rule gives it."""
 
     rule: Hierarchy | None = None
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def alias(self, label: str) -> str:
+        return self.aliases.get(label, label)
 
     def learn(self, labels: Sequence[str]) -> None:
         fresh = [x for x in labels if x != WHOLE and x not in self.place and x not in self.labels]
         for chain in _chains(self.rule, fresh):
             known = next((label for label in chain if label in self.place or label in self.labels), None)
             self.labels[chain[0]] = np.empty(0, dtype=np.int64) if known is None else self.members(known)
+            if known is not None:
+                self.aliases[chain[0]] = self.alias(known)
 
 
 def ruled(seen: Seen, hierarchy: Hierarchy, most: int) -> Ruled:
@@ -48,9 +58,16 @@ def _chains(hierarchy: Hierarchy | None, labels: Sequence[str]) -> list[tuple[st
     """Return each label with those that the rule puts above it."""
     if not labels or hierarchy is None:
         return []
-    found = hierarchy.materialise(list(labels), "VARCHAR").levels
-    assert found is not None
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    with workspace(None) as engine:
+        values, _ = column(engine, list(labels), "VARCHAR")
+        bound = hierarchy.bind(engine, values.table, "labels", "VARCHAR", "top")
+        on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
+        above = [col(f"l{i}", "t") for i in range(1, bound.height + 1)]
+        query = exp.select(col("known", "t"), col("text", "v"), *above).from_(table(values.table, "v"))
+        rows = engine.arrow(query.join(table(bound.tree, "t"), on=on).order_by(col("code", "v")))
+    found = zip(*(column.to_pylist() for column in rows.columns), strict=True)
+    # Labels of a hierarchy that goes on from the shortest prefix are no codes: only the top is surely above them.
+    return [(label, *up) if known else (label, *[label] * (len(up) - 1), up[-1]) for known, label, *up in found]
 
 
 __all__ = ["NAMES", "Ruled", "ruled"]

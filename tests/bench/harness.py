@@ -5,6 +5,7 @@ Every figure stands beside a plain DuckDB copy of the same file, measured in the
 
 from __future__ import annotations
 
+import importlib
 import json
 import resource
 import subprocess
@@ -89,7 +90,7 @@ def look(source: str, everything: bool, threads: int = 2, **parameters: Any) -> 
 
 
 def measure(name: str, function: str, **arguments: Any) -> Figure:
-    """Run ``function`` in a new process."""
+    """Run ``function`` in a new process; ``module.function`` where another module of this folder has it."""
     command = [sys.executable, "-m", "tests.bench.harness", function, json.dumps(arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     result = json.loads(done.stdout.strip().splitlines()[-1])
@@ -113,6 +114,9 @@ def _main() -> None:
     # Looked up in the imported module, not in __main__, so that other modules' work is found too.
     import tests.bench.harness as harness
 
+    if "." in function:
+        module, function = function.split(".")
+        importlib.import_module(f"tests.bench.{module}")
     detail = harness.WORK[function](**arguments)
     seconds = time.perf_counter() - start
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -232,10 +232,12 @@ def test_missing_values_mixed_with_others(engine: DuckDBEngine, bounds: str) -> 
     regions: list[Region] = [("17", None, height), ("90", "95", RUN)]
     options = {"bounds": bounds, "hierarchies": {"age": AGES}}
     made = Made(engine, pa.table({"age": [17, None, 90, 95]}), [[0, 1], [2, 3]], {"age": regions}, options)
-    for output in [kind for kind in KINDS if kind not in ("mode", "medoid")]:
+    for output in [kind for kind in KINDS if kind not in ("mode", "medoid", "proportional")]:
         shown = made.written_as(output).shown()[0]
         text = output in ("interval", "lca", "set")
         assert shown == (("*",) if text else (_OPEN,) if output == "struct" else (None,) * len(shown))
+    (shares,) = made.written_as("proportional").shown()[0]
+    assert (shares.pop("*"), *shares.values()) == (0.5, 0.5)
 
 
 SAMPLES: dict[str, tuple[list[Any], Hierarchy | None]] = {

@@ -116,7 +116,7 @@ def test_containment_of_intervals(seed: int) -> None:
     inside = {cell: own & told if told else own for cell, own in inside.items()}
     for method, holds in (("fill_parent", set.issubset), ("fill_child", set.issuperset)):
         encoder = AnonymousEncoder(method).fit(pa.table({"c": cells}))
-        book = encoder._books["c"]
+        book = encoder._fitted.books["c"]
         found = encoder.transform(pa.table({"c": cells})).toarray() > 0
         for i, cell in enumerate(cells):
             for other in cells:
@@ -127,7 +127,7 @@ ALGORITHMS = ("mondrian", "datafly", "tdg", "k_member")
 OUTPUTS = ("interval", "bounds", "struct", "set", "lca")
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(7))
 def test_releases(seed: int) -> None:
     """The features of an original value are among those of its cell, and shares are those of the class."""
     dice = random.Random(seed)
