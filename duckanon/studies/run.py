@@ -34,9 +34,9 @@ class Outcome:
     tasks, done, failed, ran : int
         All tasks of the study; those that are done, now or before; those that failed; those that this run did.
     seconds : float
-        The time of all tasks that are done, added up.
+        The processor time of all tasks that are done, added up.
     left : float or None
-        An estimate of the time that the tasks still open take, added up, from those done; None where none is.
+        An estimate of the processor time that the tasks still open take, added up, from those done; None where none is.
     errors : tuple of str
         Why tasks failed, each reason once.
     """
