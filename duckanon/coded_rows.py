@@ -6,7 +6,7 @@ codes go to arrays. Where rows repeat, each combination goes there once, with it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from duckanon.roles import Attribute, Role
 from duckanon.sqlgen.relations import call, cast, col, named, number, param, qualified, same, subquery, table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from duckanon.algorithms.partitioner import Partitioner
@@ -61,15 +60,16 @@ class RowCoder:
         """The columns of codes."""
         return [col(f"{CODE}{j}") for j in range(len(self.coded))]
 
-    def rows(self) -> tuple[str, list[str], int]:
-        """Create the coded rows; return their table, the columns besides codes that the search needs, their number."""
+    def rows(self, expected: int) -> tuple[str, list[str], int]:
+        """Create the coded rows; return their table, the columns besides codes that the search needs, their number.
+
+        They lie in a file where ``expected`` rows would take too much of the memory.
+        """
         plan, engine = self.plan, self.engine
         query = exp.select().from_(subquery(plan.relation.query, "s"))
         extras: list[str] = []
         joined: list[tuple[str, Dictionary]] = [(f"{CODE}{j}", coded.dictionary) for j, coded in enumerate(self.coded)]
         joined += [(f"{VALUE}{i}", values) for i, values in enumerate(self.values.values())]
-        if plan.entity is not None:
-            joined.append((PERSON, dictionary(engine, plan.relation.query, "person", plan.entity)))
         if self.algorithm.choice == "information_gain":
             joined += [(f"{TARGET}{i}", values) for i, values in enumerate(self._targets())]
         for position, (name, values) in enumerate(joined):
@@ -78,6 +78,12 @@ class RowCoder:
             on = same(qualified(values.expression, "s"), col("value", alias))
             query = query.join(table(values.table, alias), on=on)
             extras += [] if name.startswith(CODE) else [name]
+        params: dict[str, int] = {}
+        if plan.entity is not None:
+            # A keyed hash in place of the key itself: a collision could only make two persons one, never one two.
+            extras.append(PERSON)
+            hidden = call("hash", param("key0"), param("key1"), qualified(plan.entity, "s"))
+            query, params = query.select(named(hidden, PERSON)), self.keys
         if self.algorithm.choice == "least_squares":
             for i, expression in enumerate(self._measured_targets()):
                 extras.append(f"{TARGET}{i}")
@@ -88,7 +94,6 @@ class RowCoder:
         if taken:
             raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")
         query = query.select(*(col(name, "s") for name in kept))
-        params: dict[str, int] = {}
         if self.algorithm.by_rows:
             # Rows that are equal in everything that is looked at are told apart by what is published of them.
             told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
@@ -97,7 +102,8 @@ class RowCoder:
             query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
             params = self.keys
         rows = engine.fresh("rows")
-        total = engine.create(rows, query, params)
+        large = engine.is_crowded_by(expected * 4 * (len(joined) + 2 * len(extras) + 6 * len(kept)))
+        total = (engine.create_file if large else engine.create)(rows, query, params)
         return rows, extras, total
 
     def _target_attributes(self) -> list[Attribute]:
@@ -146,20 +152,20 @@ class RowCoder:
         name = self.engine.fresh("combinations")
         count = named(exp.Count(this=exp.Star()), "n")
         grouped = exp.select(*(k.copy() for k in keys), count).from_(table(rows)).group_by(exp.var("ALL"))
-        self.engine.create(name, grouped)
+        large = self.engine.is_crowded_by(int(distinct) * 4 * (len(keys) + 2))
+        (self.engine.create_file if large else self.engine.create)(name, grouped)
         return name
 
-    def items(self, found: pa.Table, extras: Sequence[str], counted: bool) -> Items:
-        """Return fetched codes as arrays of places."""
+    def items(self, column: Callable[[str], Any], count: int, extras: Sequence[str], counted: bool) -> Items:
+        """Return ``count`` items, of which there are columns of codes, as arrays of places."""
         import numpy as np
 
         def array(name: str) -> NDArray[Any]:
-            chunks = found.column(name)
-            return np.asarray(chunks.to_numpy())
+            return np.ascontiguousarray(column(name))
 
         largest = max(p.axis.size for p in self.placed)
         kind = np.uint16 if largest <= 2**16 else np.uint32
-        places = np.empty((found.num_rows, len(self.placed)), dtype=kind, order="F")
+        places = np.empty((count, len(self.placed)), dtype=kind, order="F")
         for j, placed in enumerate(self.placed):
             # Every code has a place; to look for one that has none would take a second copy.
             np.take(placed.place.astype(kind), array(f"{CODE}{j}"), out=places[:, j], mode="clip")
@@ -167,8 +173,26 @@ class RowCoder:
         return Items(
             places,
             array("n").astype(np.int64) if counted else None,
-            array(PERSON) if PERSON in extras else None,
+            numbered(array(PERSON)) if PERSON in extras else None,
             {name: array(f"{VALUE}{i}") for i, name in enumerate(self.values)},
             array(TIE) if TIE in extras else None,
             tuple(array(t) for t in targets),
         )
+
+
+def numbered(values: NDArray[Any]) -> NDArray[Any]:
+    """Return dense numbers in place of values, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbered(np.array([30, 10, 30], dtype=np.uint64)).tolist()
+    [1, 0, 1]
+    """
+    import numpy as np
+
+    order = np.argsort(values, kind="stable").astype(np.int32)
+    ranked = values[order]
+    found = np.empty(len(values), dtype=np.int32)
+    found[order] = np.cumsum(np.concatenate([[False], ranked[1:] != ranked[:-1]])[: len(values)], dtype=np.int32)
+    return found

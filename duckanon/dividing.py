@@ -17,8 +17,9 @@ from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.few_cells import FEW_CLASSES
 from duckanon.first_cuts import FirstCuts
+from duckanon.part_files import RID, ClassFile, PartFiles
 from duckanon.sqlgen.recode import pack
-from duckanon.sqlgen.relations import DIALECT, col, named, positional, subquery, table, union_all
+from duckanon.sqlgen.relations import DIALECT, col, named, positional, subquery, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,10 +27,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.engine.base import Engine
+    from duckanon.first_cuts import Cutting
     from duckanon.plan import Plan
 
     Totals = dict[str, tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]]
 
+_BATCH = 250_000
+"""Items that are read at a time where they do not all fit."""
+_OF_PERSONS = 48
+"""Bytes of an item that are needed to tell persons apart."""
 RELEASED = "r_"
 """Codes that rows are published with, beside their classes, where values are permuted."""
 
@@ -75,11 +81,10 @@ class Division:
 
 @dataclass
 class _Found:
-    """The classes so far, and the tables that have them and the items' classes, part by part."""
+    """The classes so far, and the table that has them."""
 
-    boxes: list[str] = field(default_factory=list)
+    boxes: str | None = None
     few: pa.Table | None = None
-    ids: list[str] = field(default_factory=list)
     classes: int = 0
     kept: int = 0
     suppressed: int = 0
@@ -115,7 +120,7 @@ class Divider:
         """Code the rows, divide them, and say what class each is in."""
         engine, coder = self.engine, self.coder
         with engine.progress.step("code", expected):
-            rows, extras, total = coder.rows()
+            rows, extras, total = coder.rows(expected)
         if total != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
         if self.look is None:
@@ -129,12 +134,12 @@ class Divider:
         with engine.progress.step("search", expected, unit="rows"):
             grouped = coder.grouped(rows, extras, expected)
             cuts = self._first_cuts(grouped or rows, extras, grouped is not None)
-            parts = cuts.parts(self._budget(extras))
-            for bounds in parts:
-                self._part(cuts, bounds, extras, len(parts) > 1)
-        if not self.found.kept:
+            cutting = cuts.parts(self._budget(extras))
+            parts = len(cutting.bounds)
+            ids = self._in_parts(cuts, cutting, extras) if parts > 1 else self._at_once(cuts, extras)
+        if not self.found.kept or self.found.boxes is None:
             raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
-        boxes, ids = self._joined("boxes", self.found.boxes), self._ids()
+        boxes = self.found.boxes
         words = self._words(grouped, ids) if grouped is not None else None
         members = engine.fresh("members")
         tables = tuple(p.table for p in self.coder.placed)
@@ -145,7 +150,7 @@ class Divider:
             words,
             tuple(c.dictionary.size for c in self.coder.coded),
             self.found.suppressed,
-            {**({"parts": len(parts)} if len(parts) > 1 else {}), **self.found.told},
+            {**({"parts": parts} if parts > 1 else {}), **self.found.told},
             looked,
         )
         engine.later(members, lambda: self._members(division))
@@ -160,11 +165,11 @@ class Divider:
         """Return how many items arrays may hold at once."""
         if self.coder.algorithm.budget is not None:
             return self.coder.algorithm.budget
-        limit = self.engine.memory_limit()
+        limit = self.engine.array_limit()
         largest = max(p.axis.size for p in self.coder.placed)
         row = self.coder.algorithm.bytes_of_item(len(self.coder.placed), 2 if largest <= 2**16 else 4)
-        row += 16 * len(extras)
-        return sys.maxsize if limit is None else max(limit // 4 // row, 100_000)
+        row += 16 * len(extras) + (_OF_PERSONS if PERSON in extras else 0)
+        return sys.maxsize if limit is None else max(limit // row, 100_000)
 
     def _first_cuts(self, source: str, extras: Sequence[str], counted: bool) -> FirstCuts:
         names = [c.dictionary.attribute for c in self.coder.coded]
@@ -180,29 +185,61 @@ class Divider:
             counted,
         )
 
-    def _part(self, cuts: FirstCuts, bounds: dict[int, tuple[int, int]], extras: Sequence[str], several: bool) -> None:
-        """Divide the rows of one part, and keep its classes."""
+    def _at_once(self, cuts: FirstCuts, extras: Sequence[str]) -> str:
+        """Divide all items; return the table of their classes, in the order of the items."""
+        import pyarrow as pa
+
+        found = self.engine.arrow(self._read(cuts, extras))
+        items = self.coder.items(found.column, found.num_rows, extras, cuts.counted)
+        parts, kept, units = self._partition(items, self._whole())
+        of_items = self._keep(items, parts, kept, units, False)
+        return self._stored("ids", pa.table(of_items))
+
+    def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
+        """Divide the items part by part, see ``_at_once``; what is not at work lies in files."""
         import numpy as np
 
-        engine, counted = self.engine, cuts.counted
-        columns = [*self.coder.codes, *(col(e) for e in extras), *([col("n")] if counted else [])]
+        engine = self.engine
+        files = PartFiles(engine.scratch(), engine.fresh("part"))
+        codes = [f"{CODE}{j}" for j in range(len(self.coder.coded))]
+        for batch in engine.reader(self._read(cuts, extras), batch=_BATCH, private=True):
+            files.add(batch, cutting.parts_of([batch.column(c).to_numpy() for c in codes]))
+        classes: ClassFile | None = None
+        for part, bounds in enumerate(cutting.bounds):
+            records = files.take(part)
+            items = self.coder.items(records.__getitem__, len(records), extras, cuts.counted)
+            rid = np.ascontiguousarray(records[RID])
+            del records
+            regions = self._whole()
+            for j, (low, high) in bounds.items():
+                regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
+            of_items = self._keep(items, *self._partition(items, regions), True)
+            if classes is None:
+                classes = ClassFile(engine.scratch() / engine.fresh("classes"), files.count, tuple(of_items))
+            classes.put(rid, of_items)
+        assert classes is not None
+        name, incoming = engine.fresh("ids"), engine.fresh("incoming")
+        engine.register(incoming, classes.reader())
+        engine.create_file(name, exp.select("*").from_(table(incoming)))
+        engine.unregister(incoming)
+        classes.remove()
+        return name
+
+    def _read(self, cuts: FirstCuts, extras: Sequence[str]) -> exp.Select:
+        """Return the codes of the items and what else the search looks at, in the order of the items."""
+        columns = [*self.coder.codes, *(col(e) for e in extras), *([col("n")] if cuts.counted else [])]
         query = exp.select(*columns).from_(table(cuts.source))
-        if several:
-            query = query.select(named(exp.column("rowid"), "rid")).where(*cuts.where(bounds))
-        elif not engine.keeps_order():
-            query = query.order_by(exp.column("rowid"))
-        found = engine.arrow(query)
-        items = self.coder.items(found, extras, counted)
-        regions = np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.coder.placed], dtype=np.int32)
-        for j, (low, high) in bounds.items():
-            regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
-        parts, kept, units = self._partition(items, regions)
-        self._keep(items, parts, kept, units, found.column("rid") if several else None)
+        return query if self.engine.keeps_order() else query.order_by(exp.column("rowid"))
+
+    def _whole(self) -> NDArray[np.int32]:
+        import numpy as np
+
+        return np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.coder.placed], dtype=np.int32)
 
     def _keep(
-        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], rid: Any | None
-    ) -> None:
-        """Store the classes of a part, and the class of every item."""
+        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], several: bool
+    ) -> dict[str, Any]:
+        """Store the classes of a part, and return the class of every item, with what else is known of it."""
         import numpy as np
         import pyarrow as pa
 
@@ -223,15 +260,15 @@ class Divider:
             for j, placed in enumerate(self.coder.placed):
                 columns[f"m_{j}"] = placed.code.astype(np.int32)[items.places[chosen, j]]
         stored = pa.table(columns)
-        self.found.boxes.append(self._stored("boxes", stored))
-        self.found.few = stored if rid is None and classes <= FEW_CLASSES else None
+        self.found.boxes = self._stored("boxes", stored, self.found.boxes)
+        self.found.few = stored if not several and classes <= FEW_CLASSES else None
         ids = np.empty(len(parts.order), dtype=np.int32)
         ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
         of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
-        self.found.ids.append(self._stored("ids", pa.table({**of_items, **({"rid": rid} if rid is not None else {})})))
         self.found.classes += classes
         self.found.kept += int(kept.sum())
         self.found.suppressed += int(columns["n"][~kept].sum())
+        return of_items
 
     def _permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> dict[str, Any]:
         """Return the codes that rows are published with, where values are permuted within classes."""
@@ -241,26 +278,6 @@ class Divider:
         self.found.told["redrawn"] = self.found.told.get("redrawn", 0) + found.redrawn
         codes = [p.code.astype("int32") for p in self.coder.placed]
         return {f"{RELEASED}{j}": own[found.places[:, j]] for j, own in enumerate(codes)}
-
-    def _joined(self, stem: str, tables: Sequence[str]) -> str:
-        """Put the tables of all parts into one."""
-        if len(tables) == 1:
-            return tables[0]
-        name = self.engine.fresh(stem)
-        self.engine.create(name, union_all([exp.select("*").from_(table(t)) for t in tables]))
-        self.engine.drop(*tables)
-        return name
-
-    def _ids(self) -> str:
-        """Return the table of the items' classes, in the order of the items."""
-        if len(self.found.ids) == 1:
-            return self.found.ids[0]
-        every = self._joined("ids", self.found.ids)
-        name = self.engine.fresh("ids")
-        columns = [c.name for c in self.engine.columns(exp.select("*").from_(table(every))) if c.name != "rid"]
-        self.engine.create(name, exp.select(*(col(c) for c in columns)).from_(table(every)).order_by(col("rid")))
-        self.engine.drop(every)
-        return name
 
     # Items to classes
 
@@ -338,12 +355,18 @@ class Divider:
 
     # Classes to tables
 
-    def _stored(self, stem: str, data: pa.Table) -> str:
-        name, incoming = self.engine.fresh(stem), self.engine.fresh("incoming")
+    def _stored(self, stem: str, data: pa.Table, to: str | None = None) -> str:
+        """Create a table of arrays, or add them ``to`` one that is there."""
+        incoming = self.engine.fresh("incoming")
         self.engine.register(incoming, data)
-        self.engine.create(name, exp.select("*").from_(table(incoming)))
+        every = exp.select("*").from_(table(incoming))
+        if to is not None:
+            self.engine.run(exp.Insert(this=table(to), expression=every))
+        else:
+            to = self.engine.fresh(stem)
+            self.engine.create(to, every)
         self.engine.unregister(incoming)
-        return name
+        return to
 
     def _words(self, grouped: str, ids: str) -> str:
         """Create ``(w_0, ..., class_id)``: the class of every combination of codes."""

@@ -287,13 +287,19 @@ def frequency(
     coded: Sequence[Coded],
     entity: exp.Expr | None = None,
     value: Dictionary | None = None,
+    expected: int = 0,
 ) -> Frequency:
     """Create the frequency table: the rows are read once, joined with the dictionaries and grouped.
 
-    Rows are also told apart by ``entity``, or by ``value``, the dictionary of a sensitive column.
+    Rows are also told apart by ``entity``, or by ``value``, the dictionary of a sensitive column. Where ``expected``
+    rows are too many for the memory, the table lies in a file, and rows of persons are left as they are: few are alike.
     """
     name = engine.fresh("frequency")
-    engine.create(name, frequency_query(source, [c.dictionary for c in coded], entity, value))
+    query = frequency_query(source, [c.dictionary for c in coded], entity, value)
+    crowded = engine.is_crowded_by(expected * (4 * len(coded) + 16))
+    if crowded and entity is not None:
+        query = ungrouped(query)
+    (engine.create_file if crowded else engine.create)(name, query)
     (rows,) = engine.row(
         exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0))).from_(table(name), copy=False)
     )
@@ -306,7 +312,7 @@ def frequency_query(
     dictionaries: Sequence[Dictionary],
     entity: exp.Expr | None = None,
     value: Dictionary | None = None,
-) -> exp.Query:
+) -> exp.Select:
     """Return the statement that counts the distinct tuples of codes."""
     query = exp.select().from_(subquery(source, "s"), copy=False)
     columns = [(f"c_{position}", values) for position, values in enumerate(dictionaries)]
@@ -321,6 +327,14 @@ def frequency_query(
     if entity is not None:
         query = query.select(named(qualified(entity, "s"), "entity"), copy=False)
     return query.select(named(exp.Count(this=exp.Star()), "n"), copy=False).group_by(exp.var("ALL"), copy=False)
+
+
+def ungrouped(counts: exp.Select) -> exp.Select:
+    """Return the statement of a frequency table with every row for itself."""
+    plain = counts.copy()
+    plain.set("group", None)
+    plain.set("expressions", [named(number(1), "n") if s.alias == "n" else s for s in plain.expressions])
+    return plain
 
 
 def _with_level_zero(values: Dictionary, tree: str, height: int, top: str) -> exp.Select:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.models.base import Groups, Histograms
-from duckanon.sqlgen.relations import call, col, named, number, table
+from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +20,40 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
     Bounds = dict[int, tuple[int, int]]
+
+_FEW_CELLS = 20
+"""Where rows share their places on lines with so many others on average, cuts are found among the counts of those."""
+_SAMPLED = 1000
+"""So many times the least members of a class are looked at before all are counted."""
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """What the first cuts leave: the ranges of the parts, and the way to them.
+
+    ``cuts`` are (axis, place, where to go on below it, where from it on); a way that is not negative leads to another
+    cut, -1 - p to part p.
+    """
+
+    bounds: tuple[Bounds, ...]
+    cuts: tuple[tuple[int, int, int, int], ...] = ()
+
+    def parts_of(self, codes: Sequence[NDArray[np.integer[Any]]]) -> NDArray[np.int64]:
+        """Return the part of each item, ``codes`` being those of every axis."""
+        import numpy as np
+
+        at = np.full(len(codes[0]), 0 if self.cuts else -1, dtype=np.int64)
+        axis, place, below, above = (np.array(c, dtype=np.int64) for c in zip(*self.cuts, strict=True))
+        waiting = np.flatnonzero(at >= 0)
+        while len(waiting):
+            node = at[waiting]
+            code = np.empty(len(waiting), dtype=np.int64)
+            for j in np.unique(axis[node]):
+                here = axis[node] == j
+                code[here] = codes[j][waiting[here]]
+            at[waiting] = np.where(code < place[node], below[node], above[node])
+            waiting = waiting[at[waiting] >= 0]
+        return -1 - at
 
 
 @dataclass(frozen=True)
@@ -40,21 +74,65 @@ class FirstCuts:
     """The column with the codes of each sensitive column."""
     person: str | None = None
     counted: bool = False
+    every: FirstCuts | None = None
+    """The cuts of the items themselves, where the source counts these by their places."""
 
-    def parts(self, budget: int) -> list[Bounds]:
-        """Return the ranges of the parts; a part that cannot be cut any more stays as large as it is."""
-        waiting: list[Bounds] = [{}]
+    def parts(self, budget: int) -> Cutting:
+        """Return the parts; one that cannot be cut any more stays as large as it is."""
+        counts = self._counted(budget)
+        try:
+            return counts.cut(budget)
+        finally:
+            if counts is not self:
+                self.engine.drop(counts.source)
+
+    def cut(self, budget: int) -> Cutting:
+        """Cut until every part is small enough, or cannot be cut."""
+        waiting: list[tuple[Bounds, int, int]] = [({}, -1, 0)]
         found: list[Bounds] = []
+        cuts: list[list[int]] = []
         while waiting:
-            bounds = waiting.pop()
+            bounds, parent, side = waiting.pop()
             cut = self._cut(bounds) if self._items(bounds) > budget else None
+            if parent >= 0:
+                cuts[parent][2 + side] = -1 - len(found) if cut is None else len(cuts)
             if cut is None:
                 found.append(bounds)
                 continue
             axis, place = cut
             low, high = bounds.get(axis, (0, self.placed[axis].axis.size - 1))
-            waiting += [{**bounds, axis: (place, high)}, {**bounds, axis: (low, place - 1)}]
-        return found
+            waiting += [
+                ({**bounds, axis: (place, high)}, len(cuts), 1),
+                ({**bounds, axis: (low, place - 1)}, len(cuts), 0),
+            ]
+            cuts.append([axis, place, 0, 0])
+        return Cutting(tuple(found), tuple((a, p, below, above) for a, p, below, above in cuts))
+
+    def _counted(self, budget: int) -> FirstCuts:
+        """Return the same cuts on counts of the places on lines, where these are much fewer than the items."""
+        lines = [self.codes[j] for j in self._lines()]
+        if not lines:
+            return self
+        keys = [*lines, *self.columns.values()]
+        several = call("approx_count_distinct", call("hash", *(col(k) for k in keys)))
+        items, distinct = self.engine.row(exp.select(exp.Count(this=exp.Star()), several).from_(table(self.source)))
+        if items <= budget or distinct * _FEW_CELLS > items:
+            return self
+        name = self.engine.fresh("cells")
+        columns = [*(col(k) for k in keys), named(cast(self._rows(), "BIGINT"), "n")]
+        query = exp.select(*columns, named(exp.Count(this=exp.Star()), "items")).from_(table(self.source))
+        self.engine.create(name, query.group_by(*(col(k) for k in keys)))
+        return replace(self, source=name, counted=True, every=self)
+
+    def _lines(self) -> list[int]:
+        """Return the axes that are lines whose places are their codes."""
+        import numpy as np
+
+        return [
+            j
+            for j, p in enumerate(self.placed)
+            if p.axis.atoms is not None and (p.place == np.arange(len(p.place))).all()
+        ]
 
     def where(self, bounds: Bounds) -> list[exp.Expr]:
         """Return the conditions that a part's rows meet."""
@@ -67,19 +145,15 @@ class FirstCuts:
         return exp.Sum(this=col("n")) if self.counted else exp.Count(this=exp.Star())
 
     def _items(self, bounds: Bounds) -> int:
-        query = exp.select(exp.Count(this=exp.Star())).from_(table(self.source))
-        (count,) = self.engine.row(query.where(*self.where(bounds)))
-        return int(count)
+        items = exp.Count(this=exp.Star()) if self.every is None else exp.Sum(this=col("items"))
+        (count,) = self.engine.row(exp.select(items).from_(table(self.source)).where(*self.where(bounds)))
+        return int(count or 0)
 
     def _cut(self, bounds: Bounds) -> tuple[int, int] | None:
         """Return the axis and the place of the next cut; None where no cut is allowed."""
         import numpy as np
 
-        lines = [
-            j
-            for j, p in enumerate(self.placed)
-            if p.axis.atoms is not None and (p.place == np.arange(len(p.place))).all()
-        ]
+        lines = self._lines()
         extents = [e for j in lines for e in (exp.Min(this=col(self.codes[j])), exp.Max(this=col(self.codes[j])))]
         if not extents:
             return None
@@ -124,11 +198,10 @@ class FirstCuts:
 
         side = exp.case().when(exp.LT(this=col(self.codes[j]), expression=number(place)), number(0)).else_(number(1))
         base = exp.select(named(side, "side")).from_(table(self.source)).where(*self.where(bounds)).group_by(number(1))
-        people = call("count", exp.Distinct(expressions=[col(self.person)])) if self.person else self._rows()
-        known = self.engine.rows(base.copy().select(named(self._rows(), "rows"), named(people, "people")))
-        rows, sizes = (np.zeros(2, dtype=np.int64) for _ in range(2))
-        for at, n, members in known:
-            rows[at], sizes[at] = n, members
+        rows = np.zeros(2, dtype=np.int64)
+        for at, n in self.engine.rows(base.copy().select(named(self._rows(), "rows"))):
+            rows[at] = n
+        sizes = rows if self.person is None else (self.every or self)._persons(j, place, bounds)
         fine = rows >= self.rules.least
         plain = Groups(sizes, rows)
         counted: dict[str, Groups] = {}
@@ -142,6 +215,24 @@ class FirstCuts:
         for model in self.rules.models:
             fine &= model.satisfied(counted.get(str(getattr(model, "sensitive", None)), plain))
         return bool(fine.all())
+
+    def _persons(self, j: int, place: int, bounds: Bounds) -> NDArray[np.int64]:
+        """Return the persons on both sides of a cut; where they are plenty, only so many as show that."""
+        import numpy as np
+
+        sizes = np.zeros(2, dtype=np.int64)
+        below = exp.LT(this=col(self.codes[j]), expression=number(place))
+        for side, on in enumerate((below, exp.Not(this=below.copy()))):
+            query = exp.select(named(col(str(self.person)), "person")).from_(table(self.source))
+            query = query.where(*self.where(bounds), on)
+            for some in (query.copy().limit(_SAMPLED * self.rules.least), query):
+                people = call("count", exp.Distinct(expressions=[col("person")]))
+                (found,) = self.engine.row(exp.select(people).from_(subquery(some, "p")))
+                sizes[side] = int(found)
+                # Every model that looks at sizes asks for the least: more than enough are as good as all.
+                if sizes[side] >= self.rules.least:
+                    break
+        return sizes
 
 
 def _halved(counts: NDArray[np.int64], atoms: NDArray[np.int64], least: int) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from duckanon.coded_rows import RowCoder
 from duckanon.dividing import Divider
 from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionaries, dictionary, frequency
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
-from duckanon.gate import ENTITY, Reference, check_release, count_domain, count_rows, sensitive_of
+from duckanon.gate import Reference, check_release, count_domain, count_rows, sensitive_of
 from duckanon.hierarchy import Hierarchy, Levels, auto
 from duckanon.hierarchy.auto import Auto
 from duckanon.hierarchy.shuffle import shuffled
@@ -29,7 +27,8 @@ from duckanon.release import Release
 from duckanon.resources import PrivateFolder, file_digest, sweep
 from duckanon.roles import Role
 from duckanon.sqlgen.recode import Cell, recoded_counts
-from duckanon.sqlgen.relations import call, cast, col, named, number, param, subquery, table, text, union_all
+from duckanon.sqlgen.relations import cast, col, named, number, subquery, table, text, union_all
+from duckanon.written_rows import hidden_person, shuffle_keys, write_proof, write_rows
 
 if TYPE_CHECKING:
     from duckanon.algorithms.listing import Seen
@@ -66,9 +65,9 @@ def prepare(plan: Plan, engine: Engine) -> Prepared:
     _require_rows(plan, rows)
     with engine.progress.step("encode", rows):
         coded, bound, used = _encode(plan, engine, source)
-        counted = frequency(engine, source, coded, plan.entity)
+        counted = frequency(engine, source, coded, hidden_person(plan.entity), expected=rows)
         known, nodes = _sensitive(plan, engine, source)
-        tallies = _tallies(plan, engine, source, coded, known)
+        tallies = _tallies(plan, engine, source, coded, known, rows)
     if counted.rows != rows:
         raise DataError("The source changed while it was read: its number of rows differs between two passes.")
     problem = _problem(plan, engine, counted, tallies)
@@ -155,7 +154,7 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     problem = _problem(plan, engine, counted, {})
     totals = {name: (values.totals, values.ancestors) for name, values in known.items()}
     dictionaries = {name: values.dictionary for name, values in known.items()}
-    coder = RowCoder(plan, engine, coded, placed, dictionaries, _shuffle_keys(plan.seed))
+    coder = RowCoder(plan, engine, coded, placed, dictionaries, shuffle_keys(plan.seed))
     if plan.algorithm.permutes:
         division = Divider(coder, totals, problem.allowed, Looker(secret_of(plan.seed))).divide(rows)
         recoder: Recoder = PermutedRows(plan, engine, counted, division)
@@ -172,16 +171,16 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
     prepared, recoder, suppressed = solved.prepared, solved.recoder, solved.suppressed
     engine, counted, relations = prepared.problem.engine, prepared.problem.frequency, recoder.relations
     with engine.progress.step("recode", counted.rows):
-        _write_rows(plan, recoder, path, counted.rows)
+        write_rows(plan, recoder, path, counted.rows)
     written = engine.parquet([path])
     published = count_rows(engine, written)
     with engine.progress.step("gate", published):
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
         if isinstance(recoder, PermutedRows):
-            reference = replace(reference, evidence=recoder.tied(_shuffle_keys(plan.seed)))
+            reference = replace(reference, evidence=recoder.tied(shuffle_keys(plan.seed)))
         elif plan.entity is not None:
             relations["proof"] = str(folder.path / "proof.parquet")
-            _write_proof(plan, recoder, Path(relations["proof"]))
+            write_proof(plan, recoder, Path(relations["proof"]))
         if suppressed > prepared.problem.allowed:
             raise PrivacyViolation("The gate refused the release: more rows are suppressed than allowed.")
         if published + suppressed != counted.rows:
@@ -294,11 +293,11 @@ def _sensitive(plan: Plan, engine: Engine, source: exp.Query) -> tuple[dict[str,
 
 
 def _tallies(
-    plan: Plan, engine: Engine, source: exp.Query, coded: Sequence[Coded], known: dict[str, _Values]
+    plan: Plan, engine: Engine, source: exp.Query, coded: Sequence[Coded], known: dict[str, _Values], rows: int
 ) -> dict[str, Tally]:
     """Count sensitive values and the population by the codes of the quasi-identifiers, as far as models need them."""
     tallies = {
-        name: Tally(frequency(engine, source, coded, value=own.dictionary), own.totals, own.ancestors)
+        name: Tally(frequency(engine, source, coded, value=own.dictionary, expected=rows), own.totals, own.ancestors)
         for name, own in known.items()
     }
     if plan.population is not None:
@@ -352,45 +351,3 @@ def _reference(plan: Plan, engine: Engine, cells: Sequence[Cell], nodes: str | N
         population = engine.fresh("population")
         engine.create(population, recoded_counts(plan.population.query, cells, expressions))
     return Reference(values, nodes, population)
-
-
-def _write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
-    inner = dict(recoder.shown)
-    passed = [a for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-    inner |= {a.name: f"p_{i}" for i, a in enumerate(passed)}
-    columns = [(name, inner[name]) for name in plan.published_names]
-    kept = [(a.name, plan.expression(a)) for a in passed]
-    keys = _shuffle_keys(plan.seed)
-    if isinstance(recoder, Regions) and recoder.write(kept, columns, path, keys, expected):
-        return
-    recoder.engine.write_parquet(recoder.released(recoder.rows(kept), columns), path, keys)
-
-
-def _write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
-    """Write the published quasi-identifiers with the entity key, for the gate alone."""
-    entity = plan.entity
-    if entity is None:
-        return
-    # A keyed hash in place of the key itself: a collision could only make two persons one, never one person two.
-    hidden = call("hash", param("key0"), param("key1"), entity)
-    masked = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
-    _write(recoder, [(ENTITY, masked)], [*recoder.shown, (ENTITY, "p_0")], path, plan.seed)
-
-
-def _write(
-    recoder: Recoder,
-    kept: Sequence[tuple[str, exp.Expr]],
-    columns: Sequence[tuple[str, str]],
-    path: Path,
-    seed: int | None,
-) -> None:
-    recoder.engine.write_parquet(recoder.released(recoder.rows(kept), columns), path, _shuffle_keys(seed))
-
-
-def _shuffle_keys(seed: int | None) -> dict[str, int]:
-    """Return two secret words from the operating system, or words derived from a seed."""
-    if seed is None:
-        raw = secrets.token_bytes(16)
-    else:
-        raw = hashlib.sha256(b"duckanon-shuffle" + str(seed).encode()).digest()[:16]
-    return {f"key{i}": int.from_bytes(raw[8 * i : 8 * i + 8], "big") for i in range(2)}

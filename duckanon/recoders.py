@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -216,10 +216,12 @@ class Regions:
         path: Path,
         params: Mapping[str, int],
         count: int,
+        from_file: Callable[[exp.Select], exp.Select] | None = None,
     ) -> bool:
         """Write the release by looking up its texts after the sort, and say so; false where rows are few or odd.
 
-        The order is that of ``rows``.
+        The order is that of ``rows``. ``from_file`` puts rows into a file before they are sorted, where there is too
+        little memory to join and sort them at a time.
         """
         names = [inner for _, inner in self.published.inner]
         if count < MANY_ROWS or not names:
@@ -229,10 +231,16 @@ class Regions:
         shown = self.engine.columns(exp.select(*(col(n) for n in names)).from_(table(self.published.table)))
         if not can_look_up(shown, passed):
             return False
-        LookedUp(self.engine, self.published.table, tuple(names)).write(
-            self._sorted_classes(through), columns, path, params
-        )
+        rows = self._sorted_classes(through)
+        if from_file is not None and self._joins:
+            rows, params = from_file(rows), {}
+        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params)
         return True
+
+    @property
+    def _joins(self) -> bool:
+        """Whether the class that is published has to be looked up before rows are sorted."""
+        return self.published.merged or self.division.suppressed > 0
 
     def _sorted_classes(self, kept: Sequence[exp.Expr]) -> exp.Select:
         """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``."""
@@ -241,7 +249,7 @@ class Regions:
         query = exp.select(named(cast(col("class_id", "r"), "INTEGER"), "class_id"), *through)
         query = query.from_(subquery(inner, "r"))
         own: exp.Expr = cast(col("class_id", "r"), "BIGINT")
-        if self.published.merged or self.division.suppressed:
+        if self._joins:
             on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
             query, own = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
         return query.order_by(call("hash", param("key0"), param("key1"), own, *(p.copy() for p in through)))

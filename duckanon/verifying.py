@@ -119,7 +119,7 @@ class Verified:
         return {"intact": self.intact, "exports": [e.to_dict() for e in self.exports]}
 
 
-def verify_export(path: str | Path, *, database: str | Path | None = None) -> Verified:
+def verify_export(path: str | Path, *, database: str | Path | None = None, memory: str | None = None) -> Verified:
     """Check exports again from their manifests and files alone.
 
     What a killed run left half published is finished first, as the next run would do.
@@ -131,6 +131,8 @@ def verify_export(path: str | Path, *, database: str | Path | None = None) -> Ve
     database : path, optional
         The database file of a table, where it lies neither beside its manifest nor one folder above; of a table of
         PostgreSQL, the address of the server, which is shown nowhere.
+    memory : str, optional
+        What the process may use, such as "1GB"; the database gets at least the half of it, and spills.
 
     Returns
     -------
@@ -140,7 +142,7 @@ def verify_export(path: str | Path, *, database: str | Path | None = None) -> Ve
     """
     place, given = Path(path), str(database) if database is not None else None
     pending = _recover(place, given)
-    found = [_verified(m, given) for m in _manifests(place)]
+    found = [_verified(m, given, memory) for m in _manifests(place)]
     return Verified(tuple(replace(e, problems=(*pending, *e.problems)) for e in found))
 
 
@@ -199,7 +201,7 @@ def _belongs(target: Path, path: Path) -> bool:
     return target.name == path.name or f"{target.stem}.manifest.json" == path.name or target.stem == path.stem
 
 
-def _verified(manifest: Path, database: str | None) -> VerifiedExport:
+def _verified(manifest: Path, database: str | None, memory: str | None = None) -> VerifiedExport:
     try:
         content = read_manifest(manifest)
     except DataError as error:
@@ -218,7 +220,7 @@ def _verified(manifest: Path, database: str | None) -> VerifiedExport:
     if not {"columns", "found", "promise"} <= content.keys():
         return replace(found, promises=tuple(_told(p, NOT_CHECKABLE, _OLD) for p in content.get("promise", [])))
     try:
-        with _opened(manifest, content, database) as (engine, rows):
+        with _opened(manifest, content, database, memory) as (engine, rows):
             problems, promises = _rechecked(engine, rows, content)
     except DuckanonError as error:
         return replace(found, problems=(str(error),))
@@ -238,7 +240,9 @@ def _database(manifest: Path, where: Mapping[str, Any], given: str | None) -> Pa
     return found
 
 
-def _of_server(where: Mapping[str, Any], address: str | None, names: list[str]) -> tuple[Engine, str | None, exp.Query]:
+def _of_server(
+    where: Mapping[str, Any], address: str | None, names: list[str], memory: str | None
+) -> tuple[Engine, str | None, exp.Query]:
     """Read a table of PostgreSQL; return an engine that has its rows, and the run that its comment tells of."""
     from duckanon.postgres import published_comment
     from duckanon.source import Source
@@ -246,7 +250,7 @@ def _of_server(where: Mapping[str, Any], address: str | None, names: list[str]) 
     if address is None:
         raise DataError(f"The table {where['table']!r} is in PostgreSQL: give the address of the server as database.")
     run = run_in_comment(published_comment(address, where["table"]))
-    engine = open_engine()
+    engine = open_engine(memory=memory)
     try:
         relation = Source.postgres(address, table=where["table"]).open(engine)
     except BaseException:
@@ -256,16 +260,18 @@ def _of_server(where: Mapping[str, Any], address: str | None, names: list[str]) 
 
 
 @contextlib.contextmanager
-def _opened(manifest: Path, content: Mapping[str, Any], database: str | None) -> Iterator[tuple[Engine, exp.Query]]:
+def _opened(
+    manifest: Path, content: Mapping[str, Any], database: str | None, memory: str | None
+) -> Iterator[tuple[Engine, exp.Query]]:
     """Give an engine and the rows of an export, read from where they were published."""
     columns, entry = _columns(content), release_entry(content)
     names = [c.name for c in columns]
     if entry is None:
         where = content["target"]
         if where.get("kind") == "postgres":
-            engine, run, rows = _of_server(where, database, names)
+            engine, run, rows = _of_server(where, database, names, memory)
         else:
-            engine = open_database(_database(manifest, where, database))
+            engine = open_database(_database(manifest, where, database), memory=memory)
             run = run_in_comment(table_comment_in(engine, where["schema"], where["table"]))
             rows = table_rows(where["schema"], where["table"], names)
         try:
@@ -277,7 +283,7 @@ def _opened(manifest: Path, content: Mapping[str, Any], database: str | None) ->
         finally:
             engine.close()
         return
-    engine = open_engine()
+    engine = open_engine(memory=memory)
     try:
         if entry["name"] == PARTS:
             with part_rows(engine, manifest.parent, columns, content["partition_by"]) as rows:

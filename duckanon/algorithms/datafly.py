@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import Algorithm, Problem, algorithms
 from duckanon.algorithms.listing import Seen
-from duckanon.algorithms.nodes import Node, evaluate, judge
+from duckanon.algorithms.nodes import Node, evaluate, is_large, judge, rows_in_small_classes
 from duckanon.errors import InfeasibleError, ParameterError
 
 if TYPE_CHECKING:
@@ -72,8 +72,15 @@ def _search(problem: Problem, visited: list[tuple[int, ...]]) -> Node:
     below: Node | None = None
     best: Node | None = None
     nearest: Node | None = None
+    # To count persons takes long where the rows are many: what rows alone show comes first.
+    by_rows = problem.frequency.entity and is_large(problem)
     while low < high:
         middle = (low + high) // 2
+        if by_rows and rows_in_small_classes(problem, path[middle]) > problem.allowed:
+            low = middle + 1
+            visited.append(path[middle])
+            progress.advance(len(visited))
+            continue
         node = evaluate(problem, path[middle], below)
         visited.append(path[middle])
         progress.advance(len(visited))

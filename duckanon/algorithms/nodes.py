@@ -58,7 +58,9 @@ def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None)
     """
     engine, frequency = problem.engine, problem.frequency
     name = engine.fresh("node")
-    engine.create(name, _roll_up(frequency, tuple(levels), start.table if start else None, start))
+    large = frequency.entity and is_large(problem)
+    rolled = _roll_up(frequency, tuple(levels), start.table if start else None, start)
+    (engine.create_file if large else engine.create)(name, rolled)
     enough = exp.and_(
         exp.GTE(this=col("units"), expression=number(problem.min_size)),
         exp.GTE(this=col("n"), expression=number(problem.min_rows)),
@@ -66,6 +68,12 @@ def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None)
     grouped = by_class(name, len(levels), frequency.entity)
     kept = [*(col(f"g_{j}") for j in range(len(levels))), col("n"), col("units"), named(enough, "kept")]
     grouped = exp.select(*kept).from_(subquery(grouped, "b"))
+    made: tuple[str, ...] = ()
+    if frequency.entity:
+        # Persons are counted once.
+        made = (engine.fresh("grouped"),)
+        engine.create(made[0], grouped)
+        grouped = exp.select("*").from_(table(made[0]))
     row = engine.row(
         exp.select(
             exp.Count(this=exp.Star()),
@@ -75,7 +83,22 @@ def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None)
         ).from_(subquery(grouped.copy(), "c"))
     )
     classes, smallest, rows, small_classes = (int(v) for v in row)
-    return Node(tuple(levels), name, classes, smallest, rows, small_classes, grouped)
+    return Node(tuple(levels), name, classes, smallest, rows, small_classes, grouped, judged=made)
+
+
+def is_large(problem: Problem) -> bool:
+    """Say whether the rows of the problem are too many for the memory."""
+    frequency = problem.frequency
+    return problem.engine.is_crowded_by(frequency.rows * (4 * len(frequency.coded) + 16))
+
+
+def rows_in_small_classes(problem: Problem, levels: Sequence[int]) -> int:
+    """Return the rows in classes of too few rows: these are outliers at any rate, however many persons they are."""
+    counted = _roll_up(replace(problem.frequency, carried=None), tuple(levels), None, None)
+    least = max(problem.min_size, problem.min_rows)
+    small = exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0))).from_(subquery(counted, "c"))
+    (rows,) = problem.engine.row(small.where(exp.LT(this=col("n"), expression=number(least))))
+    return int(rows)
 
 
 def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
@@ -134,7 +157,7 @@ def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
         outlier_classes=int((~kept).sum()),
         grouped=grouped,
         rolled=rolled,
-        judged=(numbered, verdict),
+        judged=(*node.judged, numbered, verdict),
     )
 
 
@@ -160,9 +183,10 @@ def by_class(node_table: str, width: int, entity: bool) -> exp.Select:
     codes = [col(f"g_{j}") for j in range(width)]
     if not entity:
         return exp.select(*codes, col("n"), named(col("n"), "units")).from_(table(node_table))
-    rows = exp.Sum(this=col("n"))
+    # Every person is there once for each class, all rows without one being a single person.
+    rows, people = exp.Sum(this=col("n")), exp.Count(this=exp.Star())
     return (
-        exp.select(*codes, named(cast(rows, "BIGINT"), "n"), named(persons(col("entity")), "units"))
+        exp.select(*codes, named(cast(rows, "BIGINT"), "n"), named(people, "units"))
         .from_(table(node_table))
         .group_by(*(c.copy() for c in codes))
     )

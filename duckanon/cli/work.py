@@ -115,7 +115,7 @@ def _run(
     ]
     if screen.as_json:
         only = {k: told[0][k] for k in ("summary", "written", "warnings")} if len(told) == 1 else {"tables": told}
-        screen.document({**(more or {}), "run": result.run, **only})
+        screen.document({**(more or {}), "run": result.run, "peak_memory": result.peak_memory, **only})
         return
     for one in result.tables:
         if len(told) > 1:
@@ -260,13 +260,17 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", help="Most memory, such as 1GB; what needs more spills.", show_default=False),
+    ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Is an export as published, and does it keep its promise? Exit code 0 or 1."""
     from duckanon.verifying import verify_export
 
-    screen, found = Screen.of(ctx), verify_export(export, database=database)
+    screen, found = Screen.of(ctx), verify_export(export, database=database, memory=memory)
     if screen.as_json:
         screen.document(found.to_dict())
     else:

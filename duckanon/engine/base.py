@@ -50,6 +50,15 @@ class Engine(Protocol):
     def create(self, name: str, select: exp.Query, params: Params | None = None) -> int:
         """Create a private table, replacing one of that name; return how many rows it has."""
 
+    def create_file(self, name: str, select: exp.Query, params: Params | None = None) -> int:
+        """As ``create``, but the rows lie in a private file: for what grows with the rows. It is read in their order.
+
+        What is text in a private type is text when it is read again.
+        """
+
+    def scratch(self) -> Path:
+        """Return a folder that only this user can read, and that goes with the engine."""
+
     def create_enum(self, name: str, texts: exp.Query) -> None:
         """Create a private type whose values are the texts of a query."""
 
@@ -97,6 +106,12 @@ class Engine(Protocol):
 
     def memory_limit(self) -> int | None:
         """Return how many bytes the engine may use; None where it does not say."""
+
+    def array_limit(self) -> int | None:
+        """Return how many bytes arrays beside the engine may take; None where nobody said."""
+
+    def is_crowded_by(self, size: int) -> bool:
+        """Say whether a table of so many bytes would leave too little room to work in, and is better kept in a file."""
 
     def threads(self) -> int:
         """Return how many threads the engine may use."""

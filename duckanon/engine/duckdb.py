@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
+from duckanon.engine.guard import guarded
+from duckanon.engine.sizes import share_of_database, size_in_bytes
+from duckanon.errors import DataError, DuckanonError, ParameterError
 from duckanon.progress import Progress
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sqlgen.relations import DIALECT, Column, copy_to, create_table, ident, scan, table, text
@@ -40,39 +42,6 @@ _SESSION = (
     "SET enable_progress_bar_print = false",
 )
 
-# Errors whose text names files, tables and columns only; every other text may quote a cell and is withheld.
-_OPEN_ERRORS = (
-    duckdb.CatalogException,
-    duckdb.BinderException,
-    duckdb.IOException,
-    duckdb.OutOfMemoryException,
-    duckdb.PermissionException,
-    duckdb.ConnectionException,
-)
-
-
-def clean_error(error: duckdb.Error) -> DuckanonError:
-    """Return an error that says what failed without quoting data."""
-    kind = type(error).__name__
-    if isinstance(error, duckdb.ConnectionException) and "closed" in str(error):
-        return EngineError(
-            "The connection is closed: a release, or the database it works in, cannot be used after that."
-        )
-    if isinstance(error, duckdb.IOException) and "No space left" in str(error):
-        return EngineError("No space left on device. Nothing was published.")
-    if isinstance(error, _OPEN_ERRORS):
-        first = str(error).strip().splitlines()[0]
-        return EngineError(f"DuckDB: {first}")
-    if isinstance(error, duckdb.InterruptException):
-        return EngineError("DuckDB: interrupted.")
-    if isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException | duckdb.OutOfRangeException):
-        return DataError(
-            f"DuckDB could not read or convert a value ({kind}; its message is withheld: it may quote data)."
-        )
-    return EngineError(f"DuckDB: {kind} (its message is withheld: it may quote data).")
-
-
-_BYTES = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
 _live_lock = threading.Lock()
 
@@ -88,6 +57,8 @@ class DuckDBEngine:
     progress : Progress, optional
     memory_limit, threads : optional
         Settings of the private database; a shared one keeps its own.
+    memory : str, optional
+        What the whole process may use, such as "1GB": the private database gets a part of it, arrays another.
     """
 
     name = "duckdb"
@@ -102,9 +73,13 @@ class DuckDBEngine:
         memory_limit: str | None = None,
         threads: int | None = None,
         temp_directory: Path | None = None,
+        memory: str | None = None,
     ) -> None:
         self.progress = progress or Progress()
         self._spill: PrivateFolder | None = None
+        self._files: dict[str, Path] = {}
+        self._views: set[str] = set()
+        self._whole = size_in_bytes(memory) if memory is not None else None
         self._counter = itertools.count()
         self._registered: list[str] = []
         self._later: dict[str, Callable[[], object]] = {}
@@ -118,6 +93,8 @@ class DuckDBEngine:
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
             }
+            if memory_limit is None and self._whole is not None:
+                memory_limit = f"{share_of_database(self._whole)}B"
             if memory_limit is not None:
                 config["memory_limit"] = memory_limit
             if threads is not None:
@@ -183,6 +160,20 @@ class DuckDBEngine:
         (rows,) = self.row(create_table(name, select), params)
         return int(rows)
 
+    def create_file(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
+        path = self.scratch() / f"{name}.parquet"
+        # Written once, read a few times, with little memory: in small groups, packed fast rather than tight.
+        how: dict[str, str | int] = {"format": "parquet", "row_group_size": _ROW_GROUP // 4, "compression": "lz4_raw"}
+        (rows,) = self.row(copy_to(select, str(path), how), params)
+        self.create_as(name, self.parquet([path]).sql(dialect=DIALECT), view=True)
+        self._files[name] = path
+        return int(rows)
+
+    def scratch(self) -> Path:
+        if self._spill is None:
+            self._spill = PrivateFolder()
+        return self._spill.path
+
     def create_enum(self, name: str, texts: exp.Query) -> None:
         words = (
             "CREATE TEMPORARY TYPE",
@@ -200,8 +191,12 @@ class DuckDBEngine:
         for name in names:
             if self._later.pop(name, None) is not None:
                 continue
+            kind = "VIEW" if name in self._views else "TABLE"
             private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
-            self._execute(" ".join(("DROP TABLE IF EXISTS", private)), None, _nothing)
+            self._execute(" ".join(("DROP", kind, "IF EXISTS", private)), None, _nothing)
+            self._views.discard(name)
+            if name in self._files:
+                self._files.pop(name).unlink(missing_ok=True)
 
     def fresh(self, stem: str) -> str:
         return f"duckanon_{stem}_{next(self._counter)}"
@@ -245,6 +240,7 @@ class DuckDBEngine:
     def create_as(self, name: str, sql: str, view: bool = False) -> None:
         (statement,) = guarded(lambda: self._connection.extract_statements(sql))
         kind = "VIEW" if view else "TABLE"
+        self._views |= {name} if view else set()
         words = ("CREATE OR REPLACE TEMPORARY", kind, ident(name).sql(dialect=DIALECT), "AS", statement.query)
         self._execute(" ".join(words), None, _nothing)
 
@@ -254,11 +250,18 @@ class DuckDBEngine:
         return str(value)
 
     def memory_limit(self) -> int | None:
-        number, _, unit = self.setting("memory_limit").partition(" ")
         try:
-            return int(float(number) * _BYTES[unit])
-        except (KeyError, ValueError):
+            return size_in_bytes(self.setting("memory_limit"))
+        except ParameterError:
             return None
+
+    def array_limit(self) -> int | None:
+        whole = self._whole if self._whole is not None else self.memory_limit()
+        return None if whole is None else whole // 4
+
+    def is_crowded_by(self, size: int) -> bool:
+        limit = self.memory_limit()
+        return limit is not None and size > limit // 4 and self.keeps_order()
 
     def threads(self) -> int:
         return max(1, int(self.setting("threads")))
@@ -331,23 +334,6 @@ class DuckDBEngine:
         finally:
             done.set()
             thread.join()
-
-
-def guarded(action: Callable[[], T]) -> T:
-    """Run an action; turn the database's errors into ours.
-
-    Raised outside the handler, so that the original, which may quote data, is not even left as the error's context.
-    """
-    try:
-        return action()
-    except duckdb.Error as error:
-        failure: BaseException = clean_error(error)
-    except RuntimeError as error:
-        # What the client raises when Ctrl-C arrives while a statement runs.
-        if str(error) != "Query interrupted":
-            raise
-        failure = KeyboardInterrupt()
-    raise failure
 
 
 def _refuse_transaction(connection: duckdb.DuckDBPyConnection) -> None:

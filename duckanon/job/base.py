@@ -111,7 +111,7 @@ class Job:
         from duckanon.plan import open_engine
 
         limits = dict(self.limits)
-        if share > 1 and "memory_limit" in limits:
-            number, unit = _SIZE.fullmatch(limits["memory_limit"]).groups()  # type: ignore[union-attr]
-            limits["memory_limit"] = f"{float(number) / share:.6f}{unit}"
+        if share > 1 and "memory" in limits:
+            number, unit = _SIZE.fullmatch(limits["memory"]).groups()  # type: ignore[union-attr]
+            limits["memory"] = f"{float(number) / share:.6f}{unit}"
         return open_engine(None, progress, **limits)

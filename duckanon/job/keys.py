@@ -200,7 +200,7 @@ KEYS: dict[str, dict[str, Key]] = {
             "a size such as '2GB'",
             lambda v: isinstance(v, str) and bool(_MEMORY.fullmatch(v.strip())),
             _TEXT,
-            "Memory of the database, such as '2GB'; what needs more spills.",
+            "Memory of the run, such as '2GB': the database gets at least the half of it; what needs more spills.",
         ),
         "threads": _whole("Threads of the database."),
         "temp_directory": _text("Where the database spills."),

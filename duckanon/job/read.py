@@ -286,7 +286,7 @@ def _expect(table: dict[str, Any]) -> Expect:
 def _limits(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "memory" in table:
-        found["memory_limit"] = table["memory"].strip()
+        found["memory"] = table["memory"].strip()
     if "threads" in table:
         found["threads"] = table["threads"]
     if "temp_directory" in table:

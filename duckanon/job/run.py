@@ -19,7 +19,7 @@ from duckanon.job.exits import exit_code
 from duckanon.job.read import load_job
 from duckanon.job.table_run import TableRun
 from duckanon.nights import State, require_recoding
-from duckanon.operations import about, log_run, write_events, write_textfile
+from duckanon.operations import about, log_run, peak_memory, write_events, write_textfile
 from duckanon.resources import PrivateFolder
 from duckanon.sink import locked
 
@@ -47,6 +47,8 @@ class JobResult:
     job: Job
     run: str
     tables: tuple[TableResult, ...]
+    peak_memory: int | None = None
+    """The largest resident size of the process, in bytes: data, interpreter and libraries."""
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def run_job(
             raise
         _tell(job, runs)
     told = [TableResult(one.table.name, one.summary or {}, one.written, tuple(one.warnings)) for one in runs]
-    return JobResult(job, run, tuple(told))
+    return JobResult(job, run, tuple(told), peak_memory())
 
 
 def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None) -> None:

@@ -33,7 +33,20 @@ from duckanon.disclosure.composition import Compared, class_text, compared, grou
 from duckanon.errors import DataError, InfeasibleError, ParameterError
 from duckanon.gate import ENTITY, count_rows, require_same_classes
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import call, cast, col, ident, named, number, param, subquery, table, text, union_all
+from duckanon.sqlgen.relations import (
+    DIALECT,
+    call,
+    cast,
+    col,
+    ident,
+    named,
+    number,
+    param,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -211,19 +224,20 @@ def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
     plan, recoder = release.plan, release.recoder
     if plan.entity is None or recoder is None:
         raise ParameterError("Releases of two nights can be compared only where there is an entity key.")
-    params: dict[str, Any] = {f"key{i}": secrets.randbits(63) for i in range(2)}
-    params["key"] = state.key()
+    params: dict[str, Any] = {"key": state.key()}
     columns = [*recoder.shown, (ENTITY, "p_0")]
-    proof = engine.fresh("night")
-    engine.create(proof, recoder.released(recoder.rows([(ENTITY, _person(plan.entity))]), columns), params)
+    # What grows with the rows lies in files where it would take too much of the memory.
+    crowded = engine.is_crowded_by(release.rows_published * 64)
+    create = engine.create_file if crowded else engine.create
+    proof, made = engine.fresh("night"), engine.fresh("tonight")
+    rows = recoder.rows([(ENTITY, _person(plan.entity))])
+    rows.set("order", None)
+    create(proof, recoder.released(rows, columns), params)
     names = [name for name, _ in recoder.shown]
     # What is compared is what the gate let pass, class by class.
     require_same_classes(engine, release.query(), exp.select("*").from_(table(proof)), names)
     query = exp.select(named(col(ENTITY), "person"), named(_class(names), "class_id")).distinct().from_(table(proof))
-    made = engine.fresh("tonight")
-    engine.create(
-        made, query.where(exp.Not(this=exp.Is(this=col(ENTITY), expression=exp.null()))), {"key": params["key"]}
-    )
+    create(made, query.where(exp.Not(this=exp.Is(this=col(ENTITY), expression=exp.null()))), params)
     engine.drop(proof)
     path.touch(mode=0o600)
     # In the order of the hashes: the file does not say in which order the rows were.
@@ -244,7 +258,11 @@ def _loaded(engine: Engine, path: Path) -> str:
     columns = {"person", "class_id"}
     if not path.is_file() or {c.name for c in engine.columns(engine.parquet([path]))} != columns:
         raise DataError("The persons of an earlier night cannot be read: remove the state folder to begin anew.")
-    engine.create(name, exp.select(*(col(c) for c in sorted(columns))).from_(subquery(engine.parquet([path]), "p")))
+    query = exp.select(*(col(c) for c in sorted(columns))).from_(subquery(engine.parquet([path]), "p"))
+    if engine.is_crowded_by(count_rows(engine, query) * 64):
+        engine.create_as(name, query.sql(dialect=DIALECT), view=True)
+    else:
+        engine.create(name, query)
     return name
 
 

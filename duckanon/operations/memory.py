@@ -12,7 +12,10 @@ _PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 
 
 def peak_memory() -> int:
-    """Return the largest resident size of this process so far, in bytes. Spilled files are not in it.
+    """Return the largest resident size of this process so far, in bytes.
+
+    That is data, the interpreter and the pages of libraries that were touched (those two take about 250 MB). Spilled
+    files are written and read, not mapped, and are not in it.
 
     Examples
     --------

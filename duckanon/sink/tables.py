@@ -279,16 +279,20 @@ class DuckDBTable:
             engine.close()
 
 
-def open_database(path: Path, *, writable: bool = False, like: Engine | None = None) -> Engine:
+def open_database(
+    path: Path, *, writable: bool = False, like: Engine | None = None, memory: str | None = None
+) -> Engine:
     """Return a new engine in which a database file is attached; an EngineError says that somebody else has it open.
 
-    It keeps to the memory and threads of ``like``.
+    It keeps to the memory and threads of ``like``, or to the ``memory`` of a process.
     """
     from duckanon.engine.duckdb import DuckDBEngine
 
-    memory = like.memory_limit() if like is not None else None
+    limit = like.memory_limit() if like is not None else None
     engine = DuckDBEngine(
-        memory_limit=f"{memory}B" if memory is not None else None, threads=like.threads() if like is not None else None
+        memory_limit=f"{limit}B" if limit is not None else None,
+        threads=like.threads() if like is not None else None,
+        memory=memory,
     )
     try:
         engine.attach(path, _TARGET, writable)

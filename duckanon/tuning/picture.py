@@ -33,9 +33,11 @@ def draw(found: Tuning, path: str | Path) -> Path:
     _scale(axes, found)
     axes.axhline(found.raw, color=_INK, linewidth=1, linestyle="--")
     axes.axhline(found.zero_rule, color=_INK, linewidth=1, linestyle=":")
-    right = axes.get_xlim()[0]
+    right = axes.get_xlim()[1]
     for height, words in ((found.raw, "raw rows"), (found.zero_rule, "most frequent class")):
-        axes.annotate(words, (right, height), (4, 3), textcoords="offset points", fontsize=8, color=_INK)
+        # At the end with most risk: the front begins at the other.
+        place: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 8, "color": _INK}
+        axes.annotate(words, (right, height), (-4, 3), **place)
     axes.set_xlabel("average risk of reidentification (1 / mean size of a class; logarithmic)")
     score = {"f1": "F1", "auroc": "AUROC"}.get(found.score, found.score)
     axes.set_ylabel(f"{score} of {_plain(found.learner)}, taught by the release")

@@ -1,13 +1,14 @@
 """Jobs under load: many at once on one machine, and one over a source larger than its memory limit.
 
 python -m tests.bench.jobs
-python -m tests.bench.jobs --only large --rows 50000000 --memory 1GB
+python -m tests.bench.jobs --only large --rows 50000000 --memory 1GB [--algorithm datafly] [--persons]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 from duckanon.demo import write_hospital
+from duckanon.operations.memory import in_bytes
 from duckanon.sink import verify_files
 
 ALGORITHMS = ("mondrian", "datafly", "tdg", "optimal", "mdav")
@@ -23,8 +25,9 @@ JOB = """
 path = "{source}"
 
 [roles]
-entity_key = "patient_id"
-identifiers = ["name", "country", "education", "marital_status", "admission_date", "length_of_stay", "cost", "ward"]
+{key}
+identifiers = [{unused}
+  "name", "country", "education", "marital_status", "admission_date", "length_of_stay", "cost", "ward"]
 quasi_identifiers = ["birth_date", "sex", "zip"]
 sensitive = ["diagnosis"]
 
@@ -51,6 +54,10 @@ threads = 2
 """
 
 
+PERSONS = {"key": 'entity_key = "patient_id"', "unused": ""}
+ROWS = {"key": "", "unused": '"patient_id", '}
+
+
 def together(folder: Path, count: int, rows: int) -> None:
     """Start different jobs at the same time; all must end right."""
     write_hospital(folder / "hospital.parquet", rows)
@@ -58,7 +65,7 @@ def together(folder: Path, count: int, rows: int) -> None:
     for i in range(count):
         values = {"source": "hospital.parquet", "k": 3 + i, "algorithm": ALGORITHMS[i % len(ALGORITHMS)]}
         job = folder / f"job{i:02}.toml"
-        job.write_text(JOB.format(name=job.stem, memory="1GB", **values))
+        job.write_text(JOB.format(name=job.stem, memory="1GB", **PERSONS, **values))
         jobs.append(job)
     alone = _timed([jobs[0]])
     start = time.perf_counter()
@@ -88,26 +95,38 @@ def _timed(jobs: list[Path]) -> list[float]:
     return list(seconds.values())
 
 
-def large(folder: Path, rows: int, memory: str, algorithm: str) -> None:
-    """Run one job over a source larger than the memory of its database."""
-    source = folder / "large.parquet"
-    write_hospital(source, rows)
-    job = folder / "large.toml"
-    job.write_text(JOB.format(name="large", source=source.name, k=10, algorithm=algorithm, memory=memory))
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "duckanon", "run", str(job), "--json"], capture_output=True, text=True, check=False
-    )
-    seconds = time.perf_counter() - start
+def large(folder: Path, rows: int, memory: str, algorithm: str, source: Path | None, persons: bool) -> None:
+    """Run one job over a source larger than its memory, and verify what it published within the same."""
+    if source is None:
+        source = folder / "large.parquet"
+        write_hospital(source, rows)
+    job, unit = folder / "large.toml", PERSONS if persons else ROWS
+    job.write_text(JOB.format(name="large", source=source, k=10, algorithm=algorithm, memory=memory, **unit))
+    code, said, seconds, cpu, _ = _measured(["run", str(job)])
     (told,) = (folder / "large.state" / "large" / "history.jsonl").read_text().splitlines()
     peak = json.loads(told)["peak_memory"] / 1e9
-    print(f"{rows:,} rows ({source.stat().st_size / 1e9:.1f} GB of Parquet), memory limit {memory}, {algorithm}:")
-    print(f"    exit code {done.returncode}, {seconds:.0f} s, peak of the whole process {peak:.2f} GB")
-    if done.returncode:
-        print(f"    {done.stdout.strip()}")
+    size, what = source.stat().st_size / 1e9, "persons" if persons else "rows"
+    print(f"{rows:,} rows ({size:.1f} GB of Parquet), memory {memory}, {algorithm}, k counts {what}:")
+    print(f"    exit code {code}, {seconds:.0f} s ({cpu:.0f} s of CPU), peak of the process {peak:.2f} GB")
+    if code:
+        print(f"    {said.strip()}")
         return
-    summary = json.loads(done.stdout)["summary"]
-    print(f"    {summary['found']['classes']:,} classes; seconds by step {summary['seconds']}")
+    summary = json.loads(said)["summary"]
+    print(f"    {summary['found']['classes']:,} classes; {summary['search']}; seconds by step {summary['seconds']}")
+    code, _, seconds, cpu, peak = _measured(["verify", str(folder / "out"), "--memory", memory])
+    print(f"    verify: exit code {code}, {seconds:.0f} s ({cpu:.0f} s of CPU), peak {peak:.2f} GB")
+
+
+def _measured(arguments: list[str]) -> tuple[int, str, float, float, float]:
+    """Run a command; return its exit code, what it said, its seconds, CPU seconds and largest resident size in GB."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen([sys.executable, "-m", "duckanon", *arguments, "--json"], stdout=said)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        seconds, peak = time.perf_counter() - start, in_bytes(used.ru_maxrss, sys.platform) / 1e9
+        return process.returncode, said.read(), seconds, used.ru_utime + used.ru_stime, peak
 
 
 def main() -> None:
@@ -118,12 +137,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int)
     parser.add_argument("--memory", default="1GB")
     parser.add_argument("--algorithm", default="mondrian")
+    parser.add_argument("--source", type=Path, help="the table of --rows rows, where it is there already")
+    parser.add_argument("--persons", action="store_true", help="k counts persons, and the night is kept for the next")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if given.only in (None, "together"):
             together(Path(folder), given.jobs, given.rows or 20_000)
         if given.only in (None, "large"):
-            large(Path(folder), given.rows or 50_000_000, given.memory, given.algorithm)
+            large(Path(folder), given.rows or 50_000_000, given.memory, given.algorithm, given.source, given.persons)
 
 
 if __name__ == "__main__":

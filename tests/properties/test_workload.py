@@ -63,7 +63,7 @@ def text_cell(value, domain, rng):
     return "{" + ", ".join(members) + "}", members
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_answers_are_those_counted_row_by_row(seed: int) -> None:
     table, written, meant, columns = made(seed)
     domains = []
@@ -138,7 +138,7 @@ def test_a_release_of_ours_is_understood(algorithm: str) -> None:
 
 def test_answers_do_not_depend_on_threads() -> None:
     rng = np.random.default_rng(4)
-    rows = 300_000
+    rows = 100_000
     age, cost = rng.integers(0, 90, rows), rng.normal(0, 1, rows) * 10.0 ** rng.integers(-9, 9, rows)
     table = pa.table({"age": age, "town": rng.integers(0, 30, rows).astype(str), "cost": cost})
     low = age // 7 * 7

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
-from duckanon.engine.duckdb import DuckDBEngine, clean_error
+from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.guard import clean_error
 from duckanon.errors import DataError, DuckanonError, EngineError
 from duckanon.progress import Event, Progress
 from duckanon.sqlgen.relations import Column

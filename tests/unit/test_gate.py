@@ -22,7 +22,7 @@ from duckanon.errors import DataError, DuckanonError, PrivacyViolation
 from duckanon.gate import check_models, count_classes, require, require_same_classes, short_keys
 from duckanon.models import KAnonymity
 from duckanon.sqlgen import recode
-from duckanon.sqlgen.relations import col, number
+from duckanon.sqlgen.relations import col, number, subquery
 
 # 12 rows; at k = 3 the classes (a, 1) and (b, 2) stand, the four rows of the other classes are outliers.
 ROWS = [("a", 1)] * 4 + [("b", 2)] * 4 + [("a", 2), (None, 1), (None, 1), ("c", 3)]
@@ -310,19 +310,25 @@ def test_nulls_lost_between_count_and_file_are_missed(monkeypatch: pytest.Monkey
 
 def rows_as_persons(patch: pytest.MonkeyPatch) -> None:
     """One person's rows are counted as persons."""
-    patch.setattr(nodes, "persons", lambda entity: exp.Sum(this=col("n")))
+    honest = nodes.by_class
+
+    def changed(node_table: str, width: int, entity: bool) -> exp.Select:
+        counted = exp.select("* EXCLUDE units", "n AS units").from_(subquery(honest(node_table, width, entity), "h"))
+        return exp.select("*").from_(subquery(counted, "u"))
+
+    patch.setattr(nodes, "by_class", changed)
 
 
 def proof_of_another_table(patch: pytest.MonkeyPatch) -> None:
     """Persons are counted on something else than what is published."""
-    honest = pipeline._write_proof
+    honest = pipeline.write_proof
 
     def changed(plan: Any, recoder: Any, path: Any) -> None:
         honest(plan, recoder, path)
         table = pq.read_table(path)
         pq.write_table(table.set_column(1, "r", pa.array([9] * len(table))), path)
 
-    patch.setattr(pipeline, "_write_proof", changed)
+    patch.setattr(pipeline, "write_proof", changed)
 
 
 def local_release() -> duckanon.Release:

@@ -59,7 +59,7 @@ class TestLoad:
         (folder / "spill").mkdir()
         limits = '[limits]\nmemory = "2GB"\nthreads = 2\ntemp_directory = "spill"\n[output]'
         job = load_job(write(folder, ("[output]", limits)))
-        assert job.limits == {"memory_limit": "2GB", "threads": 2, "temp_directory": folder / "spill"}
+        assert job.limits == {"memory": "2GB", "threads": 2, "temp_directory": folder / "spill"}
 
     def test_steering(self, folder: Path) -> None:
         algorithm = '[algorithm]\nname = "optimal"\nmetric = "precision"\n'

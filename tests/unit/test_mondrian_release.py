@@ -157,12 +157,12 @@ def lie_about_classes(patch: pytest.MonkeyPatch) -> None:
     """One row gets the class of another."""
     honest = dividing.Divider._keep
 
-    def changed(self: Any, items: Any, parts: Any, *rest: Any) -> None:
+    def changed(self: Any, items: Any, parts: Any, *rest: Any) -> Any:
         order = parts.order.copy()
         order[0], order[-1] = order[-1], order[0]
         moved = parts.starts.copy()
         moved[1] += 1
-        honest(self, items, dividing.Parts(order, moved, parts.regions, parts.levels), *rest)
+        return honest(self, items, dividing.Parts(order, moved, parts.regions, parts.levels), *rest)
 
     patch.setattr(dividing.Divider, "_keep", changed)
 

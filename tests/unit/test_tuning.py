@@ -70,6 +70,10 @@ def test_the_best_job_can_be_run(job: Path) -> None:
     assert found.final.test_rows == 120
     assert found.to_arrow().column("on_front").to_pylist().count(True) == len(found.front)
     assert found.to_dict()["best"]["label"] == found.best["label"]
+    pytest.importorskip("matplotlib")
+    assert found.plot(job.with_name("front.svg")).read_text().startswith("<?xml")
+    with pytest.raises(ParameterError, match="picture"):
+        found.plot(job.with_name("front.txt"))
 
 
 def test_no_candidate_sees_the_rows_of_the_last_word(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,13 +202,3 @@ def test_what_makes_no_sense_is_refused(job: Path, tmp_path: Path) -> None:
     for target in (elsewhere / "best.toml", job):
         with pytest.raises(ConfigError):
             duckanon.tuning.jobfile.write_job(job, target, Candidate("datafly", 4), "x")
-
-
-def test_a_picture(job: Path) -> None:
-    pytest.importorskip("matplotlib")
-    found = duckanon.tuning.tune(job, algorithms=WAYS[:1], k=[4, 12], **FAST)
-    drawn = found.plot(job.with_name("front.svg"))
-    assert drawn.read_text().startswith("<?xml")
-    assert drawn.stat().st_size > 10_000
-    with pytest.raises(ParameterError, match="picture"):
-        found.plot(job.with_name("front.txt"))

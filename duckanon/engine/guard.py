@@ -1,0 +1,63 @@
+"""The database's errors as ours: none of them quotes data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import duckdb
+
+from duckanon.errors import DataError, DuckanonError, EngineError
+
+T = TypeVar("T")
+
+# Errors whose text names files, tables and columns only; every other text may quote a cell and is withheld.
+_OPEN_ERRORS = (
+    duckdb.CatalogException,
+    duckdb.BinderException,
+    duckdb.IOException,
+    duckdb.OutOfMemoryException,
+    duckdb.PermissionException,
+    duckdb.ConnectionException,
+)
+
+
+def clean_error(error: duckdb.Error) -> DuckanonError:
+    """Return an error that says what failed without quoting data."""
+    kind = type(error).__name__
+    if isinstance(error, duckdb.ConnectionException) and "closed" in str(error):
+        return EngineError(
+            "The connection is closed: a release, or the database it works in, cannot be used after that."
+        )
+    if isinstance(error, duckdb.IOException) and "No space left" in str(error):
+        return EngineError("No space left on device. Nothing was published.")
+    if isinstance(error, _OPEN_ERRORS):
+        first = str(error).strip().splitlines()[0]
+        return EngineError(f"DuckDB: {first}")
+    if isinstance(error, duckdb.InterruptException):
+        return EngineError("DuckDB: interrupted.")
+    if isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException | duckdb.OutOfRangeException):
+        return DataError(
+            f"DuckDB could not read or convert a value ({kind}; its message is withheld: it may quote data)."
+        )
+    return EngineError(f"DuckDB: {kind} (its message is withheld: it may quote data).")
+
+
+def guarded(action: Callable[[], T]) -> T:
+    """Run an action; turn the database's errors into ours.
+
+    Raised outside the handler, so that the original, which may quote data, is not even left as the error's context.
+    """
+    try:
+        return action()
+    except duckdb.Error as error:
+        failure: BaseException = clean_error(error)
+    except RuntimeError as error:
+        # What the client raises when Ctrl-C arrives while a statement runs.
+        if str(error) != "Query interrupted":
+            raise
+        failure = KeyboardInterrupt()
+    raise failure
+
+
+__all__ = ["clean_error", "guarded"]

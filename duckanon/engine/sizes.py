@@ -1,0 +1,46 @@
+"""How the memory of a process is shared out."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from duckanon.errors import ParameterError
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z%]+)", re.IGNORECASE)
+_UNITS = {"b": 1, "bytes": 1, "byte": 1}
+for _power, _letter in enumerate("kmgt", start=1):
+    _UNITS |= {f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
+_LIBRARIES = 250 * 10**6
+"""What the interpreter, the database and the compiled kernels take before there is any data (measured)."""
+
+
+def size_in_bytes(size: str) -> int:
+    """Return a size such as "2GB", "512 MiB" or "50%" (of the machine's memory) as a number.
+
+    Examples
+    --------
+    >>> size_in_bytes("1.5GB"), size_in_bytes("512 MiB")
+    (1500000000, 536870912)
+    """
+    found = _SIZE.fullmatch(size.strip())
+    number, unit = (found[1], found[2].lower()) if found is not None else ("", "")
+    if unit == "%":
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * float(number) / 100)
+    if unit not in _UNITS:
+        raise ParameterError(f"A size of memory is a number and a unit, such as '2GB'. Got {size!r}.")
+    return int(float(number) * _UNITS[unit])
+
+
+def share_of_database(whole: int) -> int:
+    """Return how much of a process's memory its database gets: what arrays and libraries leave, at least the half.
+
+    Examples
+    --------
+    >>> share_of_database(1_000_000_000), share_of_database(8_000_000_000)
+    (500000000, 5750000000)
+    """
+    return max(whole // 2, whole - whole // 4 - _LIBRARIES)
+
+
+__all__ = ["share_of_database", "size_in_bytes"]
