@@ -134,6 +134,23 @@ def _risk(request: Call) -> exp.Query:
     return _rows(rows, {"measure": "str", "value": "double", "meaning": "str"})
 
 
+def _attack(request: Call) -> exp.Query:
+    from duckanon.disclosure.attack import attack
+
+    arguments = dict(request.arguments)
+    original, release = arguments.pop("original"), arguments.pop("release")
+    found = attack(original, release, connection=request.engine, **arguments)
+    rows = []
+    for finding in found.to_dict()["findings"]:
+        low, high = finding.pop("interval")
+        rows.append({**finding, "success_low": low, "success_high": high})
+    texts = dict.fromkeys(("attack", "attribute", "adversary"), "str")
+    shares = dict.fromkeys(("success", "success_low", "success_high", "control", "base_rate", "gain", "risk"), "double")
+    counts = dict.fromkeys(("rows", "sampled_from", "controls"), "int64")
+    types = {**texts, **shares, **counts, "level": "str", "verdict": "str", "text": "str"}
+    return _rows([{name: row[name] for name in types} for row in rows], types)
+
+
 def _with_risk(request: Call) -> exp.Query:
     from duckanon.disclosure.rowwise import rows_of
 
@@ -271,6 +288,24 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("entity_key", "text"),
             ),
             _risk,
+        ),
+        Function(
+            "attack",
+            (
+                Parameter("original", "text", required=True),
+                Parameter("release", "text", required=True),
+                Parameter("control", "text"),
+                _QUASI,
+                Parameter("sensitive", "texts"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("attacks", "texts"),
+                Parameter("known", "texts"),
+                Parameter("key", "text"),
+                Parameter("k", "integer"),
+                Parameter("sample", "integer"),
+                Parameter("seed", "integer"),
+            ),
+            _attack,
         ),
         Function("with_risk", (_SOURCE, _QUASI, Parameter("entity_key", "text")), _with_risk),
         Function("suggest", (_SOURCE, *_SEARCH, Parameter("sample_size", "integer")), _suggest),

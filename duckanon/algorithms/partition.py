@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 _GRAIN = 20_000
 """Below this many rows a partition is not worth a task of its own."""
-_BUFFER = 2**15
+_BUFFER = 2**17
 """Most rows that are reordered by way of a second copy."""
+_BLOCK = 2**13
+"""Rows that stay in the cache while they are put together."""
 CHOICES = ("range", "distinct", "round_robin", "information_gain", "least_squares")
 """How the axis of the next cut is chosen."""
 
@@ -204,8 +206,8 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
     buffer = np.zeros((count, target + len(items.targets)), dtype=np.uint64)
     data = Data(buffer.view(kind), buffer, buffer.view(np.int32), buffer.view(np.float64))
     # Some rows at a time, which stay in the cache while one column after the other is put into them.
-    for begin in range(0, count, _BUFFER):
-        some = slice(begin, begin + _BUFFER)
+    for begin in range(0, count, _BLOCK):
+        some = slice(begin, begin + _BLOCK)
         for j in range(width):
             data.rows[some, j] = items.places[some, j]
     data.numbers[:, at] = np.arange(count, dtype=np.int32)
@@ -356,7 +358,8 @@ def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any, words: 
     width = len(axes)
     values = sum(len(totals) for totals, _ in rules.totals.values())
     people = 0 if items.entity is None else int(items.entity.max(initial=0)) + 1
-    keys = max(2, *(a.size for a in axes), len(rules.totals)) + 2
+    # Some of it holds what is compared of a row: its places and codes, and what tells it apart.
+    keys = max(2, *(a.size for a in axes), width + len(rules.totals)) + 2
     return Scratch(
         np.zeros((4, width), dtype=np.int64),
         np.zeros(width),

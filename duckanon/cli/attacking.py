@@ -102,7 +102,7 @@ def attack(
 
 def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
     """Show what each attack reached, and the verdict."""
-    from duckanon.report.attacks import KNOWS, SIGNS, grouped, percent, tried_on, what, with_interval
+    from duckanon.report.attacks import KNOWS, SIGNS, grouped, percent, points, tried_on, what, with_interval
 
     about = found.to_dict()
     if not screen.rich:
@@ -141,7 +141,7 @@ def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
                 percent(f["success"]),
                 percent(f["control"]),
                 percent(f["base_rate"]),
-                f"{100 * f['gain']:.1f}",
+                points(f["gain"]),
                 Text(SIGNS[f["level"]], style=_STYLES[f["level"]]),
             )
         parts.append((heading, table))

@@ -50,7 +50,7 @@ def look(case: Case) -> Sight:
         cells=cells[first],
         sizes=weights,
         everybody=people,
-        controls=None if controls is None else controls.first(settings.sample),
+        others=controls,
         sample=settings.sample,
         known=known,
         tolerance=settings.tolerance,

@@ -227,8 +227,8 @@ class Sight:
     cells: NDArray[np.int32]
     sizes: Ints
     everybody: People
-    """The people of the original, or very many of them, drawn in no order; ``controls`` are not in the release."""
-    controls: People | None
+    """The people of the original, or very many of them, drawn in no order; ``others`` are not in the release."""
+    others: People | None
     sample: int
     known: tuple[int, ...] | None
     tolerance: float
@@ -238,6 +238,11 @@ class Sight:
     def targets(self) -> People:
         """The people who are attacked."""
         return self.everybody.first(self.sample)
+
+    @property
+    def controls(self) -> People | None:
+        """The people on whom attacks are tried though they are not in the release."""
+        return None if self.others is None else self.others.first(self.sample)
 
     @property
     def published(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckanon.kernels.jit import part
+from duckanon.kernels.jit import lean
 from duckanon.kernels.keys import ancestor, clear, halve, is_line, key_level, keys_at, tally, weight
 from duckanon.kernels.layout import (
     BOUNDS,
@@ -27,7 +27,7 @@ from duckanon.kernels.rows import copy_regions, exchange, select_ties, sort_run
 from duckanon.kernels.rules import holds
 
 
-@part
+@lean
 def _arrange(  # pragma: no cover
     data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, found: int, groups: int, scratch: Any
 ) -> None:
@@ -45,9 +45,21 @@ def _arrange(  # pragma: no cover
     for g in range(groups):
         room[BOUNDS, g + 1] += room[BOUNDS, g]
         room[HEADS, g] = room[BOUNDS, g]
-    words, rows, keys = data.words, data.rows, axes.keys
+    words, rows, keys, buffer = data.words, data.rows, axes.keys, scratch.buffer
     at = keys_at(axes, j, level)
     first = keys[at + scratch.marks[LOW, j]]
+    if end - start <= len(buffer):
+        # By way of a copy: every row is looked at once, and none waits for another.
+        for i in range(start, end):
+            to = room[GROUP, keys[at + rows[i, j]] - first]
+            place = room[HEADS, to] - start
+            room[HEADS, to] += 1
+            for w in range(words.shape[1]):
+                buffer[place, w] = words[i, w]
+        for i in range(start, end):
+            for w in range(words.shape[1]):
+                words[i, w] = buffer[i - start, w]
+        return
     for g in range(groups):
         while room[HEADS, g] < room[BOUNDS, g + 1]:
             i = room[HEADS, g]
@@ -57,7 +69,7 @@ def _arrange(  # pragma: no cover
             room[HEADS, to] += 1
 
 
-@part
+@lean
 def _halves(data: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
     """Bring the rows before a place on axis j to the front; BOUNDS gets the ends of both sides."""
     words, rows, buffer = data.words, data.rows, scratch.buffer
@@ -91,7 +103,7 @@ def _halves(data: Any, start: int, end: int, j: int, place: int, scratch: Any) -
     room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, left, end
 
 
-@part
+@lean
 def _allowed(  # pragma: no cover
     data: Any, rules: Any, how: Any, scratch: Any, children: int, wanted: int
 ) -> bool:
@@ -134,7 +146,7 @@ def _allowed(  # pragma: no cover
     return fine
 
 
-@part
+@lean
 def _stands(data: Any, rules: Any, how: Any, scratch: Any, children: int, wanted: int) -> bool:  # pragma: no cover
     """Ask the rules, if there are any, about the rows of some children."""
     if rules is None:
@@ -142,7 +154,7 @@ def _stands(data: Any, rules: Any, how: Any, scratch: Any, children: int, wanted
     return _allowed(data, rules, how, scratch, children, wanted)
 
 
-@part
+@lean
 def both_allowed(data: Any, rules: Any, how: Any, scratch: Any) -> bool:  # pragma: no cover
     """Ask the rules about the two sides of a cut."""
     fine = True
@@ -153,7 +165,7 @@ def both_allowed(data: Any, rules: Any, how: Any, scratch: Any) -> bool:  # prag
     return fine
 
 
-@part
+@lean
 def _pooled(data: Any, rules: Any, how: Any, scratch: Any, children: int) -> int:  # pragma: no cover
     """Put children that cannot stand alone together; return how many groups there are, MEMBER says whose is whose.
 
@@ -201,7 +213,7 @@ def _pooled(data: Any, rules: Any, how: Any, scratch: Any, children: int) -> int
     return groups
 
 
-@part
+@lean
 def cut(  # pragma: no cover
     data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, regions: Any, after: int, scratch: Any
 ) -> int:
@@ -222,7 +234,7 @@ def cut(  # pragma: no cover
             level = ancestor(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j]) - 1
 
 
-@part
+@lean
 def _cut_on(  # pragma: no cover
     data: Any,
     axes: Any,
@@ -279,7 +291,7 @@ def _cut_on(  # pragma: no cover
     return groups
 
 
-@part
+@lean
 def deal(  # pragma: no cover
     data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, regions: Any, scratch: Any
 ) -> int:
@@ -287,8 +299,8 @@ def deal(  # pragma: no cover
     middle = start + (end - start + 1) // 2
     if middle - start < how.least or end - middle < how.least:
         return 0
-    select_ties(data, how, start, end, middle, j, scratch.marks.shape[1])
     room = scratch.room
+    select_ties(data, how, start, end, middle, j, scratch.marks.shape[1], room[MEMBER])
     room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, middle, end
     if not both_allowed(data, rules, how, scratch):
         return 0
@@ -307,7 +319,7 @@ def deal(  # pragma: no cover
     return 2
 
 
-@part
+@lean
 def _shift(data: Any, rules: Any, how: Any, scratch: Any, i: int, sign: int) -> int:  # pragma: no cover
     """Move a row from the right side to the left (or, with ``sign`` 0, put it on the right); return its rows."""
     n = weight(data, how, i)
@@ -318,7 +330,7 @@ def _shift(data: Any, rules: Any, how: Any, scratch: Any, i: int, sign: int) -> 
     return n
 
 
-@part
+@lean
 def sweep(  # pragma: no cover
     data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, scratch: Any
 ) -> int:

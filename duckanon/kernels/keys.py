@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckanon.kernels.jit import part
+from duckanon.kernels.jit import lean
 from duckanon.kernels.layout import COUNTS, HIGH, INNER, LEVELS, LOW, NULL, SEEN, SPAN, START, TREE
 from duckanon.kernels.rows import sort_run
 
 
-@part
+@lean
 def weight(data: Any, how: Any, i: int) -> int:  # pragma: no cover
     """Return the rows of an item."""
     return int(data.numbers[i, how.many]) if how.many >= 0 else 1
 
 
-@part
+@lean
 def ancestor(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
     """Return the level of the lowest common ancestor of two places of a tree."""
     at, span, level = axes.table[START, j], axes.table[SPAN, j], 0
@@ -25,7 +25,7 @@ def ancestor(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
     return level
 
 
-@part
+@lean
 def width_of(axes: Any, j: int, low: int, high: int) -> float:  # pragma: no cover
     """Return how much of an axis a partition takes up, times its weight."""
     if high == axes.table[NULL, j]:
@@ -38,7 +38,7 @@ def width_of(axes: Any, j: int, low: int, high: int) -> float:  # pragma: no cov
     return float(axes.weights[j] * ((axes.widths[at + high] - axes.widths[at + low]) / whole))
 
 
-@part
+@lean
 def key_level(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
     """Return on which level rows are told apart: -1 by NULL, -2 not at all."""
     if low == high:
@@ -53,19 +53,19 @@ def key_level(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cove
     return 0 if axes.table[INNER, j] else -2
 
 
-@part
+@lean
 def is_line(axes: Any, j: int, level: int) -> bool:  # pragma: no cover
     """Say whether an axis is cut in two between atoms."""
     return axes.table[TREE, j] == 0 and level == 1
 
 
-@part
+@lean
 def keys_at(axes: Any, j: int, level: int) -> int:  # pragma: no cover
     """Return where the keys of a level begin; those that tell NULL apart are the last of an axis."""
     return int(axes.table[START, j] + (level if level >= 0 else axes.table[LEVELS, j]) * axes.table[SPAN, j])
 
 
-@part
+@lean
 def tally(  # pragma: no cover
     data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, scratch: Any, items: bool
 ) -> int:
@@ -93,14 +93,14 @@ def tally(  # pragma: no cover
     return found
 
 
-@part
+@lean
 def clear(found: int, room: Any) -> None:  # pragma: no cover
     """Set the counts back to zero."""
     for i in range(found):
         room[COUNTS, room[SEEN, i]] = 0
 
 
-@part
+@lean
 def halve(found: int, total: int, least: int, room: Any) -> int:  # pragma: no cover
     """Return the key after which a cut comes nearest to the half, -1 where none leaves enough on both sides.
 

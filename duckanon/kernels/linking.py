@@ -208,30 +208,45 @@ def gather(places: Places, cells, tree: Tree, points, far, starts, found) -> Non
         _visit(places, cells, tree, points[i], far[i], found[starts[i] : starts[i + 1]], True)
 
 
-@kernel
-def patterns(places: Places, cells, sizes, points, near: float, counts) -> None:  # type: ignore[no-untyped-def]
-    """Count the pairs of people and published rows by how their columns compare, a number to base 3."""
-    for i in range(len(points)):
-        for r in range(len(cells)):
-            counts[_pattern(places, cells, r, points[i], near)] += sizes[r]
+@part
+def _compare(places: Places, point, near: float, levels) -> None:  # type: ignore[no-untyped-def]
+    """Compare a person with every cell of every column: what it adds to a pattern, a number to base 3."""
+    worth = 1
+    for j in range(len(point)):
+        end = places.offset[j + 1] if j + 1 < len(point) else len(places.low)
+        for at in range(places.offset[j], end):
+            far = _gap(places, j, at - places.offset[j], point[j])
+            levels[at] = worth * (AGREE if far == 0.0 else NEAR if far <= near else DIFFER)
+        worth *= 3
 
 
 @part
-def _pattern(places: Places, cells, row: int, point, near: float) -> int:  # type: ignore[no-untyped-def]
+def _pattern(places: Places, cells, row: int, levels) -> int:  # type: ignore[no-untyped-def]
     code = 0
-    for j in range(len(point) - 1, -1, -1):
-        far = _gap(places, j, cells[row, j], point[j])
-        code = 3 * code + (AGREE if far == 0.0 else NEAR if far <= near else DIFFER)
+    for j in range(cells.shape[1]):
+        code += levels[places.offset[j] + cells[row, j]]
     return code
+
+
+@kernel
+def patterns(places: Places, cells, sizes, points, near: float, counts) -> None:  # type: ignore[no-untyped-def]
+    """Count the pairs of people and published rows by how their columns compare."""
+    levels = np.empty(len(places.low), dtype=np.int64)
+    for i in range(len(points)):
+        _compare(places, points[i], near, levels)
+        for r in range(len(cells)):
+            counts[_pattern(places, cells, r, levels)] += sizes[r]
 
 
 @kernel
 def heaviest(places: Places, cells, points, near: float, weights, best, counts) -> None:  # type: ignore[no-untyped-def]
     """Find for each person the largest weight of a tuple, and how many tuples have it."""
+    levels = np.empty(len(places.low), dtype=np.int64)
     for i in range(len(points)):
+        _compare(places, points[i], near, levels)
         best[i], counts[i] = -np.inf, 0
         for r in range(len(cells)):
-            weight = weights[_pattern(places, cells, r, points[i], near)]
+            weight = weights[_pattern(places, cells, r, levels)]
             if weight > best[i]:
                 best[i], counts[i] = weight, 1
             elif weight == best[i]:
@@ -241,34 +256,43 @@ def heaviest(places: Places, cells, points, near: float, weights, best, counts) 
 @kernel
 def gather_heaviest(places: Places, cells, points, near: float, weights, best, starts, found) -> None:  # type: ignore[no-untyped-def]
     """Write the tuples of that weight, those of person i from ``starts[i]`` on."""
+    levels = np.empty(len(places.low), dtype=np.int64)
     for i in range(len(points)):
+        _compare(places, points[i], near, levels)
         at = starts[i]
         for r in range(len(cells)):
             if at == starts[i + 1]:
                 break
-            if weights[_pattern(places, cells, r, points[i], near)] == best[i]:
+            if weights[_pattern(places, cells, r, levels)] == best[i]:
                 found[at] = r
                 at += 1
 
 
 @kernel
-def both_near(places: Places, cells, sizes, points, first, second, shared) -> None:  # type: ignore[no-untyped-def]
+def both_near(places: Places, cells, sizes, points, first, shared) -> None:  # type: ignore[no-untyped-def]
     """Find the chance that one row drawn from the nearest by some columns is the one drawn by the others.
 
-    ``first`` and ``second`` say which columns belong to which part.
+    ``first`` says which columns belong to the one part.
     """
     count, width = cells.shape
     one, two = np.empty(count), np.empty(count)
+    far = np.empty(len(places.low))
     for i in range(len(points)):
+        for j in range(width):
+            end = places.offset[j + 1] if j + 1 < width else len(places.low)
+            for at in range(places.offset[j], end):
+                far[at] = _gap(places, j, at - places.offset[j], points[i, j])
         least_one, least_two = np.inf, np.inf
         for r in range(count):
-            one[r], two[r] = 0.0, 0.0
+            a, b = 0.0, 0.0
             for j in range(width):
+                gap = far[places.offset[j] + cells[r, j]]
                 if first[j]:
-                    one[r] += _gap(places, j, cells[r, j], points[i, j])
-                elif second[j]:
-                    two[r] += _gap(places, j, cells[r, j], points[i, j])
-            least_one, least_two = min(least_one, one[r]), min(least_two, two[r])
+                    a += gap
+                else:
+                    b += gap
+            one[r], two[r] = a, b
+            least_one, least_two = min(least_one, a), min(least_two, b)
         rows_one, rows_two, rows_both = 0, 0, 0
         for r in range(count):
             in_one, in_two = one[r] <= least_one + CLOSE, two[r] <= least_two + CLOSE

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from duckanon.kernels.cuts import cut, deal, sweep
-from duckanon.kernels.jit import kernel, part
+from duckanon.kernels.jit import kernel, lean, part
 from duckanon.kernels.keys import ancestor, clear, is_line, key_level, keys_at, tally, weight, width_of
 from duckanon.kernels.layout import (
     AFTER,
@@ -40,7 +40,7 @@ from duckanon.kernels.layout import (
 from duckanon.kernels.rows import copy_regions
 
 
-@part
+@lean
 def _extent(data: Any, start: int, end: int, j: int, marks: Any) -> None:  # pragma: no cover
     """Find the smallest and largest place on an axis."""
     rows = data.rows
@@ -52,7 +52,7 @@ def _extent(data: Any, start: int, end: int, j: int, marks: Any) -> None:  # pra
     marks[LOW, j], marks[HIGH, j], marks[STATE, j] = low, high, EXACT
 
 
-@part
+@lean
 def _extents(data: Any, start: int, end: int, marks: Any) -> None:  # pragma: no cover
     """Find the smallest and largest place on every axis where they are not known."""
     for j in range(marks.shape[1]):
@@ -60,7 +60,7 @@ def _extents(data: Any, start: int, end: int, marks: Any) -> None:  # pragma: no
             _extent(data, start, end, j, marks)
 
 
-@part
+@lean
 def _spread(sums: Any, at: int, how: Any) -> float:  # pragma: no cover
     """Return what a group's targets still vary: n times their entropy, or the sum of squared deviations."""
     total = 0.0
@@ -80,7 +80,7 @@ def _spread(sums: Any, at: int, how: Any) -> float:  # pragma: no cover
     return total
 
 
-@part
+@lean
 def _gain(  # pragma: no cover
     data: Any, axes: Any, how: Any, start: int, end: int, j: int, scratch: Any
 ) -> None:
@@ -140,7 +140,7 @@ def _gain(  # pragma: no cover
     scratch.gained[j] = best * axes.weights[j]
 
 
-@part
+@lean
 def _places(data: Any, start: int, end: int, j: int, room: Any) -> int:  # pragma: no cover
     """Count the distinct places on an axis."""
     found = 0
@@ -153,7 +153,7 @@ def _places(data: Any, start: int, end: int, j: int, room: Any) -> int:  # pragm
     return found
 
 
-@part
+@lean
 def _score(  # pragma: no cover
     data: Any, axes: Any, how: Any, gains: Any, start: int, end: int, parent: int, scratch: Any
 ) -> None:
@@ -175,7 +175,7 @@ def _score(  # pragma: no cover
                 _gain(data, axes, how, start, end, j, scratch)
 
 
-@part
+@lean
 def _next_axis(data: Any, axes: Any, gains: Any, start: int, end: int, scratch: Any) -> int:  # pragma: no cover
     """Return the best axis that was not tried, the first of equals, -1 if none is left; what matters is made exact.
 
@@ -201,7 +201,7 @@ def _next_axis(data: Any, axes: Any, gains: Any, start: int, end: int, scratch: 
         scores[best] = width_of(axes, best, marks[LOW, best], marks[HIGH, best])
 
 
-@part
+@lean
 def _split(  # pragma: no cover
     data: Any,
     axes: Any,
@@ -257,7 +257,7 @@ def _split(  # pragma: no cover
     return 0, -1
 
 
-@part
+@lean
 def _elsewhere(  # pragma: no cover
     data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, scratch: Any
 ) -> tuple[int, int]:
@@ -281,7 +281,7 @@ def _elsewhere(  # pragma: no cover
         scores[best] = -np.inf
 
 
-@part
+@lean
 def _publish(axes: Any, how: Any, regions: Any, marks: Any, out: Any, levels: Any, at: int) -> None:  # pragma: no cover
     """Write the region of a class on every axis, and its level: -1 for a run of places."""
     for j in range(marks.shape[1]):

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.kernels.jit import part
+from duckanon.kernels.jit import lean
 
 
-@part
+@lean
 def sort_run(values: Any, start: int, count: int) -> None:  # pragma: no cover
     """Sort ``count`` numbers from ``start`` on, ascending, in place (by a heap)."""
     if count <= 24:
@@ -40,7 +40,7 @@ def sort_run(values: Any, start: int, count: int) -> None:  # pragma: no cover
         values[start + root] = value
 
 
-@part
+@lean
 def exchange(words: Any, i: int, k: int) -> None:  # pragma: no cover
     """Let two rows change places."""
     for w in range(words.shape[1]):
@@ -49,7 +49,7 @@ def exchange(words: Any, i: int, k: int) -> None:  # pragma: no cover
         words[k, w] = word
 
 
-@part
+@lean
 def _compared(data: Any, how: Any, i: int, j: int, width: int, other: Any) -> int:  # pragma: no cover
     """Compare a row with one that was copied: by its place on axis j, the other places, its codes, its tie."""
     if data.rows[i, j] != other[j]:
@@ -67,13 +67,15 @@ def _compared(data: Any, how: Any, i: int, j: int, width: int, other: Any) -> in
     return 0
 
 
-@part
-def select_ties(data: Any, how: Any, start: int, end: int, middle: int, j: int, width: int) -> None:  # pragma: no cover
+@lean
+def select_ties(  # pragma: no cover
+    data: Any, how: Any, start: int, end: int, middle: int, j: int, width: int, other: Any
+) -> None:
     """Reorder rows so that those before ``middle`` come first in the order of ``_compared``.
 
     Rows that are equal in everything are interchangeable, so the result does not depend on the order they came in.
+    ``other`` is room for what is compared of a row.
     """
-    other = np.empty(width + how.extras + 1, dtype=np.int64)
     low, high = start, end - 1
     while low < high:
         pivot = (low + high) // 2
@@ -101,7 +103,7 @@ def select_ties(data: Any, how: Any, start: int, end: int, middle: int, j: int, 
             break
 
 
-@part
+@lean
 def copy_regions(regions: Any, to: Any, at: int) -> None:  # pragma: no cover
     """Copy the regions of a partition to one place among many."""
     for j in range(len(regions)):

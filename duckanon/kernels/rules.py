@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.kernels.jit import part
+from duckanon.kernels.jit import lean
 from duckanon.kernels.layout import (
     ALPHA,
     BASIC_BETA,
@@ -30,7 +30,7 @@ from duckanon.kernels.rows import sort_run
 _ROUNDING = 1e-12
 
 
-@part
+@lean
 def _recursive(  # pragma: no cover
     values: Any, side: int, at: int, found: int, c: float, least: int
 ) -> bool:
@@ -47,7 +47,7 @@ def _recursive(  # pragma: no cover
     return present > 0 and values[FALLING, present - 1] < c * tail * (1 - _ROUNDING)
 
 
-@part
+@lean
 def _ordered(  # pragma: no cover
     values: Any, side: int, at: int, found: int, rows: int, shares: Any, size: int, column: int
 ) -> float:
@@ -81,7 +81,7 @@ def _ordered(  # pragma: no cover
     return total / (size - 1)
 
 
-@part
+@lean
 def _hierarchical(  # pragma: no cover
     values: Any, side: int, at: int, found: int, rows: int, rules: Any, column: int, mass: Any
 ) -> float:
@@ -105,7 +105,7 @@ def _hierarchical(  # pragma: no cover
     return total / depth
 
 
-@part
+@lean
 def _entry(kind: int, q: float, p: float, first: float) -> bool:  # pragma: no cover
     """Say whether one value's frequency is allowed beside that in the whole table."""
     if kind == BASIC_BETA:
@@ -115,7 +115,7 @@ def _entry(kind: int, q: float, p: float, first: float) -> bool:  # pragma: no c
     return p > 0 and abs(np.log(q / p)) < first * (1 - _ROUNDING)
 
 
-@part
+@lean
 def holds(  # pragma: no cover
     rules: Any, r: int, size: int, rows: int, values: Any, side: int, found: int, mass: Any
 ) -> bool:

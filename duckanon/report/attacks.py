@@ -74,6 +74,18 @@ def percent(value: float | None) -> str:
     return "0 %" if value == 0 else f"{100 * value:.1f} %"
 
 
+def points(gain: float) -> str:
+    """Return a difference of shares in points.
+
+    Examples
+    --------
+    >>> points(0.0712), points(-0.00001)
+    ('7.1', '0.0')
+    """
+    # Of a small loss no sign is left.
+    return f"{round(100 * gain, 1) + 0.0:.1f}"
+
+
 def what(finding: Found) -> str:
     """Return the attack, and the column that it was after.
 
@@ -132,7 +144,7 @@ def _markdown(found: Found, title: str) -> str:
                 with_interval(f["success"], f["interval"]),
                 percent(f["control"]),
                 percent(f["base_rate"]),
-                f"{100 * f['gain']:.1f}",
+                points(f["gain"]),
                 f["verdict"],
             ]
             lines.append("| " + " | ".join(escape(c) for c in cells) + " |")
@@ -166,7 +178,7 @@ def _page(found: Found, title: str) -> str:
     tiles = [
         ("Attacks tried", number(len({f["attack"] for f in found["findings"]})), f"{len(found['findings'])} findings"),
         ("Leaks", number(len(leaks)), "findings beyond chance"),
-        ("Largest gain", f"{100 * worst['gain']:.1f}" if worst else "-", f"points, {what(worst)}" if worst else ""),
+        ("Largest gain", points(worst["gain"]) if worst else "-", f"points, {what(worst)}" if worst else ""),
         ("Rows", number(found["rows"]), f"{number(found['published'])} published"),
         ("Controls", number(found["controls"]), "people not in the release"),
     ]
@@ -201,9 +213,7 @@ def _table(rows: Sequence[Found]) -> Markup:
         success = joined(percent(f["success"]), element("div", f"{100 * low:.1f} to {100 * high:.1f}", class_="aside"))
         attack = joined(what(f), element("div", f"{f['text']}; {tried_on(f)}", class_="aside"))
         verdict = joined(element("span", SIGNS[f["level"]], class_=_KINDS[f["level"]]), element("div", f["verdict"]))
-        gain = joined(
-            f"{100 * f['gain']:.1f}", bar(max(f["gain"], 0.0), f"gain of {what(f)}: {100 * f['gain']:.1f} points")
-        )
+        gain = joined(points(f["gain"]), bar(max(f["gain"], 0.0), f"gain of {what(f)}: {points(f['gain'])} points"))
         cells = [
             element("td", attack, class_="name"),
             element("td", KNOWS.get(f["adversary"], "-")),
@@ -217,4 +227,15 @@ def _table(rows: Sequence[Found]) -> Markup:
     return element("div", element("table", *drawn, class_="wide"), class_="scroll")
 
 
-__all__ = ["ABOUT", "KNOWS", "SIGNS", "grouped", "percent", "render_attack", "tried_on", "what", "with_interval"]
+__all__ = [
+    "ABOUT",
+    "KNOWS",
+    "SIGNS",
+    "grouped",
+    "percent",
+    "points",
+    "render_attack",
+    "tried_on",
+    "what",
+    "with_interval",
+]

@@ -112,16 +112,30 @@ def spans(covers: exp.Query, ranks: str) -> exp.Query:
     )
 
 
-def shares(queries: str, place: int, spans: str, covers: exp.Query, ranks: str, cells: exp.Query) -> exp.Query:
+def gaps(covers: exp.Query, ranks: str, spans: str) -> exp.Query:
+    """Return ``(cell, rank, members)`` of the cells whose ranks have gaps: mostly few, where all cells are many."""
+    on_code = exp.EQ(this=col("code", "r"), expression=col("code", "c"))
+    return (
+        exp.select(col("cell", "s"), col("rank", "r"), col("members", "s"))
+        .from_(subquery(covers, "c"))
+        .join(table(spans, "s"), on=exp.and_(same(col("cell", "s"), col("cell", "c")), exp.Not(this=_dense())))
+        .join(table(ranks, "r"), on=on_code)
+    )
+
+
+def _dense() -> exp.Expr:
+    length = exp.Add(this=exp.Sub(this=col("most", "s"), expression=col("least", "s")), expression=number(1))
+    return exp.EQ(this=col("ranked", "s"), expression=length)
+
+
+def shares(queries: str, place: int, spans: str, gaps: str, ranks: str, cells: exp.Query) -> exp.Query:
     """Return ``(query, cell, share)``: how much of what a cell can stand for a query asks for, where that is not 0.
 
     Values are taken as equally likely. Where the ranks of a cell have no gap the overlap of two ranges is enough; else
     its values are counted one by one. A cell without any value, the mean of a class say, lies inside or outside.
     """
     first, last = col(f"first_{place}", "q"), col(f"last_{place}", "q")
-    least, most, ranked, members = (col(c, "s") for c in ("least", "most", "ranked", "members"))
-    length = exp.Add(this=exp.Sub(this=most, expression=least), expression=number(1))
-    dense = exp.EQ(this=ranked, expression=length)
+    least, most, members = (col(c, "s") for c in ("least", "most", "members"))
     meets = exp.and_(exp.LTE(this=first, expression=most.copy()), exp.GTE(this=last, expression=least.copy()))
     upper = exp.Least(this=last.copy(), expressions=[most.copy()])
     lower = exp.Greatest(this=first.copy(), expressions=[least.copy()])
@@ -129,21 +143,17 @@ def shares(queries: str, place: int, spans: str, covers: exp.Query, ranks: str, 
     without_gap = (
         exp.select(col("query", "q"), col("cell", "s"), named(_part(overlap, members), "share"))
         .from_(table(spans, "s"))
-        .join(table(queries, "q"), on=exp.and_(dense, meets))
+        .join(table(queries, "q"), on=exp.and_(_dense(), meets))
     )
-    on_code = exp.EQ(this=col("code", "r"), expression=col("code", "c"))
     counted = (
         exp.select(
             col("query", "q"),
-            col("cell", "s"),
-            named(_part(exp.Count(this=exp.Star()), exp.Max(this=members.copy())), "share"),
+            col("cell", "g"),
+            named(_part(exp.Count(this=exp.Star()), exp.Max(this=col("members", "g"))), "share"),
         )
-        .from_(table(spans, "s"))
-        .join(subquery(covers, "c"), on=same(col("cell", "c"), col("cell", "s")))
-        .join(table(ranks, "r"), on=on_code)
-        .join(table(queries, "q"), on=_within(col("rank", "r"), place))
-        .where(exp.Not(this=dense.copy()))
-        .group_by(col("query", "q"), col("cell", "s"))
+        .from_(table(gaps, "g"))
+        .join(table(queries, "q"), on=_within(col("rank", "g"), place))
+        .group_by(col("query", "q"), col("cell", "g"))
     )
     return union_all([without_gap, counted, _points(queries, place, spans, ranks, cells)])
 

@@ -105,10 +105,9 @@ class Asked:
         engine, measured = self.engine, self.measure is not None
         tuples, cells = self._coded(), self._labelled()
         ranks = [self._ranks(j, own) for j, own in enumerate(drawn.ranks)]
-        spans = [
-            self._made("spans", statements.spans(_query(d.covers), r))
-            for d, r in zip(self.described, ranks, strict=True)
-        ]
+        covers, own = ([_query(getattr(d, name)) for d in self.described] for name in ("covers", "cells"))
+        spans = [self._made("spans", statements.spans(*made)) for made in zip(covers, ranks, strict=True)]
+        gaps = [self._made("gaps", statements.gaps(*made)) for made in zip(covers, ranks, spans, strict=True)]
         names = statements.TOTALS if measured else statements.TOTALS[:1]
         found = {f"{name}{end}": np.zeros(len(drawn.columns)) for name in names for end in ("", "_estimate")}
         for columns, numbers in drawn.groups():
@@ -118,17 +117,7 @@ class Asked:
             exact = statements.actual(asked, marginal, [ranks[j] for j in columns], keys, measured)
             _fill(found, engine.arrow(exact), "")
             shares = [
-                self._made(
-                    "shares",
-                    statements.shares(
-                        asked,
-                        place,
-                        spans[j],
-                        _query(self.described[j].covers),
-                        ranks[j],
-                        _query(self.described[j].cells),
-                    ),
-                )
+                self._made("shares", statements.shares(asked, place, spans[j], gaps[j], ranks[j], own[j]))
                 for place, j in enumerate(columns)
             ]
             keys = [f"l_{j}" for j in columns]

@@ -59,7 +59,7 @@ def owned(source: str, **parameters: Any) -> dict[str, Any]:
         rows = sum(batch.shape[0] for batch in encoder.transform_batches(release))
         marks.append(time.process_time())
     steps = ("anonymize", "fit", "transform")
-    return {"seconds": {s: b - a for s, a, b in zip(steps, marks, marks[1:], strict=True)}, "rows": rows}
+    return {"seconds": {s: b - a for s, a, b in zip(steps, marks[:-1], marks[1:], strict=True)}, "rows": rows}
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ class Figure:
     seconds: float
     peak_mb: float
     detail: dict[str, Any]
+    cpu: float = 0.0
 
 
 _CLASS_BASED = {"classes", "class_cells", "domain", "class_values", "domain_values"}
@@ -93,16 +94,16 @@ def measure(name: str, function: str, **arguments: Any) -> Figure:
     command = [sys.executable, "-m", "tests.bench.harness", function, json.dumps(arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     result = json.loads(done.stdout.strip().splitlines()[-1])
-    return Figure(name, result["seconds"], result["peak_mb"], result["detail"])
+    return Figure(name, result["seconds"], result["peak_mb"], result["detail"], result["cpu"])
 
 
 def show(figures: list[Figure], base: str) -> None:
     """Print the figures, each as a ratio to the one called ``base``."""
     reference = next(f for f in figures if f.name == base)
-    print(f"{'work':<44} {'seconds':>9} {'x copy':>7} {'peak MB':>9}")
+    print(f"{'work':<44} {'seconds':>9} {'x copy':>7} {'peak MB':>9} {'cpu s':>9} {'x copy':>7}")
     for figure in figures:
-        ratio = figure.seconds / reference.seconds
-        print(f"{figure.name:<44} {figure.seconds:>9.2f} {ratio:>7.2f} {figure.peak_mb:>9.0f}")
+        took = f"{figure.seconds:>9.2f} {figure.seconds / reference.seconds:>7.2f} {figure.peak_mb:>9.0f}"
+        print(f"{figure.name:<44} {took} {figure.cpu:>9.2f} {figure.cpu / reference.cpu:>7.2f}")
         for step, seconds in figure.detail.get("seconds", {}).items():
             print(f"    {step:<40} {seconds:>9.2f} {seconds / reference.seconds:>7.2f}")
 
@@ -118,8 +119,9 @@ def _main() -> None:
         importlib.import_module(f"tests.bench.{module}")
     detail = harness.WORK[function](**arguments)
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "peak_mb": peak, "detail": detail}))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = used.ru_utime + used.ru_stime
+    print(json.dumps({"seconds": seconds, "peak_mb": used.ru_maxrss / 1024, "detail": detail, "cpu": cpu}))
 
 
 if __name__ == "__main__":

@@ -245,3 +245,32 @@ def test_screens_fit_the_terminal(people, words, columns):
     assert code == 0, drawn
     assert all(len(line) <= columns for line in ANSI.sub("", drawn).splitlines())
     assert "people.parquet" in drawn
+
+
+# attack
+
+
+def test_attack(people, tmp_path):
+    names = (*QUASI, "-s", "ill", "-a", "distance_linkage,linkage,homogeneity", "--control", "people.parquet")
+    found = lines(call("attack", "people.parquet", "people.parquet", *names, "--html", str(tmp_path / "page.html")))
+    assert found[0].startswith("people.parquet: ")
+    assert any(line.startswith("distance_linkage of ill (all quasi-identifiers known): ") for line in found)
+    assert any("controls" in line and "base rate" in line for line in found)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Attacks on people.parquet" in page
+    assert "On controls" in page
+    told = document(call("attack", "people.parquet", "people.parquet", *names, "--json"))
+    assert {f["attack"] for f in told["findings"]} == {"distance_linkage", "linkage", "homogeneity"}
+    assert told["controls"] == 60
+    assert all(f["verdict"] for f in told["findings"])
+
+
+def test_attack_on_a_terminal(people):
+    names = (*QUASI, "-s", "ill", "-a", "distance_linkage")
+    code, shown = terminal("attack", "people.parquet", "people.parquet", *names)
+    assert code == 0
+    assert "Sensitive values: is the guess right?" in ANSI.sub("", shown)
+
+
+def test_attack_wants_quasi_identifiers(people):
+    assert call("attack", "people.parquet", "people.parquet").exit_code == 2

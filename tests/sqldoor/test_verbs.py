@@ -230,3 +230,13 @@ def test_other_sessions_find_them(con: Con) -> None:
     with con.cursor() as other:
         found = fetch(other, f"SELECT value FROM duckanon_sql.risk('patients', {ROLES}) WHERE measure = 'classes'")
     assert found == [(60.0,)]
+
+
+def test_attack(con: Con) -> None:
+    con.execute("CREATE TABLE others AS SELECT * FROM patients LIMIT 20")
+    names = "attacks := ['distance_linkage', 'homogeneity'], control := 'others'"
+    found = dicts(con, f"FROM attack('patients', 'patients', {ROLES}, sensitive := ['diagnosis'], {names})")
+    assert {row["attack"] for row in found} == {"distance_linkage", "homogeneity"}
+    for row in found:
+        assert row["success_low"] <= row["success"] <= row["success_high"]
+        assert row["verdict"]

@@ -25,6 +25,12 @@ SAID = {
     "09_utility": ["AUROC", "more than the most frequent class: True", "in-sample: True", "written: best.toml"],
     "10_probabilistic": ["the same values as before: 5 of 5", "linked at most 1 in 5: True", "not visible by design"],
     "11_encodings": ["value_set: the same columns: True", "rows scored: 1000", "are 1: True", "report: True"],
+    "12_attacks": [
+        "attacks found a leak",
+        "on controls",
+        "forgotten column found: True",
+        "report: # Attacks on a release",
+    ],
 }
 
 

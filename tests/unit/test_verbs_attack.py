@@ -20,7 +20,8 @@ LINKING = (
     "inference",
     "linkability",
     "linkage",
-    "model_inference",
+    "boosting_inference",
+    "forest_inference",
     "probabilistic_linkage",
     "singling_out",
 )

@@ -68,7 +68,7 @@ class Finding:
     >>> found.level, round(found.gain, 2), [round(b, 2) for b in found.gain_interval]
     ('much', 0.29, [0.25, 0.33])
     >>> print(found.verdict)
-    Leaks: 29.0 points more than of people who are not in the release.
+    Leaks: 29.0 points more than for people who are not in the release.
     """
 
     attack: str
@@ -131,7 +131,7 @@ class Finding:
     @property
     def verdict(self) -> str:
         """What it comes to, in words."""
-        than = "of people who are not in the release"
+        than = "for people who are not in the release"
         if self.control is None or self.control < self.base_rate:
             than = "the base rate"
         points = f"{100 * self.gain:.1f} points more than {than}"

@@ -58,5 +58,5 @@ def _shared(view: View, people: People):  # type: ignore[no-untyped-def]
 
     shared = np.empty(len(people))
     first = np.arange(len(view.columns)) % 2 == 0
-    both_near(view.places, view.cells, view.sizes, view.points(people), first, ~first, shared)
+    both_near(view.places, view.cells, view.sizes, view.points(people), first, shared)
     return shared

@@ -7,6 +7,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
+from duckanon.disclosure.sight import People
 from duckanon.disclosure.subject import Subject
 from duckanon.sqlgen.relations import cast, col, conjunction, named, number, same, subquery, table
 
@@ -18,7 +19,9 @@ class Linkage(Attacker):
     Success is the mean over all rows of the original of 1 / number of those rows, 0 where there are none; the base
     rate is picking a released row at random. Where the release was recoded on levels, every row is recoded as it was,
     and falls into one class. Else the rows are those whose cells can all stand for the person's values; they are as
-    many as the class has, or more where regions overlap, and of a sample of people.
+    many as the class has, or more where regions overlap, and of a sample of people. Whether one of them is the
+    person's own, only a ``key`` can tell; without one, the figure is an upper bound. Controls have no row of their own:
+    there is nothing to find of them.
 
     References
     ----------
@@ -28,13 +31,17 @@ class Linkage(Attacker):
     summary: ClassVar[str] = "chance to pick the right one of the rows that a known person may be behind"
 
     def needs(self, case: Case) -> str | None:
-        return None
+        hidden = case.release is not None and case.release.plan.algorithm.name == "probabilistic"
+        return (
+            "a key: values are permuted, and whose row one is cannot be seen"
+            if hidden and not case.settings.key
+            else None
+        )
 
     def run(self, case: Case) -> list[Finding]:
-        if case.mappings is None:
+        if case.mappings is None or case.settings.key is not None:
             return [self._covered(case)]
         rows, success = self._recoded(case, case.original)
-        controls, control = (0, None) if case.control is None else self._recoded(case, case.control)
         (members,) = case.original.engine.row(
             exp.select(exp.Sum(this=col("n"))).from_(table(case.relations["classes"]))
         )
@@ -45,8 +52,6 @@ class Linkage(Attacker):
                 success=success,
                 base_rate=1 / int(members),
                 rows=rows,
-                control=control,
-                controls=controls,
                 text="the member picked from a known person's class is the right one",
                 allowed=case.allowed,
             )
@@ -82,10 +87,12 @@ class Linkage(Attacker):
         sight = case.sight
         view = sight.view(range(sight.quasi))
 
-        def chance(people: object) -> float:
-            links = view.nearest(people)  # type: ignore[arg-type]
-            return float(np.where(links.far == 0, 1 / links.rows, 0.0).mean())
+        def chance(people: People) -> float:
+            links = view.nearest(people)
+            right = 1 / links.rows if people.own is None else links.identified(people.own)
+            return float(np.where(links.far == 0, right, 0.0).mean())
 
+        told = sight.targets.own is not None
         return Finding(
             attack=self.name,
             adversary="full",
@@ -93,9 +100,7 @@ class Linkage(Attacker):
             base_rate=1 / sight.published,
             rows=len(sight.targets),
             sampled_from=sight.targets.sampled_from,
-            control=None if sight.controls is None else chance(sight.controls),
-            controls=0 if sight.controls is None else len(sight.controls),
             text="the row picked from those whose cells can stand for a known person's values is the right one",
             allowed=case.allowed,
-            remark="At most: whether a row that fits is the person's own, only a key can say.",
+            remark="" if told else "At most: whether a row that fits is the person's own, only a key can say.",
         )

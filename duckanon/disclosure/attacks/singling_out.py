@@ -27,8 +27,8 @@ class SinglingOut(Attacker):
 
     Two to five columns are drawn: quasi-identifiers only, or sensitive and other columns, too. Success is the share of
     descriptions that fit exactly one row of the original. A description of weight w fits exactly one of n rows by
-    chance n w (1 - w)^(n - 1) times, at most 37 %: on controls w is the share of them whom it fits. The base rate puts
-    the columns of descriptions together at random.
+    chance n w (1 - w)^(n - 1) times, at most 37 %: controls tell what w is. The base rate puts the columns of
+    descriptions together at random.
 
     References
     ----------
@@ -55,7 +55,7 @@ class SinglingOut(Attacker):
         import numpy as np
 
         sight = case.sight
-        everybody, controls = sight.everybody, sight.controls
+        everybody, controls = sight.everybody, sight.others
         random = np.random.default_rng([case.settings.seed, 2])
         each = -(-min(case.settings.sample, 2000) // SUBSETS)
         own, chance, other = [], [], []
@@ -68,9 +68,7 @@ class SinglingOut(Attacker):
             mixed = _mixed(view, len(cells), random)
             chance.append(_fitting(view, mixed, everybody.points, 2) == 1)
             if controls is not None:
-                weight = (_fitting(view, cells, controls.points, MOST) + 0.5) / (len(controls) + 1)
-                rows = len(everybody)
-                other.append(rows * weight * (1 - weight) ** (rows - 1))
+                other.append(expected(_fitting(view, cells, controls.points, MOST), len(controls), len(everybody)))
         hits, base = np.concatenate(own), np.concatenate(chance)
         theirs = np.concatenate(other) if other else None
         return Finding(
@@ -84,6 +82,25 @@ class SinglingOut(Attacker):
             text="a description taken from the release fits exactly one person",
             remark=_remark(sight),
         )
+
+
+def expected(fits: NDArray[np.int64], controls: int, rows: int) -> NDArray[np.float64]:
+    """Return the chance that descriptions fit exactly one of so many rows, by how many of the controls they fit.
+
+    The weight of a description is not known: it is spread as Jeffreys' prior and the controls tell, a gamma
+    distribution, and n w exp(-n w) is averaged over it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [round(float(chance), 3) for chance in expected(np.array([0, 1, 50]), 1000, 1000)]
+    [0.177, 0.265, 0.0]
+    """
+    import numpy as np
+
+    shape = fits + 0.5
+    share = controls / (controls + rows)
+    return np.asarray(rows * shape / (controls + rows) * share**shape, dtype=np.float64)
 
 
 def _remark(sight: Sight) -> str:
