@@ -294,7 +294,7 @@ class Divider:
         rules = self._rules()
         axes = [p.axis for p in self.coder.placed]
         order, starts = self._regions(items)
-        ordered = items if order is None else _taken(items, order)
+        ordered = items if order is None else items.taken(order)
         whole = Parts(
             np.arange(len(items.places), dtype=np.int32),
             starts,
@@ -386,15 +386,6 @@ class Divider:
         query = exp.select(col("class_id"), *names, named(exp.Count(this=exp.Star()), "n"))
         query = query.from_(subquery(inner, "m")).group_by(exp.var("ALL"))
         self.engine.create_as(division.boxes.members, query.sql(dialect=DIALECT), view=True)
-
-
-def _taken(items: Items, order: NDArray[np.int64]) -> Items:
-    def some(array: Any) -> Any:
-        return None if array is None else array[order]
-
-    values = {name: codes[order] for name, codes in items.values.items()}
-    targets = tuple(t[order] for t in items.targets)
-    return Items(items.places[order], some(items.counts), some(items.entity), values, some(items.ties), targets)
 
 
 __all__ = ["RELEASED", "Divider", "Division", "Looked"]

@@ -66,6 +66,16 @@ class Items:
     ties: NDArray[np.uint64] | None = None
     targets: tuple[NDArray[Any], ...] = ()
 
+    def taken(self, order: Integers) -> Items:
+        """Return these items of them, in this order."""
+
+        def some(array: Any) -> Any:
+            return None if array is None else array[order]
+
+        values = {name: codes[order] for name, codes in self.values.items()}
+        targets = tuple(t[order] for t in self.targets)
+        return Items(self.places[order], some(self.counts), some(self.entity), values, some(self.ties), targets)
+
 
 @dataclass(frozen=True)
 class Rules:
