@@ -69,8 +69,8 @@ TINY = {
 }
 
 
-SLOW = ("metrics-vs-utility",)
-"""More panels than a default run has time to draw."""
+SLOW = ("metrics-vs-utility", "k-anonymity-in-practice")
+"""More releases and panels than a default run has time for."""
 
 
 @pytest.fixture
