@@ -1,9 +1,10 @@
-"""How a partition is cut by one axis: keys are counted, grouped, and the rows of each group brought together."""
+"""How a partition is cut by one axis: keys are counted and grouped, and the rows follow their groups."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from duckanon.kernels.arranging import arrange, halves
 from duckanon.kernels.jit import lean
 from duckanon.kernels.keys import ancestor, clear, halve, is_line, key_level, keys_at, tally, weight
 from duckanon.kernels.layout import (
@@ -23,84 +24,8 @@ from duckanon.kernels.layout import (
     SPAN,
     TREE,
 )
-from duckanon.kernels.rows import copy_regions, exchange, select_ties, sort_run
+from duckanon.kernels.rows import copy_regions, select_ties, sort_run
 from duckanon.kernels.rules import holds
-
-
-@lean
-def _arrange(  # pragma: no cover
-    data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, found: int, groups: int, scratch: Any
-) -> None:
-    """Bring the rows of each group together: GROUP has that of each key, BOUNDS gets their ends."""
-    room = scratch.room
-    if how.many >= 0:
-        clear(found, room)
-        tally(data, axes, how, start, end, j, level, scratch, True)
-    for g in range(groups + 1):
-        room[BOUNDS, g] = 0
-    for c in range(found):
-        own = room[SEEN, c]
-        room[BOUNDS, room[GROUP, own] + 1] += room[COUNTS, own]
-    room[BOUNDS, 0] = start
-    for g in range(groups):
-        room[BOUNDS, g + 1] += room[BOUNDS, g]
-        room[HEADS, g] = room[BOUNDS, g]
-    words, rows, keys, buffer = data.words, data.rows, axes.keys, scratch.buffer
-    at = keys_at(axes, j, level)
-    first = keys[at + scratch.marks[LOW, j]]
-    if end - start <= len(buffer):
-        # By way of a copy: every row is looked at once, and none waits for another.
-        for i in range(start, end):
-            to = room[GROUP, keys[at + rows[i, j]] - first]
-            place = room[HEADS, to] - start
-            room[HEADS, to] += 1
-            for w in range(words.shape[1]):
-                buffer[place, w] = words[i, w]
-        for i in range(start, end):
-            for w in range(words.shape[1]):
-                words[i, w] = buffer[i - start, w]
-        return
-    for g in range(groups):
-        while room[HEADS, g] < room[BOUNDS, g + 1]:
-            i = room[HEADS, g]
-            to = room[GROUP, keys[at + rows[i, j]] - first]
-            if to != g:
-                exchange(words, i, room[HEADS, to])
-            room[HEADS, to] += 1
-
-
-@lean
-def _halves(data: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
-    """Bring the rows before a place on axis j to the front; BOUNDS gets the ends of both sides."""
-    words, rows, buffer = data.words, data.rows, scratch.buffer
-    width, left = words.shape[1], start
-    if end - start <= len(buffer):
-        # Without a branch that depends on a row: all go both ways, and only one is counted on.
-        right = 0
-        for i in range(start, end):
-            behind = 1 if rows[i, j] >= place else 0
-            for w in range(width):
-                word = words[i, w]
-                words[left, w] = word
-                buffer[right, w] = word
-            left += 1 - behind
-            right += behind
-        for i in range(right):
-            for w in range(width):
-                words[left + i, w] = buffer[i, w]
-    else:
-        last = end - 1
-        while left <= last:
-            if rows[left, j] < place:
-                left += 1
-            elif rows[last, j] >= place:
-                last -= 1
-            else:
-                exchange(words, left, last)
-                left += 1
-                last -= 1
-    room = scratch.room
-    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, left, end
 
 
 @lean
@@ -264,7 +189,7 @@ def _cut_on(  # pragma: no cover
             if line:
                 first = axes.keys[keys_at(axes, j, level) + scratch.marks[LOW, j]]
                 place = axes.firsts[axes.table[FIRST, j] + first + last + 1]
-            _halves(data, start, end, j, place, scratch)
+            halves(data, start, end, j, place, scratch)
             if not both_allowed(data, rules, how, scratch):
                 groups = 0
     else:
@@ -272,7 +197,7 @@ def _cut_on(  # pragma: no cover
             # Children become runs of rows first, so that rules can be asked about each.
             for c in range(found):
                 room[GROUP, room[SEEN, c]] = c
-            _arrange(data, axes, how, start, end, j, level, found, found, scratch)
+            arrange(data, axes, how, start, end, j, level, found, found, scratch)
             if how.many >= 0:
                 clear(found, room)
                 tally(data, axes, how, start, end, j, level, scratch, False)
@@ -281,7 +206,7 @@ def _cut_on(  # pragma: no cover
         for c in range(found):
             room[GROUP, room[SEEN, c]] = room[MEMBER, c]
         if groups:
-            _arrange(data, axes, how, start, end, j, level, found, groups, scratch)
+            arrange(data, axes, how, start, end, j, level, found, groups, scratch)
     clear(found, room)
     for g in range(groups):
         copy_regions(regions, scratch.regions, g)
@@ -342,7 +267,7 @@ def sweep(  # pragma: no cover
     found = tally(data, axes, how, start, end, j, 1, scratch, False)
     for c in range(found):
         room[GROUP, room[SEEN, c]] = c
-    _arrange(data, axes, how, start, end, j, 1, found, found, scratch)
+    arrange(data, axes, how, start, end, j, 1, found, found, scratch)
     columns = rules.columns.shape[1] - 1
     rows, persons, came = 0, 0, 0
     for c in range(columns):
