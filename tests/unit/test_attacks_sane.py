@@ -27,6 +27,7 @@ ATTACKS = [
     "position",
     "probabilistic_linkage",
     "singling_out",
+    "skewness",
 ]
 
 

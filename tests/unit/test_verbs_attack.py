@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from itertools import permutations
 
 import pyarrow as pa
 import pytest
@@ -105,6 +106,33 @@ def test_homogeneity_by_hand(rows: list[tuple[int, str | None]]) -> None:
     expected = sum(len(c) * sum(p ** len(c) for p in shares) for c in classes.values()) / len(rows)
     assert found.base_rate == pytest.approx(expected)
     assert found.attribute == "s"
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", None])), min_size=1, max_size=6))
+def test_skewness_by_hand(rows: list[tuple[int, str | None]]) -> None:
+    """The base rate is the mean over all ways to deal the values to the rows."""
+    data = pa.table({"q": [r[0] for r in rows], "s": pa.array([r[1] for r in rows], pa.string())})
+    names = {"quasi_identifiers": ["q"], "sensitive": ["s"], "attacks": ["skewness"]}
+    found = _one(duckanon.attack(data, data, **names), "skewness")
+
+    def belief(values: tuple[str | None, ...]) -> float:
+        classes = defaultdict(list)
+        for (q, _), s in zip(rows, values, strict=True):
+            classes[q].append(s)
+        return sum(c.count(s) / len(c) for c in classes.values() for s in c) / len(rows)
+
+    dealt = [belief(values) for values in permutations([s for _, s in rows])]
+    assert found.success == pytest.approx(belief(tuple(s for _, s in rows)))
+    assert found.base_rate == pytest.approx(sum(dealt) / len(dealt))
+
+
+def test_classes_that_nobody_sees_tell_no_values(people: pa.Table) -> None:
+    names = {"quasi_identifiers": ["age", "sex"], "sensitive": ["ill"], "k": 5}
+    with duckanon.anonymize(people.slice(0, 200), **names, algorithm="probabilistic(groups='mondrian')") as release:
+        found = duckanon.attack(people.slice(0, 200), release, attacks=["homogeneity", "skewness"])
+    assert not found.findings
+    assert all("classes that can be seen" in why for why in found.skipped.values())
 
 
 def test_what_cannot_be_tried_is_said(people: pa.Table) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
-from duckanon.sqlgen.files import load
+from duckanon.disclosure.attacks.base import attackers
+from duckanon.disclosure.attacks.class_values import ClassValues
 
 
 @attackers.register("homogeneity")
-class Homogeneity(Attacker):
+class Homogeneity(ClassValues):
     """Reads the sensitive value of everybody whose class has only one.
 
     The base rate is what classes of the same sizes would give away if the sensitive values were drawn at random from
@@ -21,21 +21,4 @@ class Homogeneity(Attacker):
     """
 
     summary: ClassVar[str] = "rows in classes that have one sensitive value"
-
-    def needs(self, case: Case) -> str | None:
-        return None if case.released.sensitive else "a sensitive column"
-
-    def run(self, case: Case) -> list[Finding]:
-        file = load("attacks/homogeneity")
-        found = case.released.engine.rows(file.bind({r: case.relations[r] for r in file.reads}))
-        return [
-            Finding(
-                attack=self.name,
-                attribute=attribute,
-                success=float(success),
-                base_rate=float(base),
-                rows=int(rows),
-                text=f"share of released rows whose class has one value of {attribute}",
-            )
-            for attribute, rows, success, base in found
-        ]
+    share: ClassVar[str] = "share of released rows whose class has one value of"

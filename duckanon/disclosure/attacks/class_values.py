@@ -1,0 +1,34 @@
+"""Attacks that look at nothing but the sensitive values of classes: one statement each."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from duckanon.disclosure.attacks.base import Attacker, Case, Finding
+from duckanon.sqlgen.files import load
+
+
+class ClassValues(Attacker):
+    """Reads what the classes of a release tell of their sensitive values; ``share`` says of what it gives the share."""
+
+    share: ClassVar[str]
+
+    def needs(self, case: Case) -> str | None:
+        if case.release is not None and case.release.hidden:
+            return "classes that can be seen: values were permuted within groups that the release does not show"
+        return None if case.released.sensitive else "a sensitive column"
+
+    def run(self, case: Case) -> list[Finding]:
+        file = load(f"attacks/{self.name}")
+        found = case.released.engine.rows(file.bind({r: case.relations[r] for r in file.reads}))
+        return [
+            Finding(
+                attack=self.name,
+                attribute=attribute,
+                success=float(success),
+                base_rate=float(base),
+                rows=int(rows),
+                text=f"{self.share} {attribute}",
+            )
+            for attribute, rows, success, base in found
+        ]
