@@ -27,7 +27,7 @@ def site(driver: Driver, tmp_path: Path, request: pytest.FixtureRequest) -> Site
     return Site(driver, tmp_path, request.param)
 
 
-@pytest.mark.parametrize("site", ["job", "folder", "table"], indirect=True)
+@pytest.mark.parametrize("site", ["job", "table", pytest.param("folder", marks=pytest.mark.slow)], indirect=True)
 def test_at_every_named_point(site: Site) -> None:
     places = [*kills(site, CORE, after=False), *kills(site, ("fsync",), after=False)]
     assert len(places) > 15

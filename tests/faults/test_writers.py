@@ -42,7 +42,11 @@ PROGRAM = textwrap.dedent("""
 
 @pytest.mark.parametrize(
     "kind",
-    ["parquet", pytest.param("folder", marks=pytest.mark.slow), pytest.param("table", marks=pytest.mark.slow)],
+    [
+        pytest.param("parquet", marks=pytest.mark.slow),
+        pytest.param("folder", marks=pytest.mark.slow),
+        pytest.param("table", marks=pytest.mark.slow),
+    ],
 )
 def test_eight_at_once(tmp_path: Path, kind: str) -> None:
     fill(tmp_path)

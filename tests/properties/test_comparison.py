@@ -198,7 +198,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 2})
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 30))])
 def test_vectors_are_those_of_a_slow_recoding(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     draw = random.Random(f"vectors {seed}")
     case = Case(draw)

@@ -56,6 +56,7 @@ def live(folder: Path, plan: dict[str, Any], policy: str, size: int, seed: int, 
     return found
 
 
+@pytest.mark.slow
 def test_thirty_nights_of_holding_back(tmp_path: Path) -> None:
     found = live(tmp_path, LEVELS, "hold", 120, 1, 30, 2)
     assert len(found) == 30

@@ -84,7 +84,10 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", CASES, ids=str)
+_RARE = [pytest.param(case, marks=pytest.mark.slow) for case in (*CASES[1:4], *CASES[8:])]
+
+
+@pytest.mark.parametrize("options", [CASES[0], *CASES[4:8], *_RARE], ids=str)
 def test_the_file_is_that_of_the_whole_sort(options: dict[str, Any], request: pytest.FixtureRequest) -> None:
     plain, _ = released(people(), **options)
     calls = request.getfixturevalue("many")

@@ -123,7 +123,8 @@ class TestCommand:
         def cancel() -> None:
             while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
                 time.sleep(0.02)
-            os.kill(os.getpid(), signal.SIGINT)
+            # To the thread that waits: another one would leave it waiting.
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
         thread = threading.Thread(target=cancel)
         thread.start()

@@ -233,7 +233,7 @@ def run(folder: Path, rows: int, memory: str, algorithm: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("algorithm", ["mondrian", "datafly"])
+@pytest.mark.parametrize("algorithm", ["mondrian", pytest.param("datafly", marks=pytest.mark.slow)])
 def test_a_job_over_more_rows_than_its_memory_holds(tmp_path: Path, algorithm: str) -> None:
     rows = 500_000
     told = run(tmp_path, rows, "100MB", algorithm)
