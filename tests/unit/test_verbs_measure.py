@@ -34,7 +34,10 @@ def _same(found: list[Any], expected: list[Any]) -> None:
         assert f.value == pytest.approx(e.value), f
 
 
-@pytest.mark.parametrize(("k", "limit"), [(1, 0.0), (3, 0.0), (5, 0.3)])
+_MORE = [pytest.param(k, limit, marks=pytest.mark.slow) for k, limit in ((2, 0.3), (10, 0.0))]
+
+
+@pytest.mark.parametrize(("k", "limit"), [(1, 0.0), (3, 0.0), (5, 0.3), *_MORE])
 @pytest.mark.parametrize("hierarchies", [HIERARCHIES, {}])
 def test_the_written_file_has_the_loss_of_its_release(
     tmp_path: Path, k: int, limit: float, hierarchies: dict[str, Any]
