@@ -101,6 +101,7 @@ def attack(
     k: int | None = None,
     sample: int = 5000,
     seed: int = 0,
+    seeds: int = 1024,
     connection: Any = None,
 ) -> Attack:
     """Attack a release with the original as background knowledge, and return successes beside what chance gives.
@@ -131,6 +132,8 @@ def attack(
         How many people, and how many controls, are attacked at most.
     seed : int
         Draws them; the same seed, the same figures.
+    seeds : int
+        How many seeds are tried on a ``Release`` whose values were permuted, from 0 on.
     connection : duckdb.DuckDBPyConnection, optional
 
     References
@@ -159,6 +162,7 @@ def attack(
         known=None if known is None else tuple(column_names(known, "known")),
         key=key,
         k=None if k is None else require_int("attack", "k", k, 1),
+        seeds=require_int("attack", "seeds", seeds, 1),
     )
     if isinstance(release, Release):
         case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)

@@ -121,6 +121,22 @@ def tried_on(finding: Found) -> str:
     return f"{rows} rows" + (f", {number(finding['controls'])} controls" if finding.get("controls") else "")
 
 
+def samples(found: Found) -> list[str]:
+    """Return of whom samples were attacked, and by which attacks.
+
+    Examples
+    --------
+    >>> one = {"attack": "linkage", "rows": 50, "sampled_from": 900, "controls": 0}
+    >>> samples({"findings": [one, {**one, "attack": "inference"}, {**one, "sampled_from": None}]})
+    ['50 of 900 rows (linkage, inference)']
+    """
+    parts: dict[str, dict[str, None]] = {}
+    for finding in found["findings"]:
+        if finding.get("sampled_from"):
+            parts.setdefault(tried_on(finding), {})[finding["attack"]] = None
+    return [f"{tried} ({', '.join(names)})" for tried, names in parts.items()]
+
+
 def grouped(found: Found) -> list[tuple[str, list[Found]]]:
     """Return the findings under their headings."""
     parts: dict[str, list[Found]] = {"secret": [], "identity": []}
@@ -135,6 +151,7 @@ def _json(found: Found, title: str) -> str:
 
 def _markdown(found: Found, title: str) -> str:
     parts = [f"# {escape(title)}", escape(found["verdict"]), escape(_counts(found))]
+    parts += [escape(f"Samples were attacked: {'; '.join(samples(found))}.")] if samples(found) else []
     for heading, rows in grouped(found):
         lines = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
         for f in rows:
@@ -235,6 +252,7 @@ __all__ = [
     "percent",
     "points",
     "render_attack",
+    "samples",
     "tried_on",
     "what",
     "with_interval",
