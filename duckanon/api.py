@@ -103,8 +103,9 @@ def anonymize(
     bounds : {"grid", "cut", "tight"}
         Of an algorithm that divides the rows into regions: where the bounds of published regions come from.
 
-        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound is a person's value. Where
-          all rows of a class have one value it is published: a group of values tells that they have not.
+        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound is a person's value, and
+          groups of numbers, dates and times are published whole, whatever values their rows have. Of other columns the
+          lowest label over all rows of a class is published: it tells that no label below it has all of them.
         - "cut": from the cuts between classes, which depend on the data: a bound can be the exact value of a person.
         - "tight": the smallest and largest value of each class. Every bound is the exact value of a person. This is
           for research and for comparing with papers, not for release.

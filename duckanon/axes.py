@@ -71,7 +71,7 @@ def place_column(
         if grid is not None:
             found = engine.arrow(exp.select(col("atom")).from_(table(grid)).order_by(col("code")))
             atoms = np.append(found.column(0).to_numpy(), np.zeros(int(null), dtype=np.int64)).astype(np.int64)
-            axis = _line(engine, attribute, coded, null, weight, atoms, inner=True)
+            axis = _line(engine, attribute, coded, null, weight, atoms, inner=False)
             places = np.arange(own.size, dtype=np.int64)
             return Placed(axis, places, _stored(engine, places), grid)
         return _tree(engine, coded, null, weight)

@@ -42,8 +42,8 @@ def regions_query(
     """Return ``(key_0, ..., a, v, z, w, mixed, value, cell, low, high, [least, most,] listed)`` of regions.
 
     They are those that published classes have in the column at that position; ``runs`` says that some are runs. ``z``
-    is the code of the last value, ``w`` the level that the region is named after: a run of one value is that value, a
-    run of all values the top unless bounds are tight, and with the output "lca", which needs ``positions``, every run
+    is the code of the last value, ``w`` the level that the region is named after: a run of one value is that value (on a
+    grid, if its group has no other), a run of all values the top unless bounds are tight, and with the output "lca", which needs ``positions``, every run
     is the lowest node over it. ``mixed`` says that NULL and other values are in it. ``value`` is its first value,
     ``cell`` its name. ``low`` and ``high`` are typed bounds, NULL where it is open; ``least`` and ``most`` are the
     ticks of the values under a node, for midpoints only, ``listed`` are those values.
@@ -123,6 +123,9 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
     known = known.distinct(copy=False).from_(table(boxes), copy=False).where(col("kept"), copy=False)
     run, mixed = equal(col("v", "k"), RUN), _mixed()
     single = exp.and_(run, equal(col("place", "x"), col("place", "y")), copy=False)
+    if column.grid is not None:
+        # That nobody has another value of a group is not told: only a group that is one value by itself is called so.
+        single = exp.and_(single, equal(col("lo", "gx"), col("hi", "gx")), copy=False)
     alone = exp.paren(exp.or_(equal(col("v", "k"), 0), single, copy=False), copy=False)
     # A value that its hierarchy does not know is published as the top label even by itself.
     hidden = exp.or_(mixed, exp.and_(alone, col("whole", "x"), copy=False), copy=False)
