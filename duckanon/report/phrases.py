@@ -4,8 +4,8 @@ from __future__ import annotations
 
 BOUNDS = {
     "grid": "Bounds in the published values come from the hierarchies or from a round grid, never from a class's own "
-    "minimum, maximum or median: no bound is a person's value. That a group of values is published where one value "
-    "would have done tells that not all rows of the class have the same.",
+    "minimum, maximum or median: no bound is a person's value, and groups of numbers and dates are published whole. "
+    "Of other columns the lowest label over all rows of a class is published: no label below it has all of them.",
     "cut": "Bounds in the published values are the cuts at which classes were divided, which depend on the data: a "
     "bound can be the value of a person.",
     "tight": "Bounds in the published values are the smallest and largest value of each class: every bound is the "
