@@ -234,7 +234,7 @@ class Table:
             atoms = [v // WIDTH for v in known] if grid else list(range(len(known)))
             # NULL comes last.
             atoms += [max(atoms, default=0) + 1] * null
-            return slow.Axis(size, null, [float(v) for v in known], atoms, inner=grid)
+            return slow.Axis(size, null, [float(v) for v in known], atoms)
         nodes, leaves = [], []
         for level in range(4):
             labels = [TREE[v][level] for v in known]

@@ -356,10 +356,11 @@ def test_times_of_day_and_zones(engine: DuckDBEngine) -> None:
 def test_a_column_of_single_values_keeps_its_type(engine: DuckDBEngine, type_name: str) -> None:
     values, hierarchy = SAMPLES[type_name]
     hierarchies = {"q": hierarchy} if hierarchy else {}
-    for level in (0, RUN):
+    # On a grid a run of one value is its whole group.
+    for level, bounds in ((0, "grid"), (RUN, "tight")):
         regions: list[Region] = [(v, v, level) for v in values]
-        data = typed(engine, values, type_name)
-        made = Made(engine, data, [[i] for i in range(len(values))], {"q": regions}, {"hierarchies": hierarchies})
+        data, options = typed(engine, values, type_name), {"hierarchies": hierarchies, "bounds": bounds}
+        made = Made(engine, data, [[i] for i in range(len(values))], {"q": regions}, options)
         assert made.types() == ["ENUM" if type_name == "VARCHAR" else type_name]
         if type_name != "TIMESTAMP WITH TIME ZONE":
             assert [row[0] for row in made.shown()] == data.column(0).to_pylist()
