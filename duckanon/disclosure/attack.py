@@ -300,10 +300,10 @@ def _run(chosen: Mapping[str, Any], case: Case) -> Attack:
         begun = perf_counter()
         try:
             missing = attacker.needs(case)
-            if missing is None:
-                findings += attacker.run(case)
-            else:
-                skipped[name] = f"needs {missing}"
+            made = attacker.run(case) if missing is None else []
+            findings += made
+            if not made:
+                skipped[name] = f"needs {missing or 'something to try it on, and there was nothing'}"
         except HierarchyError as unread:
             skipped[name] = f"needs labels that can be read: {unread}"
         seconds[name] = perf_counter() - begun

@@ -161,3 +161,27 @@ def test_no_value_is_in_the_findings(people: pa.Table) -> None:
 def test_unknown_attacks_are_refused(people: pa.Table) -> None:
     with pytest.raises(ParameterError, match="Did you mean 'linkage'"):
         duckanon.attack(people, people, quasi_identifiers=["age"], attacks=["linkag"])
+
+
+@pytest.mark.parametrize("door", ["table", "release"])
+def test_groups_of_a_hierarchy_that_was_made_are_read_and_controls_do_not_shift_them(door: str) -> None:
+    # The groups of 16 words are pairs, fours and "group 1/2": who is in them depends on the words of the original.
+    words = [f"{letter}{'-' * (at % 3)}" for at, letter in enumerate("bcdefghijklmnopq")]
+    people = pa.table({"word": words * 2, "sex": ["f"] * 32, "ill": ["flu", "gout"] * 16})
+    others = pa.table({"word": ["a", "b", "q"], "sex": ["f"] * 3, "ill": ["flu", "flu", "gout"]})
+    names = {"quasi_identifiers": ["word", "sex"], "sensitive": ["ill"]}
+    with duckanon.anonymize(people, **names, k=16) as release:
+        shown = release.to_arrow()
+        assert any(label.startswith("group") for label in shown["word"].to_pylist())
+        given = {} if door == "release" else names
+        found = duckanon.attack(
+            people, release if door == "release" else shown, control=others, attacks=["linkage"], **given
+        )
+    # Nobody falls out of the groups, and each has 16 rows to hide among.
+    assert _one(found, "linkage").success == pytest.approx(1 / 16)
+
+
+def test_an_attack_with_nothing_to_try_says_so(people: pa.Table) -> None:
+    found = duckanon.attack(people, people, quasi_identifiers=["age", "ill", "cost"], attacks=["order"])
+    assert found.findings == ()
+    assert "there was nothing" in found.skipped["order"]
