@@ -231,6 +231,13 @@ def _not_tried(found: Found) -> Markup | None:
     return section_of("Not tried", element("ul", *lines))
 
 
+def _of_controls(finding: Found) -> Markup | str:
+    if finding["control"] is None:
+        return percent(None)
+    low, high = finding["control_interval"]
+    return joined(percent(finding["control"]), element("div", f"{100 * low:.1f} to {100 * high:.1f}", class_="aside"))
+
+
 def _table(rows: Sequence[Found]) -> Markup:
     right = {2, 3, 4, 5}
     head = [element("th", h, class_="num" if i in right else None) for i, h in enumerate(_HEAD)]
@@ -245,7 +252,7 @@ def _table(rows: Sequence[Found]) -> Markup:
             element("td", attack, class_="name"),
             element("td", KNOWS.get(f["adversary"], "-")),
             element("td", success, class_="num"),
-            element("td", percent(f["control"]), class_="num"),
+            element("td", _of_controls(f), class_="num"),
             element("td", percent(f["base_rate"]), class_="num"),
             element("td", gain, class_="num"),
             element("td", verdict),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import duckanon
 from duckanon import Hierarchy
 from duckanon.disclosure import Attack, Finding
-from duckanon.errors import ParameterError
+from duckanon.errors import DataError, ParameterError, RoleError
 
 LINKING = (
     "distance_linkage",
@@ -185,3 +185,20 @@ def test_an_attack_with_nothing_to_try_says_so(people: pa.Table) -> None:
     found = duckanon.attack(people, people, quasi_identifiers=["age", "ill", "cost"], attacks=["order"])
     assert found.findings == ()
     assert "there was nothing" in found.skipped["order"]
+
+
+def test_tables_that_lack_something_are_named(people: pa.Table) -> None:
+    names = {"quasi_identifiers": ["age", "sex"], "sensitive": ["ill"]}
+    some = people.slice(0, 50)
+    with pytest.raises(RoleError, match="In the control: There is no column 'sex'"):
+        duckanon.attack(some, some, control=some.drop_columns(["sex"]), **names)
+    with pytest.raises(RoleError, match="In the original: There is no column 'age'"):
+        duckanon.attack(some.drop_columns(["age"]), some, **names)
+    for word, tables in {"original": (some[:0], None), "control": (some, some[:0])}.items():
+        with pytest.raises(DataError, match=f"The {word} has no rows"):
+            duckanon.attack(tables[0], some, control=tables[1], **names)
+    found = duckanon.attack(
+        some, some, control=some.drop_columns(["ill"]), attacks=["distance_linkage", "homogeneity"], **names
+    )
+    assert "that the controls have, too" in found.skipped["distance_linkage"]
+    assert found.verdict.endswith("1 attack was not tried.")
