@@ -234,7 +234,7 @@ class Regions:
         rows = self._sorted_classes(through)
         if from_file is not None and self._joins:
             rows, params = from_file(rows), {}
-        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params)
+        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params, count)
         return True
 
     @property

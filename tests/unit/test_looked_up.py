@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_sorted_by_the_database(many: list[int], monkeypatc
     table, raw = released(people())
     asked: list[int] = []
 
-    def from_database(self: SortedRows, size: int) -> Iterator[pa.Table]:
+    def from_database(self: SortedRows, size: int) -> Iterator[Any]:
         asked.append(size)
         return honest(self, size)
 
@@ -112,8 +112,6 @@ def test_what_does_not_fit_is_sorted_by_the_database(many: list[int], monkeypatc
     monkeypatch.setattr(SortedRows, "_from_database", from_database)
     assert released(people())[1] == raw
     assert not asked
-    # Some of the rows were fetched already when they turn out to be too many.
-    monkeypatch.setattr("duckanon.sorted_rows._BATCH", 2048)
     monkeypatch.setattr("duckanon.sorted_rows._COPIES", 10**9)
     assert released(people())[0].equals(table)
     assert asked == [300]
@@ -154,8 +152,8 @@ def test_a_row_group_lists_its_own_texts_only(many: list[int], tmp_path: Path) -
 def test_a_lie_is_caught_all_the_same(many: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     honest = looked_up._Texts.of
 
-    def changed(self: Any, group: pa.Table, columns: Any) -> pa.Table:
-        found = honest(self, group, columns)
+    def changed(self: Any, rows: Any, columns: Any) -> pa.Table:
+        found = honest(self, rows, columns)
         texts = found.column("town").to_pylist()
         return found.set_column(2, "town", pa.array(["elsewhere", *texts[1:]]).dictionary_encode())
 
@@ -189,6 +187,7 @@ def test_a_failure_while_rows_come_quotes_nothing(many: list[int], monkeypatch: 
         def __next__(self) -> None:
             raise pa.ArrowInvalid("could not convert 'Jane Doe'")
 
+    monkeypatch.setattr("duckanon.sorted_rows._COPIES", 10**9)
     monkeypatch.setattr(DuckDBEngine, "reader", lambda *_, **__: Broken())
     with pytest.raises(EngineError, match="withheld") as caught:
         released(people())
