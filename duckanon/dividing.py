@@ -122,7 +122,7 @@ class Divider:
         engine, coder = self.engine, self.coder
         # The compiler's library takes a second to load: that is done while the database is at work.
         with engine.progress.step("code", expected), ThreadPoolExecutor(1) as pool:
-            pool.submit(_load_kernels)
+            pool.submit(coder.algorithm.load)
             rows, extras, total = coder.rows(expected)
         if total != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
@@ -389,12 +389,6 @@ class Divider:
         query = exp.select(col("class_id"), *names, named(exp.Count(this=exp.Star()), "n"))
         query = query.from_(subquery(inner, "m")).group_by(exp.var("ALL"))
         self.engine.create_as(division.boxes.members, query.sql(dialect=DIALECT), view=True)
-
-
-def _load_kernels() -> None:
-    from duckanon.kernels.packing import warm
-
-    warm()
 
 
 __all__ = ["RELEASED", "Divider", "Division", "Looked"]

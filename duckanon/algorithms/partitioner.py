@@ -64,6 +64,13 @@ class Partitioner(Algorithm):
         # Fetched codes, places, the two buffers between which rows are moved, and what each class leaves.
         return width * size * 4 + 56
 
+    @staticmethod
+    def load() -> None:
+        """Load what all kernels need, before they are asked."""
+        from duckanon.kernels.packing import warm
+
+        warm()
+
     @abstractmethod
     def divide(
         self,
