@@ -148,7 +148,8 @@ def _attack(request: Call) -> exp.Query:
     shares = dict.fromkeys(("success", "success_low", "success_high", "control", "base_rate", "gain", "risk"), "double")
     counts = dict.fromkeys(("rows", "sampled_from", "controls"), "int64")
     types = {**texts, **shares, **counts, "level": "str", "verdict": "str", "text": "str"}
-    return _rows([{name: row[name] for name in types} for row in rows], types)
+    rows += [{"attack": n, "level": "not tried", "verdict": f"Not tried: {why}."} for n, why in found.skipped.items()]
+    return _rows([{name: row.get(name) for name in types} for row in rows], types)
 
 
 def _with_risk(request: Call) -> exp.Query:

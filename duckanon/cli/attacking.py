@@ -102,7 +102,18 @@ def attack(
 
 def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
     """Show what each attack reached, and the verdict."""
-    from duckanon.report.attacks import KNOWS, SIGNS, grouped, percent, points, tried_on, what, with_interval
+    from duckanon.report.attacks import (
+        KNOWS,
+        SIGNS,
+        grouped,
+        not_tried,
+        percent,
+        points,
+        samples,
+        tried_on,
+        what,
+        with_interval,
+    )
 
     about = found.to_dict()
     if not screen.rich:
@@ -146,11 +157,10 @@ def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
             )
         parts.append((heading, table))
     if about["skipped"]:
-        lines = [f"{attacker}: {why}" for attacker, why in about["skipped"].items()]
-        parts.append(("Not tried", Text("\n".join(lines))))
-    tried = next((tried_on(f) for f in about["findings"] if f.get("sampled_from")), None)
+        parts.append(("Not tried", Text("\n".join(not_tried(about)))))
+    sampled = samples(about)
     notes = ["knows: part or full quasi-identifiers, or all other columns. gain: points beyond controls or base rate."]
-    notes += [f"A sample was attacked: {tried}."] if tried else []
+    notes += [f"Samples were attacked: {'; '.join(sampled)}."] if sampled else []
     notes += [f"Report: {shown_path(html)}"] if html is not None else []
     parts.append(("How to read this", Text("\n".join(notes), style="dim")))
     sections(screen, parts)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from duckanon.disclosure.attacks.base import LEVELS, MUCH, Case, Finding, Settings, attackers
 from duckanon.disclosure.placing import Placed, place
 from duckanon.disclosure.subject import Subject, of_release, of_table, opened, originals
-from duckanon.errors import HierarchyError, ParameterError, RoleError, did_you_mean
+from duckanon.errors import DataError, HierarchyError, ParameterError, RoleError, did_you_mean
 from duckanon.models.base import require_int
 from duckanon.release import Release, metric_parameters
 from duckanon.roles import Role, column_names
@@ -45,6 +45,11 @@ class Attack:
     @property
     def verdict(self) -> str:
         """What it all comes to, in words."""
+        count = len(self.skipped)
+        untried = {0: "", 1: " 1 attack was not tried."}.get(count, f" {count} attacks were not tried.")
+        return self._judged() + (untried if self.findings else "")
+
+    def _judged(self) -> str:
         worst = [f for f in self.findings if f.level == MUCH]
         tried = len({f.attack for f in self.findings})
         if not tried:
@@ -101,6 +106,7 @@ def attack(
     k: int | None = None,
     sample: int = 5000,
     seed: int = 0,
+    seeds: int = 1024,
     connection: Any = None,
 ) -> Attack:
     """Attack a release with the original as background knowledge, and return successes beside what chance gives.
@@ -131,6 +137,8 @@ def attack(
         How many people, and how many controls, are attacked at most.
     seed : int
         Draws them; the same seed, the same figures.
+    seeds : int
+        How many seeds are tried on a ``Release`` whose values were permuted, from 0 on.
     connection : duckdb.DuckDBPyConnection, optional
 
     References
@@ -159,6 +167,7 @@ def attack(
         known=None if known is None else tuple(column_names(known, "known")),
         key=key,
         k=None if k is None else require_int("attack", "k", k, 1),
+        seeds=require_int("attack", "seeds", seeds, 1),
     )
     if isinstance(release, Release):
         case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)
@@ -181,8 +190,7 @@ def _of_release(
     if settings.k is None:
         settings = replace(settings, k=metric_parameters(release.plan)["k"])
     columns = originals(release, list(released.quasi))
-    known, others = (_people(release.engine, side, columns) for side in (original, control))
-    assert known is not None
+    known, others = _sides(release.engine, original, control, columns)
     roles = release.plan.roles
     theirs = {*roles.named(Role.SENSITIVE), *roles.named(Role.INSENSITIVE)}
     # Permuted values have no hierarchies.
@@ -218,8 +226,7 @@ def _of_table(
     published = _published(relation.names, quasi_identifiers)
     columns = None if published is None else [c for made in published.values() for c in made]
     released = of_table(engine, source, columns, sensitive)
-    known, others = (_people(engine, side, list(published or released.quasi)) for side in (original, control))
-    assert known is not None
+    known, others = _sides(engine, original, control, list(published or released.quasi))
     placed = None
     if hierarchies is not None and len(known.quasi) == len(released.quasi):
         try:
@@ -242,8 +249,23 @@ def _of_table(
     return _checked(case)
 
 
-def _people(engine: Engine, data: object, columns: Sequence[str]) -> Subject | None:
-    return None if data is None else of_table(engine, data, columns)
+def _sides(engine: Engine, original: object, control: object, columns: Sequence[str]) -> tuple[Subject, Subject | None]:
+    """Return the people of the original and those of the control table, if there is one."""
+    found = []
+    for word, data in (("original", original), ("control", control)):
+        if data is None and word == "control":
+            found.append(None)
+            continue
+        try:
+            side = of_table(engine, data, columns)
+        except RoleError as wrong:
+            raise RoleError(f"In the {word}: {wrong}") from None
+        if not side.rows():
+            raise DataError(f"The {word} has no rows: there is nobody to attack.")
+        found.append(side)
+    known, others = found
+    assert known is not None
+    return known, others
 
 
 def _published(present: Sequence[str], names: Sequence[str] | None) -> dict[str, tuple[str, ...]] | None:
@@ -296,10 +318,10 @@ def _run(chosen: Mapping[str, Any], case: Case) -> Attack:
         begun = perf_counter()
         try:
             missing = attacker.needs(case)
-            if missing is None:
-                findings += attacker.run(case)
-            else:
-                skipped[name] = f"needs {missing}"
+            made = attacker.run(case) if missing is None else []
+            findings += made
+            if not made:
+                skipped[name] = f"needs {missing or 'something to try it on, and there was nothing'}"
         except HierarchyError as unread:
             skipped[name] = f"needs labels that can be read: {unread}"
         seconds[name] = perf_counter() - begun

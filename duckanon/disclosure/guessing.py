@@ -91,6 +91,10 @@ def guessed(
 def needs_secret(case: Case) -> str | None:
     """Return what attacks on sensitive values or identities miss, or None."""
     carried = {name.lower() for name in case.carried}
-    if any(name.lower() in carried for name in case.released.sensitive) or case.settings.key is not None:
+    if case.settings.key is not None:
         return None
-    return "a sensitive column that both tables have, or a key"
+    secret = {name.lower() for name in case.released.sensitive} & carried
+    if not secret:
+        return "a sensitive column that both tables have, or a key"
+    theirs = secret if case.control is None else {name.lower() for name in case.control.types}
+    return None if secret & theirs else "a sensitive column that the controls have, too, or a key"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.disclosure.axis import Column, read_column, span_label
 from duckanon.disclosure.placing import column_levels
 from duckanon.disclosure.sight import People, Sight, grouped
+from duckanon.encode import dictionary
+from duckanon.errors import HierarchyError
 from duckanon.sqlgen.axes import is_null
 from duckanon.sqlgen.relations import cast, col, named, same, subquery, table, text, union_all
 
@@ -75,13 +77,33 @@ def _column(case: Case, name: str, made: tuple[str, ...], carried: bool) -> Colu
         whole = label if null or carried else exp.func("COALESCE", label, text("*"))
         return released.query, whole
 
-    def levels_of(values: str) -> Levels | None:
-        if case.hierarchies is None or len(made) > 1 or released.type_of(made[0]).upper().startswith("STRUCT"):
-            return None
-        # A column that is published as numbers has points, not labels.
-        return column_levels(original, released, made[0], name, values, case.hierarchies)
+    def levels_by(hierarchies: Mapping[str, Any] | None) -> Callable[[str], Levels | None]:
+        def levels_of(values: str) -> Levels | None:
+            # A column that is published as numbers has points, not labels.
+            if hierarchies is None or len(made) > 1 or released.type_of(made[0]).upper().startswith("STRUCT"):
+                return None
+            own = None
+            if case.control is not None:
+                alone = exp.select(named(_typed(original, name, kind), "value")).from_(subquery(original.query, "s"))
+                own = dictionary(original.engine, alone, name, col("value")).table
+            return column_levels(original, released, made[0], name, values, hierarchies, own)
 
-    return read_column(released.engine, name, kind, union_all(values), published, levels_of, carried)
+        return levels_of
+
+    def read(hierarchies: Mapping[str, Any] | None) -> Column:
+        people = union_all([v.copy() for v in values])
+        return read_column(released.engine, name, kind, people, published, levels_by(hierarchies), carried)
+
+    try:
+        return read(case.hierarchies)
+    except HierarchyError as unread:
+        if case.hierarchies is not None:
+            raise
+        try:
+            # Labels such as "group 1/2" come from the hierarchy that is made where none is given.
+            return read({})
+        except HierarchyError:
+            raise unread from None
 
 
 def _typed(subject: Subject, name: str, kind: str) -> exp.Expr:

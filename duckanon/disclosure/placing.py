@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
 
+_BY_VALUES = ("order", "random", "quantiles")
+"""Rules whose groups depend on which values there are."""
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -67,9 +70,19 @@ def _placed(original: Subject, released: Subject, name: str, source: str, hierar
 
 
 def column_levels(
-    original: Subject, released: Subject, name: str, source: str, values: str, hierarchies: Mapping[str, Any]
+    original: Subject,
+    released: Subject,
+    name: str,
+    source: str,
+    values: str,
+    hierarchies: Mapping[str, Any],
+    own: str | None = None,
 ) -> Levels:
-    """Return the hierarchy of a column, the given one or the one that ``anonymize`` would make, bound to its values."""
+    """Return the hierarchy of a column, the given one or the one that ``anonymize`` would make, bound to its values.
+
+    ``own`` is the dictionary of the original where others have added to ``values``: they did not shape its groups.
+    """
+    own = values if own is None else own
     lowered = {quasi.lower(): quasi for quasi in released.quasi}
     given = {}
     for key, spec in hierarchies.items():
@@ -81,7 +94,10 @@ def column_levels(
     if name in given:
         hierarchy = resolve(given[name], engine, None)
     else:
-        hierarchy = auto(engine, values, source, kind, pairs=_has_groups(released, name, values))
+        hierarchy = auto(engine, own, source, kind, pairs=_has_groups(released, name, own))
+    if own != values and hierarchy.rule is not None and hierarchy.rule.name in _BY_VALUES:
+        listed = exp.select(col("value")).from_(table(own)).where(present(col("value"))).order_by(col("code"))
+        hierarchy = hierarchy.materialise(engine.arrow(listed).column(0), kind, engine)
     return hierarchy.bind(engine, values, source, kind, "top")
 
 

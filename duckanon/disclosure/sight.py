@@ -41,6 +41,24 @@ class People:
         """How many there are, where not all are attacked."""
         return self.total if len(self) < self.total else None
 
+    @property
+    def said(self) -> str:
+        """What to say where what fits one of these may fit others, too."""
+        return "" if self.sampled_from is None else f"Looked up among {len(self)} of {self.total} rows."
+
+    def sorted_by(self, column: int) -> tuple[NDArray[np.int32], Floats]:
+        """Return the people by their places on a column, and those places."""
+        import numpy as np
+
+        if column not in self._sorted:
+            order = np.argsort(self.points[:, column], kind="stable").astype(np.int32)
+            self._sorted[column] = order, self.points[order, column]
+        return self._sorted[column]
+
+    @cached_property
+    def _sorted(self) -> dict[int, tuple[NDArray[np.int32], Floats]]:
+        return {}
+
     def first(self, most: int) -> People:
         """Return some of them; they were drawn in no order."""
         if len(self) <= most:
@@ -109,6 +127,33 @@ class View:
         found = np.empty(starts[-1], dtype=np.int64)
         gather(self.places, self.cells, self._tree, points, far, starts, found)
         return Links(self, starts, found, far / len(self.columns))
+
+    def fitting(self, cells: NDArray[np.int32], people: People, enough: int) -> Ints:
+        """Return for how many people each tuple of cells can stand; counting ends at ``enough``.
+
+        Those are looked at who lie between the bounds of the cell that fewest people lie in.
+        """
+        import numpy as np
+
+        from duckanon.kernels.linking import fitting
+
+        ranges = []
+        for at, column in enumerate(self.columns):
+            axis, (_, places) = self.sight.axes[column], people.sorted_by(column)
+            own = cells[:, at]
+            sides = np.searchsorted(places, axis.low[own], "left"), np.searchsorted(places, axis.high[own], "right")
+            ranges.append(np.stack(sides))
+        begins, ends = np.stack(ranges, axis=1)
+        narrowest = (ends - begins).argmin(axis=0)
+        counts = np.zeros(len(cells), dtype=np.int64)
+        columns = np.array(self.columns)
+        for at, column in enumerate(self.columns):
+            own = np.flatnonzero(narrowest == at)
+            found, order = np.empty(len(own), dtype=np.int64), people.sorted_by(column)[0]
+            some = begins[at, own], ends[at, own]
+            fitting(self.places, cells[own], people.points, columns, order, *some, enough, found)
+            counts[own] = found
+        return counts
 
 
 @dataclass(frozen=True, eq=False)

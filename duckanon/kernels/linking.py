@@ -346,14 +346,18 @@ def votes(starts, found, begins, codes, sizes, truth, numbers, tolerance: float,
 
 
 @kernel
-def fitting(places: Places, cells, points, enough: int, counts) -> None:  # type: ignore[no-untyped-def]
-    """Count for each tuple the people for whom all of its cells can stand; counting ends at ``enough``."""
+def fitting(places: Places, cells, points, columns, order, begins, ends, enough: int, counts) -> None:  # type: ignore[no-untyped-def]
+    """Count for each tuple the people for whom all of its cells can stand; counting ends at ``enough``.
+
+    ``columns`` are those of ``points`` that the cells are of. Only people from ``begins[r]`` to before ``ends[r]`` of
+    ``order`` are looked at for tuple r.
+    """
     for r in range(len(cells)):
         counts[r] = 0
-        for i in range(len(points)):
+        for s in range(begins[r], ends[r]):
             fits = True
             for j in range(cells.shape[1]):
-                if _gap(places, j, cells[r, j], points[i, j]) > 0.0:
+                if _gap(places, j, cells[r, j], points[order[s], columns[j]]) > 0.0:
                     fits = False
                     break
             if fits:

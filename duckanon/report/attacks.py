@@ -121,6 +121,22 @@ def tried_on(finding: Found) -> str:
     return f"{rows} rows" + (f", {number(finding['controls'])} controls" if finding.get("controls") else "")
 
 
+def samples(found: Found) -> list[str]:
+    """Return of whom samples were attacked, and by which attacks.
+
+    Examples
+    --------
+    >>> one = {"attack": "linkage", "rows": 50, "sampled_from": 900, "controls": 0}
+    >>> samples({"findings": [one, {**one, "attack": "inference"}, {**one, "sampled_from": None}]})
+    ['50 of 900 rows (linkage, inference)']
+    """
+    parts: dict[str, dict[str, None]] = {}
+    for finding in found["findings"]:
+        if finding.get("sampled_from"):
+            parts.setdefault(tried_on(finding), {})[finding["attack"]] = None
+    return [f"{tried} ({', '.join(names)})" for tried, names in parts.items()]
+
+
 def grouped(found: Found) -> list[tuple[str, list[Found]]]:
     """Return the findings under their headings."""
     parts: dict[str, list[Found]] = {"secret": [], "identity": []}
@@ -135,6 +151,7 @@ def _json(found: Found, title: str) -> str:
 
 def _markdown(found: Found, title: str) -> str:
     parts = [f"# {escape(title)}", escape(found["verdict"]), escape(_counts(found))]
+    parts += [escape(f"Samples were attacked: {'; '.join(samples(found))}.")] if samples(found) else []
     for heading, rows in grouped(found):
         lines = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
         for f in rows:
@@ -150,13 +167,23 @@ def _markdown(found: Found, title: str) -> str:
             lines.append("| " + " | ".join(escape(c) for c in cells) + " |")
         parts += [f"## {heading}", "\n".join(lines)]
     if found["skipped"]:
-        parts += ["## Not tried", "\n".join(f"- {escape(_lacking(*item))}" for item in found["skipped"].items())]
+        parts += ["## Not tried", "\n".join(f"- {escape(line)}" for line in not_tried(found))]
     parts += ["## How to read this", "\n".join(f"- {escape(line)}" for line in ABOUT)]
     return "\n\n".join(parts) + "\n"
 
 
-def _lacking(name: str, why: str) -> str:
-    return f"{name}: {why}"
+def not_tried(found: Found) -> list[str]:
+    """Return what attacks lack that were not tried, those that lack the same together.
+
+    Examples
+    --------
+    >>> not_tried({"skipped": {"linkage": "needs a key", "order": "needs a column", "inference": "needs a key"}})
+    ['linkage, inference: needs a key', 'order: needs a column']
+    """
+    parts: dict[str, list[str]] = {}
+    for name, why in found["skipped"].items():
+        parts.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}" for why, names in parts.items()]
 
 
 def _counts(found: Found) -> str:
@@ -200,8 +227,15 @@ def _page(found: Found, title: str) -> str:
 def _not_tried(found: Found) -> Markup | None:
     if not found["skipped"]:
         return None
-    lines = [element("li", _lacking(name, why)) for name, why in found["skipped"].items()]
+    lines = [element("li", line) for line in not_tried(found)]
     return section_of("Not tried", element("ul", *lines))
+
+
+def _of_controls(finding: Found) -> Markup | str:
+    if finding["control"] is None:
+        return percent(None)
+    low, high = finding["control_interval"]
+    return joined(percent(finding["control"]), element("div", f"{100 * low:.1f} to {100 * high:.1f}", class_="aside"))
 
 
 def _table(rows: Sequence[Found]) -> Markup:
@@ -218,7 +252,7 @@ def _table(rows: Sequence[Found]) -> Markup:
             element("td", attack, class_="name"),
             element("td", KNOWS.get(f["adversary"], "-")),
             element("td", success, class_="num"),
-            element("td", percent(f["control"]), class_="num"),
+            element("td", _of_controls(f), class_="num"),
             element("td", percent(f["base_rate"]), class_="num"),
             element("td", gain, class_="num"),
             element("td", verdict),
@@ -232,9 +266,11 @@ __all__ = [
     "KNOWS",
     "SIGNS",
     "grouped",
+    "not_tried",
     "percent",
     "points",
     "render_attack",
+    "samples",
     "tried_on",
     "what",
     "with_interval",

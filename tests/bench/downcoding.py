@@ -35,39 +35,50 @@ def tables(rows: int, side: int = SIDE) -> list[Table]:
     return list(combinations_with_replacement(domain, rows))
 
 
-def regions(every: Sequence[Table], bounds: str, width: int = 2) -> Iterator[Classes]:
-    """Release all tables by our own Mondrian: each is a group of rows of its own within one large table."""
-    rows = [(i, a, b) for i, table in enumerate(every) for a, b in table]
-    data = pa.table({name: [r[j] for r in rows] for j, name in enumerate(("t", "a", "b"))})
-    hierarchies = {name: Hierarchy.intervals(width=width) for name in "ab"} if bounds == "grid" else {}
+def regions(every: Sequence[Table], bounds: str, width: int = 2, trees: bool = False) -> Iterator[Classes]:
+    """Release all tables by our own Mondrian: each is a group of rows of its own within one large table.
+
+    ``width`` is how many values a group of the first level has, of numbers or, with ``trees``, of categories.
+    """
+    points = [(i, *point) for i, table in enumerate(every) for point in table]
+    columns: dict[str, list[Any]] = {name: [p[j] for p in points] for j, name in enumerate(("t", "a", "b"))}
+    if trees:
+        columns |= {name: [f"v{v}" for v in columns[name]] for name in "ab"}
+    made = {name: (_tree(width) if trees else Hierarchy.intervals(width=width)) for name in "ab"}
     with duckanon.anonymize(
-        data,
+        pa.table({**columns, "row": range(len(points))}),
         quasi_identifiers=["t", "a", "b"],
+        insensitive=["row"],
         within=["t"],
         bounds=bounds,
-        output={"a": "bounds", "b": "bounds"},
-        hierarchies=hierarchies,
+        output="interval" if trees else {"a": "bounds", "b": "bounds"},
+        hierarchies=made if bounds == "grid" else {},
         k=K,
     ) as release:
-        shown = release.to_arrow().group_by(["t", "a_lo", "a_hi", "b_lo", "b_hi"]).aggregate([([], "count_all")])
-    boxes: dict[int, list[tuple[Cell, ...]]] = defaultdict(list)
-    for own in shown.to_pylist():
-        # An open bound reaches to the end of the domain.
-        ends = [(own[f"{c}_lo"], own[f"{c}_hi"]) for c in "ab"]
-        cells = [(0 if lo is None else int(lo), SIDE - 1 if hi is None else int(hi)) for lo, hi in ends]
-        boxes[own["t"]].append(tuple(cells))
-    for i, table in enumerate(every):
-        yield placed(table, boxes[i])
+        shown = release.to_arrow().sort_by("row")
+    found: list[Classes] = [defaultdict(list) for _ in every]
+    sides = [_labelled(shown[c].to_pylist(), width) if trees else _bounded(shown, c) for c in "ab"]
+    for (i, *point), *box in zip(points, *sides, strict=True):
+        found[i][tuple(box)].append((point[0], point[1]))
+    return iter(found)
 
 
-def placed(table: Table, boxes: Iterable[tuple[Cell, ...]]) -> Classes:
-    """Return the classes with their rows; regions of one table do not overlap, but for points inside of others."""
-    ordered = sorted(boxes, key=lambda box: sum(hi - lo for lo, hi in box))
-    found: Classes = defaultdict(list)
-    for point in table:
-        box = next(b for b in ordered if all(lo <= v <= hi for v, (lo, hi) in zip(point, b, strict=True)))
-        found[box].append(point)
-    return found
+def _bounded(shown: pa.Table, column: str) -> list[Cell]:
+    # An open bound reaches to the end of the domain.
+    ends = zip(*(shown[f"{column}_{side}"].to_pylist() for side in ("lo", "hi")), strict=True)
+    return [(0 if lo is None else int(lo), SIDE - 1 if hi is None else int(hi)) for lo, hi in ends]
+
+
+def _tree(width: int) -> Hierarchy:
+    groups = [f"g{v // width}" for v in range(SIDE)]
+    levels = {"l0": [f"v{v}" for v in range(SIDE)], "l1": groups, "l2": ["*"] * SIDE}
+    return Hierarchy.from_table(pa.table(levels if width < SIDE else {"l0": levels["l0"], "l1": levels["l2"]}))
+
+
+def _labelled(labels: Sequence[str], width: int) -> list[Cell]:
+    known = {"*": (0, SIDE - 1)} | {f"v{v}": (v, v) for v in range(SIDE)}
+    known |= {f"g{g}": (g * width, (g + 1) * width - 1) for g in range(SIDE // width)}
+    return [known[label] for label in labels]
 
 
 def full_domain(every: Sequence[Table]) -> Iterator[Classes]:
@@ -116,6 +127,8 @@ ALGORITHMS: dict[str, Callable[[Sequence[Table]], Iterator[Classes]]] = {
     "full domain": full_domain,
     "grid of 2 values": lambda every: regions(every, "grid"),
     "grid of 4 values": lambda every: regions(every, "grid", 4),
+    "trees with groups of 2 values": lambda every: regions(every, "grid", 2, trees=True),
+    "trees with groups of 4 values": lambda every: regions(every, "grid", 4, trees=True),
 }
 
 

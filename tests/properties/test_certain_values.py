@@ -14,6 +14,8 @@ LIMITS = {
     "full domain": (0.0, 0.05),
     "grid of 2 values": (0.0, 0.35),
     "grid of 4 values": (0.0, 0.1),
+    "trees with groups of 2 values": (0.0, 0.45),
+    "trees with groups of 4 values": (0.0, 0.1),
 }
 
 

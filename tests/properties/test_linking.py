@@ -12,7 +12,9 @@ from reference import linking as slow
 
 import duckanon
 from duckanon.disclosure.attacks.probabilistic_linkage import NEAR
+from duckanon.disclosure.attacks.singling_out import MOST
 from duckanon.disclosure.fellegi_sunter import ENOUGH, ROUNDS, START
+from duckanon.disclosure.sight import View
 
 CITIES = ["Ulm", "Bonn", "Kiel", "Jena", None]
 ILLS = ["flu", "gout", "cold"]
@@ -133,3 +135,31 @@ def test_linkability_and_linkage_are_those_of_the_reference(seed: int) -> None:
         assert share == pytest.approx(_mean(both))
     fits = [sum(slow.fitting(row, [p[:3]], ORDERED, tables.spans) for row in tables.rows) for p in tables.people]
     assert candidates.success == pytest.approx(_mean([1 / n if n else 0.0 for n in fits]))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_who_fits_a_description_is_counted_as_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    fast = View.fitting
+
+    def watched(view: View, cells: Any, people: Any, enough: int) -> Any:
+        found = fast(view, cells, people, enough)
+        asked.append((view, cells, people, enough, found))
+        return found
+
+    monkeypatch.setattr(View, "fitting", watched)
+    Tables.drawn(seed).attack("singling_out")
+    assert {enough for *_, enough, _ in asked} == {2, MOST}
+    for view, cells, people, enough, found in asked:
+        axes = [view.sight.axes[j] for j in view.columns]
+        for row, count in zip(cells, found, strict=True):
+            fits = 0
+            for person in people.points[:, list(view.columns)]:
+                fits += all(_stands_for(axis, cell, x) for axis, cell, x in zip(axes, row, person, strict=True))
+            assert count == min(fits, enough)
+
+
+def _stands_for(axis: Any, cell: int, place: float) -> bool:
+    if axis.start[cell] >= 0:
+        return bool(place in axis.members[axis.start[cell] : axis.stop[cell]])
+    return bool(axis.low[cell] <= place <= axis.high[cell])

@@ -170,10 +170,29 @@ def test_a_class_that_had_to_be_made_gives_values_away() -> None:
         ({"k": 3}, "promise about the values"),
         ({"k": 3, "l": 2, "algorithm": "datafly"}, "minimal algorithm"),
         ({"k": 3, "l": 2, "algorithm": "optimal", "suppression_limit": 0.1}, "without suppression"),
+        ({"k": 3, "l": 2, "entity_key": "who"}, "counts rows"),
+        ({"k": 3, "l": 2, "within": ["letter"], "quasi_identifiers": [*QUASI, "letter"]}, "within"),
+        ({"k": 3, "l": 2, "quasi_identifiers": ["letter", "word"]}, "why a hierarchy was"),
     ],
 )
 def test_where_minimality_says_nothing_it_is_said(how: dict[str, Any], word: str) -> None:
-    people = _people(100)
-    with duckanon.anonymize(people, quasi_identifiers=QUASI, sensitive=["ill"], **how) as release:
+    people = _with_letters(_people(100))
+    with duckanon.anonymize(people, **({"quasi_identifiers": QUASI, "sensitive": ["ill"]} | how)) as release:
         found = duckanon.attack(people, release, attacks=["minimality"])
     assert word in found.skipped["minimality"]
+    assert f"minimality: {found.skipped['minimality']}" in found.report("md")
+
+
+def test_minimality_says_which_columns_it_does_not_follow() -> None:
+    people = _with_letters(_people(100))
+    names = {"quasi_identifiers": [*QUASI, "letter", "word"], "sensitive": ["ill"]}
+    with duckanon.anonymize(people, **names, k=3, l=2) as release:
+        (found,) = _attacked(people, release, "minimality")
+    assert "not followed: those of 2 columns" in found.verdict
+
+
+def _with_letters(people: pa.Table) -> pa.Table:
+    rows = range(people.num_rows)
+    people = people.append_column("who", pa.array([i // 2 for i in rows]))
+    people = people.append_column("letter", pa.array(["ab"[i % 2] for i in rows]))
+    return people.append_column("word", pa.array([["one", "two", "three"][i % 3] for i in rows]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import duckanon
 from duckanon import Hierarchy
 from duckanon.disclosure import Attack, Finding
-from duckanon.errors import ParameterError
+from duckanon.errors import DataError, ParameterError, RoleError
 
 LINKING = (
     "distance_linkage",
@@ -161,3 +161,44 @@ def test_no_value_is_in_the_findings(people: pa.Table) -> None:
 def test_unknown_attacks_are_refused(people: pa.Table) -> None:
     with pytest.raises(ParameterError, match="Did you mean 'linkage'"):
         duckanon.attack(people, people, quasi_identifiers=["age"], attacks=["linkag"])
+
+
+@pytest.mark.parametrize("door", ["table", "release"])
+def test_groups_of_a_hierarchy_that_was_made_are_read_and_controls_do_not_shift_them(door: str) -> None:
+    # The groups of 16 words are pairs, fours and "group 1/2": who is in them depends on the words of the original.
+    words = [f"{letter}{'-' * (at % 3)}" for at, letter in enumerate("bcdefghijklmnopq")]
+    people = pa.table({"word": words * 2, "sex": ["f"] * 32, "ill": ["flu", "gout"] * 16})
+    others = pa.table({"word": ["a", "b", "q"], "sex": ["f"] * 3, "ill": ["flu", "flu", "gout"]})
+    names = {"quasi_identifiers": ["word", "sex"], "sensitive": ["ill"]}
+    with duckanon.anonymize(people, **names, k=16) as release:
+        shown = release.to_arrow()
+        assert any(label.startswith("group") for label in shown["word"].to_pylist())
+        given = {} if door == "release" else names
+        found = duckanon.attack(
+            people, release if door == "release" else shown, control=others, attacks=["linkage"], **given
+        )
+    # Nobody falls out of the groups, and each has 16 rows to hide among.
+    assert _one(found, "linkage").success == pytest.approx(1 / 16)
+
+
+def test_an_attack_with_nothing_to_try_says_so(people: pa.Table) -> None:
+    found = duckanon.attack(people, people, quasi_identifiers=["age", "ill", "cost"], attacks=["order"])
+    assert found.findings == ()
+    assert "there was nothing" in found.skipped["order"]
+
+
+def test_tables_that_lack_something_are_named(people: pa.Table) -> None:
+    names = {"quasi_identifiers": ["age", "sex"], "sensitive": ["ill"]}
+    some = people.slice(0, 50)
+    with pytest.raises(RoleError, match="In the control: There is no column 'sex'"):
+        duckanon.attack(some, some, control=some.drop_columns(["sex"]), **names)
+    with pytest.raises(RoleError, match="In the original: There is no column 'age'"):
+        duckanon.attack(some.drop_columns(["age"]), some, **names)
+    for word, tables in {"original": (some[:0], None), "control": (some, some[:0])}.items():
+        with pytest.raises(DataError, match=f"The {word} has no rows"):
+            duckanon.attack(tables[0], some, control=tables[1], **names)
+    found = duckanon.attack(
+        some, some, control=some.drop_columns(["ill"]), attacks=["distance_linkage", "homogeneity"], **names
+    )
+    assert "that the controls have, too" in found.skipped["distance_linkage"]
+    assert found.verdict.endswith("1 attack was not tried.")

@@ -157,7 +157,8 @@ class Settings:
 
     ``sample`` is how many people are attacked at most, and ``seed`` draws them; ``known`` are the quasi-identifiers of
     the partially informed adversary; ``key`` is a column of both tables that says who is who, which no attacker sees;
-    ``k`` is what the release promises; ``tolerance`` is how far a guessed number may be off, as a share of the truth.
+    ``k`` is what the release promises; ``tolerance`` is how far a guessed number may be off, as a share of the truth;
+    ``seeds`` is how many seeds of a permutation are tried, from 0 on.
     """
 
     sample: int = 5000
@@ -166,6 +167,7 @@ class Settings:
     key: str | None = None
     k: int | None = None
     tolerance: float = 0.05
+    seeds: int = 1024
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
 from duckanon.disclosure.downcoding import singled_out
-from duckanon.disclosure.previous import everyone
 
 _CLASSES = 2000
 _WORK = 200_000_000
@@ -42,14 +41,14 @@ class Downcoding(Attacker):
     def run(self, case: Case) -> list[Finding]:
         import numpy as np
 
-        everybody = everyone(case)
-        lines = everybody.axes[: everybody.quasi]
+        sight = case.sight
+        lines, everybody = sight.axes[: sight.quasi], sight.everybody
         draw = np.random.default_rng(case.settings.seed)
-        view = everybody.view(range(everybody.quasi))
-        most = max(50, min(_CLASSES, _WORK // max(len(everybody.targets), 1)))
+        view = sight.view(range(sight.quasi))
+        most = max(50, min(_CLASSES, _WORK // max(len(everybody), 1)))
         chosen = np.sort(draw.permutation(len(view.cells))[:most])
         cells = view.cells[chosen]
-        points, weights = np.unique(everybody.targets.points[:, : everybody.quasi], axis=0, return_counts=True)
+        points, weights = np.unique(everybody.points[:, : sight.quasi], axis=0, return_counts=True)
         found = singled_out(lines, cells, points, weights)
         mixed = np.stack([draw.permutation(column) for column in cells.T], axis=1)
         chance = singled_out(lines, mixed, points, weights)
@@ -64,7 +63,7 @@ class Downcoding(Attacker):
                     rows=found.bounds,
                     text="share of predicates with a published bound that hold for one person alone",
                     sampled_from=None if total is None else round(found.bounds * total / len(cells)),
-                    remark=_said(case, "bounds"),
+                    remark=" ".join(filter(None, (_said(case, "bounds"), everybody.said))),
                 )
             )
         findings.append(
@@ -75,7 +74,7 @@ class Downcoding(Attacker):
                 rows=found.tuples,
                 text="share of published tuples that describe one person alone",
                 sampled_from=total,
-                remark=_said(case, "output"),
+                remark=" ".join(filter(None, (_said(case, "output"), everybody.said))),
             )
         )
         return findings

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from duckanon.disclosure.attacks.base import Attacker, Case, Finding, attackers
+from duckanon.hierarchy.rules import ColumnType
 
 if TYPE_CHECKING:
     from duckanon.disclosure.minimality import Believed, Members
+    from duckanon.plan import Plan
     from duckanon.release import Release
 
 _CLASSES = 300
@@ -21,8 +23,10 @@ class Minimality(Attacker):
     which it was are left. Success is how often the likeliest value of a person in these worlds is right; the base rate
     is the same by the class alone. For full-domain algorithms that choose a minimal node (optimal, ola, incognito,
     samarati, mingen), and for strict mondrian, where cuts through numbers, dates and times are looked at, in at most
-    300 classes. All worlds of a class are counted up to 5,000, else as many are drawn. Other algorithms are not minimal
-    or draw by lot; with suppression a node may be refused for its number of suppressed rows, which is not followed.
+    300 classes; that trees were not cut tells something, too, and is not followed. All worlds of a class are counted up
+    to 5,000, else as many are drawn. Other algorithms are not minimal or draw by lot; with suppression a node may be
+    refused for its number of suppressed rows, which is not followed, nor are persons, passes and ``within``: such
+    releases are not attacked, and the report says why.
 
     References
     ----------
@@ -40,9 +44,15 @@ class Minimality(Attacker):
         plan = release.plan
         if not plan.algorithm.minimal:
             return f"a minimal algorithm, which {plan.algorithm.name} is not as it was set"
-        if plan.unit != "rows" or plan.suppression_limit or plan.steering.iterative or plan.within:
-            return "classes of rows, without suppression, passes or columns that are kept as they are"
-        return None
+        unfollowed = {
+            "that counts rows: why classes of persons were not divided": plan.unit != "rows",
+            "without suppression: why rows were left out": bool(plan.suppression_limit),
+            "of one pass: why a later one changed nothing": plan.steering.iterative,
+            "whose quasi-identifiers were all recoded: what was kept as it is (within)": bool(plan.within),
+            "with numbers, dates or times to cut: why a hierarchy was": plan.algorithm.partitions and not lines(plan),
+        }
+        found = [what for what, there in unfollowed.items() if there]
+        return f"a release {found[0]} is not followed" if found else None
 
     def run(self, case: Case) -> list[Finding]:
         release: Any = case.release
@@ -81,6 +91,9 @@ class Minimality(Attacker):
                 raised += float((own.chances.max(axis=1) > prior.max(axis=1) + slack).sum())
                 drawn += not own.exact and bool(members.parts.shape[1])
         remark = f"Of {raised / people:.1%} of the people some value is likelier than any is in their class."
+        trees = len(release.plan.roles.quasi_identifiers) - len(lines(release.plan))
+        if release.plan.algorithm.partitions and trees:
+            remark += f" Why hierarchies were not cut is not followed: those of {trees} columns."
         if drawn:
             remark += f" Worlds of {drawn} of {len(classes)} classes were drawn, not counted."
         return Finding(
@@ -93,6 +106,11 @@ class Minimality(Attacker):
             sampled_from=None if total is None else release.rows_published,
             remark=remark,
         )
+
+
+def lines(plan: Plan) -> list[str]:
+    """Return the quasi-identifiers that are cut between values: numbers, dates and times."""
+    return [a.name for a in plan.roles.quasi_identifiers if ColumnType.parse(a.type).kind != "category"]
 
 
 def _promised(release: Release) -> dict[str, list[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
     from duckanon.release import Release
 
-SEEDS = 1 << 10
-"""How many seeds are tried, from 0 on."""
 _ROWS = 40
+_SIEVED = 16
+"""Rows that are looked at first: few words are drawn for them."""
+_BATCH = 1 << 14
 _GROUPS = ("mdav", "mondrian")
 
 
@@ -29,8 +31,9 @@ class Seed(Attacker):
 
     With the right one, every combination of permuted values is in the release; with others only chance puts it there.
     Who has it knows which row is whose. A key from the operating system (the default) has 256 bits and is not found.
-    The order of rows has no such attack: it follows from what is published and a key, not from the source. 1,024 seeds
-    are tried; ``guess`` takes any number. Where blocks are fewer than two there is no combination to recognize.
+    The order of rows has no such attack: it follows from what is published and a key, not from the source. As many
+    seeds are tried as ``seeds`` says, 1,024 by default. Where blocks are fewer than two there is no combination to
+    recognize.
     """
 
     summary: ClassVar[str] = "permutations undone by trying seeds"
@@ -47,14 +50,15 @@ class Seed(Attacker):
 
     def run(self, case: Case) -> list[Finding]:
         assert case.release is not None
-        found = guess(case.release, range(SEEDS))
+        seeds = case.settings.seeds
+        found = guess(case.release, range(seeds))
         return [
             Finding(
                 attack=self.name,
                 success=1.0 if found is not None else 0.0,
                 base_rate=0.0,
                 rows=max(case.release.rows_published, 1),
-                text=f"share of people whose row is known by trying the seeds 0 to {SEEDS - 1}",
+                text=f"share of people whose row is known by trying the seeds 0 to {seeds - 1:,}",
                 remark="" if found is None else "The seed of the release can be guessed: it is for tests alone.",
             )
         ]
@@ -82,17 +86,72 @@ def guess(release: Release, seeds: Sequence[int]) -> int | None:
     if call is None:
         return None
     own: Any = release.recoder
-    shown = _packed(release, own.division.ids, codes)
-    first = _first_groups(call)
+    shown = np.sort(_packed(release, own.division.ids, codes))
+    first = _first_groups(call, _ROWS)
     budget = known.k if release.plan.algorithm.redraw else None  # type: ignore[attr-defined]
     sizes = [len(c) for c in codes]
-    for seed in seeds:
-        draw = Draw(secret_of(seed))
-        places = permute(first.items, first.parts, first.units, known.blocks, draw, call.label, budget).places
-        tuples = _one_number([c[places[:, j]] for j, c in enumerate(codes)], sizes)
-        if np.isin(tuples, shown).all():
-            return seed
+    sieve = _Sieve.of(_first_groups(call, _SIEVED), codes, known.blocks, shown)
+    for begin in range(0, len(seeds), _BATCH):
+        for seed in sieve.left(seeds[begin : begin + _BATCH]):
+            draw = Draw(secret_of(seed))
+            places = permute(first.items, first.parts, first.units, known.blocks, draw, call.label, budget).places
+            tuples = _one_number([c[places[:, j]] for j, c in enumerate(codes)], sizes)
+            if np.isin(tuples, shown).all():
+                return seed
     return None
+
+
+@dataclass(frozen=True)
+class _Sieve:
+    """Tells many seeds at once that cannot be the right one: some row that they make is not in the release.
+
+    ``places`` are the rows class by class, which begin at ``starts``. A class that stays as it was in some block may
+    have been drawn again: nothing is said by it.
+    """
+
+    places: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    codes: Sequence[NDArray[np.int64]]
+    blocks: Sequence[Sequence[int]]
+    shown: NDArray[np.int64]
+    label: int
+
+    @classmethod
+    def of(
+        cls, call: _Call, codes: Sequence[NDArray[np.int64]], blocks: Sequence[Sequence[int]], shown: NDArray[np.int64]
+    ) -> _Sieve:
+        from duckanon.algorithms.permuting import _in_order
+
+        order, group = _in_order(call.items, call.parts)
+        starts = np.append(np.flatnonzero(np.diff(group, prepend=-1)), len(order))
+        return cls(call.items.places[order].astype(np.int64), starts, codes, blocks, shown, call.label)
+
+    def left(self, seeds: Sequence[int]) -> list[int]:
+        """Return the seeds that may be the right one."""
+        from duckanon.algorithms.permuting import Draw
+        from duckanon.permuted import secret_of
+
+        count = len(self.places)
+        draws = [Draw(secret_of(seed)) for seed in seeds]
+        words = [np.stack([d.words(count, self.label, b, 0) for d in draws]) for b in range(len(self.blocks))]
+        fits = np.ones(len(seeds), dtype=np.bool_)
+        for begin, end in pairwise(self.starts):
+            own = self.places[begin:end]
+            made = np.repeat(own[None], len(seeds), axis=0)
+            again = np.zeros(len(seeds), dtype=np.bool_)
+            for block, drawn in zip(self.blocks, words, strict=True):
+                taken = np.argsort(drawn[:, begin:end], axis=1, kind="stable")
+                columns = own[:, list(block)]
+                moved = columns[taken]
+                made[:, :, list(block)] = moved
+                if (columns != columns[0]).any():
+                    again |= (moved == columns).all(axis=(1, 2))
+            rows = [c[made[:, :, j].ravel()] for j, c in enumerate(self.codes)]
+            number = _one_number(rows, [len(c) for c in self.codes])
+            at = np.minimum(np.searchsorted(self.shown, number), len(self.shown) - 1)
+            there = (self.shown[at] == number).reshape(len(seeds), end - begin).all(axis=1)
+            fits &= there | again
+        return [seed for seed, fit in zip(seeds, fits, strict=True) if fit]
 
 
 def _replayed(release: Release) -> tuple[_Call | None, list[NDArray[np.int64]], Any]:
@@ -117,12 +176,12 @@ def _replayed(release: Release) -> tuple[_Call | None, list[NDArray[np.int64]], 
     return (calls[0] if len(calls) == 1 else None), codes, recoder.known
 
 
-def _first_groups(call: _Call) -> _Call:
+def _first_groups(call: _Call, count: int) -> _Call:
     """Return the first groups alone: what is drawn for them does not depend on the others."""
     from duckanon.algorithms.permuting import _in_order
 
     order, group = _in_order(call.items, call.parts)
-    last = group[min(_ROWS, len(group)) - 1]
+    last = group[min(count, len(group)) - 1]
     rows = order[group <= last]
     owner = np.empty(len(order), dtype=np.int64)
     owner[call.parts.order] = np.repeat(np.arange(len(call.units)), np.diff(call.parts.starts))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from duckanon.disclosure.sight import Sight, View
+    from duckanon.disclosure.sight import View
 
 SUBSETS = 24
 """Sets of columns from which descriptions are made."""
@@ -63,12 +63,12 @@ class SinglingOut(Attacker):
             view = sight.view(columns)
             rarest = np.argsort(view.sizes + random.random(len(view.sizes)), kind="stable")[:each]
             cells = view.cells[rarest]
-            fits = _fitting(view, cells, everybody.points, 2)
+            fits = view.fitting(cells, everybody, 2)
             own.append(fits == 1)
             mixed = _mixed(view, len(cells), random)
-            chance.append(_fitting(view, mixed, everybody.points, 2) == 1)
+            chance.append(view.fitting(mixed, everybody, 2) == 1)
             if controls is not None:
-                other.append(expected(_fitting(view, cells, controls.points, MOST), len(controls), len(everybody)))
+                other.append(expected(view.fitting(cells, controls, MOST), len(controls), len(everybody)))
         hits, base = np.concatenate(own), np.concatenate(chance)
         theirs = np.concatenate(other) if other else None
         return Finding(
@@ -80,7 +80,7 @@ class SinglingOut(Attacker):
             control=None if theirs is None else float(theirs.mean()),
             controls=0 if theirs is None else len(theirs),
             text="a description taken from the release fits exactly one person",
-            remark=_remark(sight),
+            remark=everybody.said,
         )
 
 
@@ -103,13 +103,6 @@ def expected(fits: NDArray[np.int64], controls: int, rows: int) -> NDArray[np.fl
     return np.asarray(rows * shape / (controls + rows) * share**shape, dtype=np.float64)
 
 
-def _remark(sight: Sight) -> str:
-    everybody = sight.everybody
-    if everybody.sampled_from is None:
-        return ""
-    return f"Looked up among {len(everybody)} of {everybody.total} rows."
-
-
 def _subsets(columns: int, random: np.random.Generator) -> list[tuple[int, ...]]:
     """Return different sets of two to five columns."""
     found = set()
@@ -126,15 +119,3 @@ def _mixed(view: View, count: int, random: np.random.Generator) -> NDArray[np.in
     share = view.sizes / view.sizes.sum()
     drawn = [random.choice(len(share), size=count, p=share) for _ in view.columns]
     return np.stack([view.cells[at, j] for j, at in enumerate(drawn)], axis=1)
-
-
-def _fitting(view: View, cells: NDArray[np.int32], points: NDArray[np.float64], enough: int) -> NDArray[np.int64]:
-    import numpy as np
-
-    from duckanon.kernels.linking import fitting
-
-    counts = np.empty(len(cells), dtype=np.int64)
-    fitting(
-        view.places, np.ascontiguousarray(cells), np.ascontiguousarray(points[:, list(view.columns)]), enough, counts
-    )
-    return counts
