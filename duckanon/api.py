@@ -130,7 +130,8 @@ def anonymize(
           occur in the class. It tells exact values of persons, and which values nobody has.
         - "proportional": a map from the values of the class to their shares of its rows, of numbers, dates and times by
           the first level of their hierarchy; NULL counts as the top label. It tells how many members of a class have
-          each value. ``duckanon.utility.AnonymousEncoder`` reads it.
+          each value. ``duckanon.utility.AnonymousEncoder`` reads it. Algorithms that put columns on levels have it,
+          too, and only it: numbers on level 0 then are counted as they are.
     within : sequence of str
         Quasi-identifiers that are published as they are: rows are only put into one class if they agree in them.
     suppression_limit : float

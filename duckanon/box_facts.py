@@ -49,7 +49,8 @@ def box_relations(
     width = len(published.axes)
     describe(relations, facts.described(), facts.labelled, facts.members)
     # Found by the numbers of the regions, which is much faster than by their names.
-    relations.recipes |= {"members": facts.members, "class_cells": facts.class_cells}
+    found_by_number = {"members": facts.members, "class_cells": facts.class_cells, "cell_rows": facts.cell_rows}
+    relations.recipes |= found_by_number
     if functional:
         sizes = [c.dictionary.size for c in counted.coded]
         relations.recipes["tuple_map"] = lambda: _tuple_map(relations, sizes, width)
@@ -186,6 +187,20 @@ class _Facts:
             on = axis.column.on("r", axis.position, "b")
             query = query.from_(table(self.regions, "b")).join(table(axis.cells, "r"), on=on)
             parts.append(query.where(col("kept", "b")))
+        return union_all(parts)
+
+    def cell_rows(self) -> exp.Query:
+        """Return ``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
+        parts: list[exp.Query] = []
+        for axis in self.axes:
+            keys = [col(f"{c}_{axis.position}") for c in "abv"]
+            # Counted first and joined after: there are far fewer regions of a column than classes.
+            counted = exp.select(*keys, named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")).from_(table(self.regions))
+            counted = counted.where(col("kept")).group_by(*(key.copy() for key in keys))
+            query = exp.select(named(text(axis.column.name), "attribute"))
+            query = query.select(*(col(c, "r") for c in ("level", "leaves", "lo", "hi")), col("n", "b"))
+            on = axis.column.on("r", axis.position, "b")
+            parts.append(query.from_(subquery(counted, "b")).join(table(axis.cells, "r"), on=on))
         return union_all(parts)
 
     def described(self) -> list[Described]:

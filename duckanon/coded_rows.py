@@ -7,6 +7,7 @@ codes go to arrays. Where rows repeat, each combination goes there once, with it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ VALUE, TARGET, PERSON, TIE = "duckanon s_", "duckanon t_", "duckanon person", "d
 _REPEATS = 4
 """Rows that repeat this often on average are divided as combinations with counts."""
 _MOST_TARGETS = 1000
+_BLOCK = 2**15
 
 
 @dataclass(frozen=True)
@@ -166,9 +168,13 @@ class RowCoder:
         largest = max(p.axis.size for p in self.placed)
         kind = np.uint16 if largest <= 2**16 else np.uint32
         places = np.empty((count, len(self.placed)), dtype=kind, order="F")
-        for j, placed in enumerate(self.placed):
-            # Every code has a place; to look for one that has none would take a second copy.
-            np.take(placed.place.astype(kind), array(f"{CODE}{j}"), out=places[:, j], mode="clip")
+
+        def put(j: int) -> None:
+            _look_up(self.placed[j].place.astype(kind), array(f"{CODE}{j}"), places[:, j])
+
+        with ThreadPoolExecutor(self.engine.threads()) as pool:
+            for _ in pool.map(put, range(len(self.placed))):
+                pass
         targets = [e for e in extras if e.startswith(TARGET)]
         return Items(
             places,
@@ -178,6 +184,19 @@ class RowCoder:
             array(TIE) if TIE in extras else None,
             tuple(array(t) for t in targets),
         )
+
+
+def _look_up(place: NDArray[Any], codes: NDArray[Any], out: NDArray[Any]) -> None:
+    """Put the place of every code into ``out``, so many at a time as stay in the cache as indices."""
+    import numpy as np
+
+    if len(place) and np.array_equal(place, np.arange(len(place))):
+        out[:] = codes
+        return
+    for begin in range(0, len(codes), _BLOCK):
+        some = slice(begin, begin + _BLOCK)
+        # Every code has a place; to look for one that has none would take a second copy.
+        np.take(place, codes[some], out=out[some], mode="clip")
 
 
 def numbered(values: NDArray[Any]) -> NDArray[Any]:

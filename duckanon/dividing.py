@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,9 @@ class Divider:
     def divide(self, expected: int) -> Division:
         """Code the rows, divide them, and say what class each is in."""
         engine, coder = self.engine, self.coder
-        with engine.progress.step("code", expected):
+        # The compiler's library takes a second to load: that is done while the database is at work.
+        with engine.progress.step("code", expected), ThreadPoolExecutor(1) as pool:
+            pool.submit(coder.algorithm.load)
             rows, extras, total = coder.rows(expected)
         if total != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")

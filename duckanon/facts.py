@@ -124,6 +124,7 @@ def describe(
     recipes["covers"] = lambda: union_all([_tagged(j, a.covers, "cell", "code") for j, a in places])
     recipes["cells"] = lambda: _cells(relations, attributes)
     recipes["class_cells"] = lambda: union_all([_class_cells(relations, j, a) for j, a in places])
+    recipes["cell_rows"] = lambda: _cell_rows(relations)
     recipes["domain"] = lambda: union_all([_domain(relations, j, a) for j, a in places])
     recipes["cell_values"] = lambda: _cell_values(relations)
     if members is not None:
@@ -203,6 +204,19 @@ def _class_cells(relations: Relations, j: int, attribute: Described) -> exp.Quer
         )
         .from_(table(relations["labelled"], "c"))
         .join(table(relations["cells"], "p"), on=on)
+    )
+
+
+def _cell_rows(relations: Relations) -> exp.Query:
+    """Return ``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
+    keys = [col(c, "x") for c in ("attribute", "level", "leaves", "lo", "hi")]
+    on = exp.EQ(this=col("class_id", "x"), expression=col("class_id", "c"))
+    return (
+        exp.select(*keys, named(cast(exp.Sum(this=col("n", "c")), "BIGINT"), "n"))
+        .from_(table(relations["classes"], "c"))
+        .join(table(relations["class_cells"], "x"), on=on)
+        .where(exp.Not(this=col("suppressed", "c")))
+        .group_by(*(key.copy() for key in keys))
     )
 
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from duckanon.errors import PrivacyViolation
 from duckanon.hidden_groups import Evidence, count_blocks, count_groups, require_blocks, require_file
 from duckanon.models.base import CheckResult, Model
+from duckanon.short_keys import short_keys
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import (
     call,
@@ -70,30 +71,6 @@ def count_classes(
         query = query.select(*(col(a) for a in aliases))
     engine.create(name, query.from_(subquery(counted, "c")))
     return name
-
-
-def short_keys(engine: Engine, relation: exp.Query, columns: Sequence[str]) -> list[exp.Expr]:
-    """Return numbers that tell the rows of a relation apart just as its columns do, and are compared sooner.
-
-    The number of a value is a hash of it, and all values of a column must have different ones, NULL among them: that is
-    counted here, on the relation itself, so that two classes never become one. Texts that look alike do collide now
-    and then; they are turned around and tried again. A column that still has collisions stays as it is.
-    """
-    texts = {c.name for c in engine.columns(relation) if c.type == "VARCHAR"}
-    found: list[exp.Expr] = []
-    for name in columns:
-        tried = [call("hash", col(name))]
-        tried += [call("hash", call("reverse", col(name)))] if name in texts else []
-        found.append(next((own for own in tried if _differ(engine, relation, name, own)), col(name)))
-    return found
-
-
-def _differ(engine: Engine, relation: exp.Query, column: str, digest: exp.Expr) -> bool:
-    """Say whether all values of a column have different hashes."""
-    known = exp.select(col(column)).distinct().from_(subquery(relation.copy(), "s"))
-    different = call("count", exp.Distinct(expressions=[digest.copy()]))
-    values, hashes = engine.row(exp.select(exp.Count(this=exp.Star()), different).from_(subquery(known, "d")))
-    return bool(values == hashes)
 
 
 def persons(entity: exp.Expr) -> tuple[exp.Expr, exp.Expr]:

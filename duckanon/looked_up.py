@@ -1,15 +1,15 @@
 """Write many rows whose texts depend on their class alone: only the number of the class goes through the sort.
 
-Sorted rows come as a stream. What is published of a class is looked up for one row group after the other and written
-as codes with the texts that this row group has, and no others: nothing is joined to the sorted rows, which would cost
-them their order, and no text is hashed again for every row.
+Rows are sorted as arrays where they fit, else by the database, and come as a stream. What is published of a class is
+looked up for one row group after the other and written as codes with the texts that this row group has, and no others:
+nothing is joined to the sorted rows, which would cost them their order, and no text is hashed again for every row.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.errors import EngineError
+from duckanon.sorted_rows import SortedRows
 from duckanon.sqlgen.relations import Column, col, table
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 MANY_ROWS = 500_000
 """Fewer rows than these are sorted with all their columns: that takes fewer steps."""
-_ROW_GROUP = 122_880
+_ROW_GROUP = 491_520
+"""More rows than usual: the texts of a row group are written once for all of them, and read once."""
 _AHEAD = 2
-"""Row groups that wait to be written."""
+"""Row groups that are looked up while one is written."""
 # Types that mean the same to DuckDB, Arrow and Parquet, so that it does not matter who writes them.
 _PLAIN = re.compile(
     r"BOOLEAN|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)"
@@ -68,65 +69,42 @@ class LookedUp:
 
     def write(
         self,
-        rows: exp.Query,
+        rows: exp.Select,
         columns: Sequence[tuple[str, str]],
         path: Path,
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None,
+        expected: int,
     ) -> None:
         """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
         import pyarrow.parquet as pq
 
-        groups = self._groups(rows, params)
         texts = _Texts(self._found, self.names)
-        waiting: deque[Future[Any]] = deque()
+        waiting: deque[Future[pa.Table]] = deque()
         writer: Any = None
         done = 0
+
+        def write_next() -> None:
+            nonlocal writer, done
+            found = waiting.popleft().result()
+            if writer is None:
+                writer = pq.ParquetWriter(path, found.schema, **_options(found.schema))
+            writer.write_table(found, row_group_size=_ROW_GROUP)
+            done += found.num_rows
+            self.engine.progress.advance(done)
+
         # Looking up and writing take about as long, and neither holds the interpreter.
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(_AHEAD) as pool:
             try:
-                for group in groups:
-                    found = texts.of(group, columns)
-                    if writer is None:
-                        writer = pq.ParquetWriter(path, found.schema, **_options(found.schema))
-                    while len(waiting) >= _AHEAD:
-                        waiting.popleft().result()
-                    waiting.append(pool.submit(writer.write_table, found, row_group_size=_ROW_GROUP))
-                    done += found.num_rows
-                    self.engine.progress.advance(done)
+                for group in SortedRows(self.engine, rows, params, expected).groups(_ROW_GROUP):
+                    waiting.append(pool.submit(texts.of, group, columns))
+                    while len(waiting) > _AHEAD:
+                        write_next()
                 while waiting:
-                    waiting.popleft().result()
+                    write_next()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
                 if writer is not None:
                     writer.close()
-
-    def _groups(self, rows: exp.Query, params: Mapping[str, Any] | None) -> Iterator[pa.Table]:
-        """Return the rows, so many at a time as a row group has, whatever comes from the database at once."""
-        import pyarrow as pa
-
-        reader = self.engine.reader(rows, params, batch=_ROW_GROUP, private=True)
-        held: list[Any] = []
-        count = 0
-        while True:
-            failed = False
-            try:
-                batch = next(reader, None)
-            except pa.ArrowException:
-                failed = True
-            if failed:
-                # Raised here, so that the original, which may quote data, is not left as its context.
-                raise EngineError("DuckDB could not sort the rows (its message is withheld: it may quote data).")
-            while batch is not None and count + batch.num_rows >= _ROW_GROUP:
-                room = _ROW_GROUP - count
-                yield pa.Table.from_batches([*held, batch.slice(0, room)]).combine_chunks()
-                held, count, batch = [], 0, batch.slice(room)
-            if batch is None:
-                break
-            if batch.num_rows:
-                held.append(batch)
-                count += batch.num_rows
-        if held or not count:
-            yield pa.Table.from_batches(held, reader.schema).combine_chunks()
 
 
 class _Texts:
@@ -155,37 +133,62 @@ class _Texts:
         for j, own in enumerate(codes):
             self.codes[:, j] = own[self.at] if len(own) else -1
         self.firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.ranks = np.full(int(self.firsts[-1]), -1, dtype=np.int32)
-        self.used = np.empty_like(self.ranks)
+        self.rooms: list[tuple[Any, Any]] = []
 
-    def of(self, group: pa.Table, columns: Sequence[tuple[str, str]]) -> pa.Table:
+    def of(self, rows: Callable[[], pa.Table], columns: Sequence[tuple[str, str]]) -> pa.Table:
         """Return the rows of a group as they are published."""
         import numpy as np
         import pyarrow as pa
 
         from duckanon.kernels.lookup import look_up
 
+        group = rows()
         ids = np.ascontiguousarray(group.column("class_id").to_numpy(), dtype=np.int32)
         out = np.empty((len(self.texts), len(ids)), dtype=np.int32)
         counts = np.zeros((2, len(self.texts)), dtype=np.int64)
-        look_up(ids, self.codes, self.ranks, self.firsts, self.used, out, counts)
+        # Several groups may be looked up at a time, each in a room of its own.
+        ranks, used = self.rooms.pop() if self.rooms else self._room()
+        look_up(ids, self.codes, ranks, self.firsts, used, out, counts)
         found: dict[str, Any] = {}
         for j, (name, texts) in enumerate(self.texts.items()):
-            ranks = pa.array(out[j], mask=out[j] < 0) if counts[1, j] else pa.array(out[j])
-            own = self.used[self.firsts[j] : self.firsts[j] + counts[0, j]]
-            found[name] = pa.DictionaryArray.from_arrays(ranks, texts.take(pa.array(own)))
+            codes = pa.array(out[j], mask=out[j] < 0) if counts[1, j] else pa.array(out[j])
+            own = used[self.firsts[j] : self.firsts[j] + counts[0, j]]
+            found[name] = pa.DictionaryArray.from_arrays(codes, texts.take(pa.array(own)))
+        self.rooms.append((ranks, used))
         for name, values in self.values.items():
             found[name] = values.take(pa.array(self.at[ids]))
-        chosen = [found[inner] if inner in found else group.column(inner) for _, inner in columns]
+        chosen = [found[inner] if inner in found else _used(group.column(inner)) for _, inner in columns]
         return pa.table(chosen, names=[name for name, _ in columns])
+
+    def _room(self) -> tuple[Any, Any]:
+        import numpy as np
+
+        ranks = np.full(int(self.firsts[-1]), -1, dtype=np.int32)
+        return ranks, np.empty_like(ranks)
+
+
+def _used(column: pa.ChunkedArray) -> Any:
+    """Return a column with those texts only that its rows have."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    found = column.combine_chunks()
+    codes = found.indices.fill_null(0).to_numpy()
+    used = np.zeros(len(found.dictionary), dtype=np.bool_)
+    used[codes if not found.null_count else codes[found.is_valid().to_numpy(zero_copy_only=False)]] = True
+    ranks = (np.cumsum(used) - 1).astype(np.int32)[codes] if len(used) else codes
+    mask = found.is_null().to_numpy(zero_copy_only=False) if found.null_count else None
+    return pa.DictionaryArray.from_arrays(pa.array(ranks, mask=mask), found.dictionary.filter(pa.array(used)))
 
 
 def _options(schema: pa.Schema) -> dict[str, Any]:
-    """Return how columns are written: texts of classes need no bounds, and floats hardly ever repeat."""
+    """Return how columns are written: shuffled texts need no bounds, and floats hardly ever repeat."""
     import pyarrow as pa
 
     floats = [pa.types.is_floating(f.type) for f in schema]
-    coded = [pa.types.is_dictionary(f.type) for f in schema]
+    coded = [pa.types.is_dictionary(f.type) or pa.types.is_string(f.type) for f in schema]
     return {
         "compression": "snappy",
         "store_schema": False,

@@ -155,6 +155,13 @@ class Plan:
         )
         outputs = Outputs.of(roles.quasi_identifiers, bounds=bounds, output=output, within=within)
         _require_partition(chosen, outputs)
+        if not partitions(chosen) and outputs.given and (population is not None or steering.iterative):
+            other = (
+                "a population is recoded to labels" if population is not None else "iterative=True has several levels"
+            )
+            raise UnsupportedError(
+                f"output='proportional' of {chosen.name} is of classes on one level each, and {other}."
+            )
         if chosen.permutes and set(outputs.given) - {"within"}:
             raise ParameterError(f"{chosen.name} publishes values as they are: bounds and output are for regions.")
         outputs.require_free(roles.published)
@@ -252,10 +259,8 @@ class Plan:
 
     def _outputs_in_words(self) -> list[str]:
         """Return what is published of regions of values, where the algorithm makes such."""
-        if not partitions(self.algorithm):
-            return []
         kinds = {name: kind for name, kind in self.output.items() if kind != "interval"}
-        lines = [f"bounds: {self.bounds}"]
+        lines = [f"bounds: {self.bounds}"] if partitions(self.algorithm) else []
         if kinds:
             lines.append(f"output: {', '.join(f'{name} as {kind}' for name, kind in kinds.items())}")
         return [*lines, *([f"within: {', '.join(self.within)}"] if self.within else [])]
@@ -328,7 +333,8 @@ def partitions(algorithm: Algorithm) -> bool:
 
 
 def _require_partition(algorithm: Algorithm, outputs: Outputs) -> None:
-    if not outputs.given or partitions(algorithm):
+    # What a class is made of can be told wherever there are classes.
+    if partitions(algorithm) or set(outputs.given) <= {"output='proportional'"}:
         return
     able = []
     for name in algorithms:

@@ -13,10 +13,12 @@ from duckanon.box_facts import box_relations, publish_boxes
 from duckanon.class_facts import class_relations, local_relations
 from duckanon.coded_rows import CODE
 from duckanon.encode import published_type
+from duckanon.errors import UnsupportedError
 from duckanon.facts import Relations
 from duckanon.looked_up import MANY_ROWS, LookedUp, can_look_up
+from duckanon.outputs import has_distance
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
-from duckanon.sqlgen.classes import published_labels
+from duckanon.sqlgen.classes import class_shares, published_labels
 from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
 from duckanon.sqlgen.relations import DIALECT, call, cast, col, named, param, qualified, subquery, table
 
@@ -99,10 +101,45 @@ class FullDomain(_OnLevels):
         self, plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], done: Pass, path: Path
     ) -> None:
         self.plan, self.engine, self.problem = plan, engine, done.problem
-        self.cells = [self._with_enum(c) for c in cells_at(plan, counted, bound, done.node.levels)]
+        self.cells = [self._with_table(c) for c in cells_at(plan, counted, bound, done.node.levels)]
         self.relations = class_relations(engine, counted, done.node, self.cells, plan, path)
+        shared = [j for j, cell in enumerate(self.cells) if cell.shares is not None]
+        for j in shared:
+            self._share(j, counted)
+        if shared:
+            self._require_apart(shared)
 
-    def _with_enum(self, cell: Cell) -> Cell:
+    def _share(self, position: int, counted: Frequency) -> None:
+        """Create the distributions of a column in all classes that are kept."""
+        coded, kind = counted.coded[position], self.plan.roles.quasi_identifiers[position].type
+        given = {"masked": coded.masked, "ordered": has_distance(kind)}
+        classes = self.relations["class_map"]
+        query = class_shares(counted.table, classes, self.cells, position, coded.domain_size, **given)
+        self.engine.create(str(self.cells[position].shares), query)
+
+    def _require_apart(self, shared: Sequence[int]) -> None:
+        """Raise where two classes would look alike: what is counted of classes would not be what readers see."""
+        classes = exp.select().from_(table(self.relations["class_map"], "c")).where(col("kept", "c"))
+        for j in range(len(self.cells)):
+            if j not in shared:
+                classes = classes.select(col(f"g_{j}", "c"))
+                continue
+            on = exp.EQ(this=col("class_id", f"h_{j}"), expression=col("class_id", "c"))
+            classes = classes.select(named(col("q", f"h_{j}"), f"q_{j}"))
+            classes = classes.join(table(str(self.cells[j].shares), f"h_{j}"), on=on)
+        count = exp.select(exp.Count(this=exp.Star()))
+        every, different = (
+            self.engine.row(count.copy().from_(subquery(query, "d"))) for query in (classes, classes.copy().distinct())
+        )
+        if every != different:
+            raise UnsupportedError(
+                "output='proportional' would publish two classes alike, because NULL and values that a hierarchy does "
+                "not know all count as its top label. Fill one of them in, or publish labels (output='interval')."
+            )
+
+    def _with_table(self, cell: Cell) -> Cell:
+        if self.plan.output.get(cell.name) == "proportional":
+            return replace(cell, shares=self.engine.fresh("shares"))
         if not _is_text(self.plan, cell) or cell.size > _ENUM_LIMIT:
             return cell
         found = replace(cell, enum=self.engine.fresh("enum"))
@@ -234,7 +271,7 @@ class Regions:
         rows = self._sorted_classes(through)
         if from_file is not None and self._joins:
             rows, params = from_file(rows), {}
-        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params)
+        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params, count)
         return True
 
     @property

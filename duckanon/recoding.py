@@ -69,6 +69,8 @@ class Recoding:
         """
         if dialect != "duckdb":
             raise UnsupportedError(f"The recoding can be written for duckdb. Got {dialect!r}.")
+        if any(cell.shares is not None for cell in self.cells):
+            raise UnsupportedError("Distributions of whole classes are published: no statement makes them row by row.")
         source = self.plan.relation
         inner = exp.select().from_(subquery((source.portable or source.query).copy(), "s"))
         quasi = {c.name: (j, c) for j, c in enumerate(self.cells)}

@@ -12,7 +12,7 @@ import numpy as np
 from duckanon.algorithms.judging import judge
 from duckanon.algorithms.partition import Axis, Items, Parts, Rules
 from duckanon.algorithms.partitioner import Partitioner
-from duckanon.algorithms.spaces import Spaced, spaced
+from duckanon.algorithms.spaces import FEW_COLUMNS, Spaced, spaced
 from duckanon.errors import ParameterError
 from duckanon.models.base import require_int
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from duckanon.algorithms.clusters import Advance, Cloud
 
     Integers = NDArray[np.int64]
-
-_FEW_COLUMNS = 4
-"""So many columns a tree of boxes still tells apart well."""
 
 
 class Clustering(Partitioner):
@@ -59,7 +56,7 @@ class Clustering(Partitioner):
 
     def together(self, columns: int) -> int:
         """Return the most rows that are clustered together, where nothing is said."""
-        return 2_000_000 if columns <= _FEW_COLUMNS else 200_000
+        return 2_000_000 if columns <= FEW_COLUMNS else 200_000
 
     def divide(
         self,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.algorithms.spaces import FEW_COLUMNS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -28,6 +30,8 @@ _AT_ONCE = 2_000
 """How many clusters, or merges, are made before it is said how far the work is."""
 _GRAIN = 20_000
 """Groups of fewer rows are divided to the end by one thread."""
+_SCANNED = 50_000
+"""Most rows of more columns that MDAV measures one and all, time after time."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +74,41 @@ def _labels(count: int, order: Integers, ends: Sequence[int] | Integers) -> Inte
 
 
 def mdav(cloud: Cloud, k: int, advance: Advance) -> Integers:
-    """Return the clusters of MDAV."""
+    """Return the clusters of MDAV, found in a tree or without one, whichever is sooner."""
+    count, width = cloud.points.shape
+    return (mdav_scanned if width > FEW_COLUMNS and count <= _SCANNED else mdav_in_tree)(cloud, k, advance)
+
+
+def mdav_in_tree(cloud: Cloud, k: int, advance: Advance) -> Integers:
+    """Return the clusters of MDAV; rows are found in a tree of boxes."""
     from duckanon.kernels import mdav as kernels
 
-    count = len(cloud.points)
     tree, nodes = cloud.tree()
-    state = kernels.new_state(cloud.space, count, nodes, k)
+    state = kernels.new_state(cloud.space, len(cloud.points), nodes, k)
     kernels.begin(cloud.space, tree, nodes, state)
+    return _all_made(state, lambda: kernels.make(cloud.space, tree, state, k, _AT_ONCE), advance)
+
+
+def mdav_scanned(cloud: Cloud, k: int, advance: Advance) -> Integers:
+    """Return the clusters of MDAV; all rows left are measured each time."""
+    from duckanon.kernels import mdav, scanning
+
+    left = scanning.all_left(cloud.points)
+    state = mdav.new_state(cloud.space, len(cloud.points), 0, k)
+    scanning.begin(cloud.space, left, state)
+    return _all_made(state, lambda: scanning.make(cloud.space, left, state, k, _AT_ONCE), advance)
+
+
+def _all_made(state: Any, step: Callable[[], bool], advance: Advance) -> Integers:
+    """Let a kernel of MDAV make clusters, some at a time, until it says that there are no more."""
+    from duckanon.kernels.mdav import CLUSTERS, FILLED
+
     filled, done = 0, False
     while not done:
-        done = kernels.make(cloud.space, tree, state, k, _AT_ONCE)
-        advance(int(state.numbers[kernels.FILLED]) - filled)
-        filled = int(state.numbers[kernels.FILLED])
-    return _labels(count, state.order, state.ends[: int(state.numbers[kernels.CLUSTERS])])
+        done = step()
+        advance(int(state.numbers[FILLED]) - filled)
+        filled = int(state.numbers[FILLED])
+    return _labels(len(state.order), state.order, state.ends[: int(state.numbers[CLUSTERS])])
 
 
 def mdav_across(cloud: Cloud, strata: Integers, advance: Advance) -> Integers:
@@ -98,12 +124,7 @@ def mdav_across(cloud: Cloud, strata: Integers, advance: Advance) -> Integers:
     nodes = int(grow(cloud.space, tree, strata))
     state = kernels.new_state(cloud.space, count, nodes, many)
     kernels.begin(cloud.space, tree, nodes, state)
-    filled, done = 0, False
-    while not done:
-        done = kernels.make_across(cloud.space, tree, state, many, _AT_ONCE)
-        advance(int(state.numbers[kernels.FILLED]) - filled)
-        filled = int(state.numbers[kernels.FILLED])
-    return _labels(count, state.order, state.ends[: int(state.numbers[kernels.CLUSTERS])])
+    return _all_made(state, lambda: kernels.make_across(cloud.space, tree, state, many, _AT_ONCE), advance)
 
 
 def _made(cloud: Cloud, k: int, advance: Advance, step: Callable[[Any, int], bool]) -> Any:

@@ -13,7 +13,6 @@ import numpy as np
 
 from duckanon.algorithms.nodes import evaluate, judge
 from duckanon.errors import UnsupportedError
-from duckanon.kernels.lattice import weighted_leaves
 from duckanon.metrics.base import metrics
 
 if TYPE_CHECKING:
@@ -140,6 +139,8 @@ class Additive(Objective):
         lost = int(classes.rows[~kept].sum())
         sums = np.array([self.whole[j][levels[j]] for j in range(width)])
         if lost:
+            from duckanon.kernels.lattice import weighted_leaves
+
             packing = self.lattice.tables.class_packing
             tables = [self.labels[j][levels[j]] for j in range(width)]
             offsets = np.cumsum([0, *(len(t) for t in tables[:-1])]).astype(np.int64)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.algorithms.row_layout import Row
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Model
 
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 _GRAIN = 20_000
 """Below this many rows a partition is not worth a task of its own."""
-_BUFFER = 2**17
-"""Most rows that are reordered by way of a second copy."""
-_BLOCK = 2**13
-"""Rows that stay in the cache while they are put together."""
 CHOICES = ("range", "distinct", "round_robin", "information_gain", "least_squares")
 """How the axis of the next cut is chosen."""
 
@@ -134,10 +131,10 @@ def partition(
     from duckanon.kernels import mondrian as kernels
     from duckanon.kernels.layout import BOUNDS
 
-    data, how = _data(axes, items, rules)
+    data, how, at = _data(axes, items, rules)
     # What is None is not compiled: rules are asked where more than the number of rows decides.
     judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
-    flat, asked = _axes(axes), _asked(rules) if judged else None
+    flat, asked = _axes(axes, at), _asked(rules) if judged else None
     relaxed, gains = True if rules.relaxed else None, True if items.targets else None
     count = len(items.places)
     bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
@@ -151,7 +148,7 @@ def partition(
     def work(node: tuple[int, int, int, NDArray[np.int32]]) -> tuple[list[Any], Any]:
         """Split a large node once, a small one to the end; return the open nodes and the classes."""
         start, end, parent, own = node
-        scratch = scratches.pop() if scratches else _scratch(axes, items, rules, how, data.words.shape[1])
+        scratch = scratches.pop() if scratches else _scratch(axes, items, rules, how)
         try:
             once = end - start > grain
             most = end - start if items.counts is not None else (end - start) // rules.least + 1
@@ -199,33 +196,29 @@ def partition(
     )
 
 
-def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
-    """Return the items in one buffer, places first, in as few bytes as hold them; and where the rest stands."""
+def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any, Any]:
+    """Return the items in one buffer, and where their places and the rest stand in it."""
     from duckanon.kernels.layout import Data, How
+    from duckanon.kernels.packing import pack_places
 
-    count, width = items.places.shape
-    largest = max((a.size for a in axes), default=1)
-    # One byte pays for large tables only; for small ones it would be one more kernel to compile.
-    kind = np.dtype(np.uint8 if largest <= 2**8 and count > 10**6 else np.uint16 if largest <= 2**16 else np.uint32)
+    count = len(items.places)
     codes = [items.values[name] for name in rules.totals]
     codes += [items.entity] if items.entity is not None else []
-    numbers = 1 + (items.counts is not None) + len(codes)
-    at = -(-width * kind.itemsize // 4)
-    words = -(-(at + numbers) // 2)
-    tie, target = words, words + (items.ties is not None)
-    buffer = np.zeros((count, target + len(items.targets)), dtype=np.uint64)
-    data = Data(buffer.view(kind), buffer, buffer.view(np.int32), buffer.view(np.float64))
-    # Some rows at a time, which stay in the cache while one column after the other is put into them.
-    for begin in range(0, count, _BLOCK):
-        some = slice(begin, begin + _BLOCK)
-        for j in range(width):
-            data.rows[some, j] = items.places[some, j]
-    data.numbers[:, at] = np.arange(count, dtype=np.int32)
+    row = Row()
+    at = np.array(list(zip(*(row.bits(a.size) for a in axes), strict=True)), dtype=np.int64)
+    order = row.number()
+    many = row.number() if items.counts is not None else -1
+    extra = row.numbers(len(codes))
+    tie = row.words() if items.ties is not None else -1
+    target = row.words(len(items.targets))
+    buffer = np.zeros((count, len(row.used)), dtype=np.uint64)
+    data = Data(buffer.ravel(), np.empty(buffer.size, dtype=np.uint64), buffer.view(np.int32), buffer.view(np.float64))
+    pack_places(items.places, buffer, at)
+    data.numbers[:, order] = np.arange(count, dtype=np.int32)
     if items.counts is not None:
-        data.numbers[:, at + 1] = items.counts
-    first = at + 1 + (items.counts is not None)
+        data.numbers[:, many] = items.counts
     for i, code in enumerate(codes):
-        data.numbers[:, first + i] = code
+        data.numbers[:, extra + i] = code
     if items.ties is not None:
         buffer[:, tie] = items.ties
     for i, values in enumerate(items.targets):
@@ -236,18 +229,18 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any]:
         persons=items.entity is not None,
         choose=CHOICES.index(rules.choose),
         tight=rules.tight,
-        order=at,
-        many=at + 1 if items.counts is not None else -1,
-        extra=first,
+        order=order,
+        many=many,
+        extra=extra,
         extras=len(rules.totals),
-        tie=tie if items.ties is not None else -1,
+        tie=tie,
         target=target,
         slots=np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
     )
-    return data, how
+    return data, how, at
 
 
-def _axes(axes: Sequence[Axis]) -> Any:
+def _axes(axes: Sequence[Axis], at: Integers) -> Any:
     from duckanon.kernels.layout import Axes
 
     keys: list[NDArray[Any]] = []
@@ -292,6 +285,7 @@ def _axes(axes: Sequence[Axis]) -> Any:
         starts[:-1],
         first_starts[:-1],
         depths,
+        *at,
     ]
     return Axes(
         np.array(table, dtype=np.int64),
@@ -361,7 +355,7 @@ def rule_of(model: Model) -> tuple[int, float, float]:
     return known[model.name]()
 
 
-def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any, words: int) -> Any:
+def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any) -> Any:
     """Return room for one thread to work in."""
     from duckanon.kernels.layout import Scratch
 
@@ -380,5 +374,6 @@ def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any, words: 
         np.zeros(values),
         np.zeros((2, people), dtype=np.int32),
         np.zeros(int(how.slots[-1]) * (keys + 2)),
-        np.zeros((min(len(items.places), _BUFFER), words), dtype=np.uint64),
+        np.zeros((keys, 2), dtype=np.int64),
+        np.zeros(keys // 64 + 1, dtype=np.uint64),
     )

@@ -61,8 +61,15 @@ class Partitioner(Algorithm):
 
     def bytes_of_item(self, width: int, size: int) -> int:
         """Return the memory that an item of so many columns takes, a place being of so many bytes."""
-        # Fetched codes, places, the buffer that is reordered, and what each class leaves.
-        return width * size * 4 + 40
+        # Fetched codes, places, the two buffers between which rows are moved, and what each class leaves.
+        return width * size * 4 + 56
+
+    @staticmethod
+    def load() -> None:
+        """Load what all kernels need, before they are asked."""
+        from duckanon.kernels.packing import warm
+
+        warm()
 
     @abstractmethod
     def divide(

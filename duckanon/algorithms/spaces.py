@@ -26,6 +26,8 @@ one leaf, by its level, or, with "gower", by 1 if they differ at all.
 """
 _GRAIN = 2.0**26
 """Numbers and widths are multiples of one part of this: sums are exact then, in whatever order they are made."""
+FEW_COLUMNS = 4
+"""So many columns a tree of boxes still tells apart well."""
 _MOST_PAIRS = 2**18
 """Most pairs of places of a tree whose distances are written down."""
 

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from duckanon.algorithms.base import POPULATION, Problem
 from duckanon.errors import EngineError
-from duckanon.kernels.lattice import group
 from duckanon.models.base import Groups, Histograms
 from duckanon.sqlgen.relations import cast, col, named, number, table
 
@@ -215,6 +214,8 @@ class Tables:
 
     def roll_up(self, key: str, levels: Levels) -> Packed:
         """Return a table at the levels of a node, from the smallest table at a node below it."""
+        from duckanon.kernels.lattice import group
+
         known = self.rolled[key]
         if levels in known:
             return known[levels]
@@ -367,6 +368,8 @@ def _counts(problem: Problem, coded: Coded) -> Integers:
 
 def _plain(packed: Packed, source: Source) -> tuple[Keys, Integers, Integers]:
     """Return the classes of a table with a carried code: keys without it, rows, and how many codes each has."""
+    from duckanon.kernels.lattice import group
+
     none = np.zeros(0, dtype=np.int64)
     bits = np.zeros(0, dtype=np.uint64)
     keep = source.packing.keep(source.carried_bits)

@@ -179,6 +179,8 @@ def _columns(summary: Summary) -> RenderableType:
         level = Text("■" * h["level"], style="cyan").append("□" * (h["height"] - h["level"]), style="dim")
         level.append(f" {h['level']} of {h['height']}")
         how = "untouched" if h["level"] == 0 else "fully generalized" if h["level"] == h["height"] else "generalized"
+        if h["attribute"] in kinds:
+            how = f"classes of that level, {_written(kinds[h['attribute']])}"
         add(Text(h["attribute"]), level, figure(losses.get(h["attribute"])), Text(f"{how} ({h['origin']})"))
     for role in ("sensitive", "insensitive"):
         for name in roles[role]:

@@ -335,7 +335,8 @@ def _mappings(
 ) -> tuple[exp.Query, ...] | None:
     """Return (value, label) of every quasi-identifier, or None where a row's class cannot be told."""
     if release is not None:
-        if not set(released.quasi) <= set(release.recoding.levels):
+        shared = {cell.name for cell in release.recoding.cells if cell.shares is not None}
+        if not set(released.quasi) <= set(release.recoding.levels) - shared:
             return None
         return tuple(_given(release.engine, release, name) for name in released.quasi)
     if placed is None or any(p.level is None for p in placed):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from duckanon.kernels.jit import lean
 from duckanon.kernels.keys import clear, keys_at, tally
-from duckanon.kernels.layout import BOUNDS, COUNTS, GROUP, HEADS, LOW, SEEN
-from duckanon.kernels.rows import exchange
+from duckanon.kernels.layout import BOUNDS, COUNTS, GROUP, HEADS, HIGH, LOW, MEMBER, SEEN
+from duckanon.kernels.rows import bits_of, place_of
 
 
 @lean
@@ -28,59 +30,46 @@ def arrange(  # pragma: no cover
     for g in range(groups):
         room[BOUNDS, g + 1] += room[BOUNDS, g]
         room[HEADS, g] = room[BOUNDS, g]
-    words, rows, keys, buffer = data.words, data.rows, axes.keys, scratch.buffer
-    at = keys_at(axes, j, level)
-    first = keys[at + scratch.marks[LOW, j]]
-    if end - start <= len(buffer):
-        # By way of a copy: every row is looked at once, and none waits for another.
-        for i in range(start, end):
-            to = room[GROUP, keys[at + rows[i, j]] - first]
-            place = room[HEADS, to] - start
-            room[HEADS, to] += 1
-            for w in range(words.shape[1]):
-                buffer[place, w] = words[i, w]
-        for i in range(start, end):
-            for w in range(words.shape[1]):
-                words[i, w] = buffer[i - start, w]
-        return
-    for g in range(groups):
-        while room[HEADS, g] < room[BOUNDS, g + 1]:
-            i = room[HEADS, g]
-            to = room[GROUP, keys[at + rows[i, j]] - first]
-            if to != g:
-                exchange(words, i, room[HEADS, to])
-            room[HEADS, to] += 1
+    words, spare, keys = data.words, data.spare, axes.keys
+    at, bits = keys_at(axes, j, level), bits_of(data, axes, j)
+    low = scratch.marks[LOW, j]
+    first = keys[at + low]
+    places = scratch.marks[HIGH, j] - low + 1
+    # Where there are rows enough, from place to group in one step; what no row has does not matter.
+    direct = end - start >= places
+    if direct:
+        for p in range(places):
+            room[MEMBER, p] = room[GROUP, keys[at + low + p] - first]
+    width = bits[0]
+    for i in range(np.uint64(start), np.uint64(end)):
+        place = place_of(words, i, bits)
+        to = room[MEMBER, place - low] if direct else room[GROUP, keys[at + place] - first]
+        source, target = i * width, np.uint64(room[HEADS, to]) * width
+        room[HEADS, to] += 1
+        for w in range(width):
+            spare[target + w] = words[source + w]
+    for w in range(np.uint64(start) * width, np.uint64(end) * width):
+        words[w] = spare[w]
 
 
 @lean
-def halves(data: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
+def halves(data: Any, axes: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
     """Bring the rows before a place on axis j to the front; BOUNDS gets the ends of both sides."""
-    words, rows, buffer = data.words, data.rows, scratch.buffer
-    width, left = words.shape[1], start
-    if end - start <= len(buffer):
-        # Without a branch that depends on a row: all go both ways, and only one is counted on.
-        right = 0
-        for i in range(start, end):
-            behind = 1 if rows[i, j] >= place else 0
-            for w in range(width):
-                word = words[i, w]
-                words[left, w] = word
-                buffer[right, w] = word
-            left += 1 - behind
-            right += behind
-        for i in range(right):
-            for w in range(width):
-                words[left + i, w] = buffer[i, w]
-    else:
-        last = end - 1
-        while left <= last:
-            if rows[left, j] < place:
-                left += 1
-            elif rows[last, j] >= place:
-                last -= 1
-            else:
-                exchange(words, left, last)
-                left += 1
-                last -= 1
+    words, spare, bits = data.words, data.spare, bits_of(data, axes, j)
+    width, none = bits[0], np.uint64(0)
+    first, last = np.uint64(start) * width, np.uint64(end) * width
+    left = right = source = first
+    # Without a branch that depends on a row: all go both ways, and only one is counted on.
+    while source < last:
+        behind = width if ((words[source + bits[1]] >> bits[2]) & bits[3]) >= np.uint64(place) else none
+        for w in range(width):
+            word = words[source + w]
+            words[left + w] = word
+            spare[right + w] = word
+        left += width - behind
+        right += behind
+        source += width
+    for w in range(right - first):
+        words[left + w] = spare[first + w]
     room = scratch.room
-    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, left, end
+    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, np.int64(left // width), end

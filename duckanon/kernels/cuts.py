@@ -24,7 +24,7 @@ from duckanon.kernels.layout import (
     SPAN,
     TREE,
 )
-from duckanon.kernels.rows import copy_regions, select_ties, sort_run
+from duckanon.kernels.rows import bits_of, copy_regions, place_of, select_ties, sort_run
 from duckanon.kernels.rules import holds
 
 
@@ -189,7 +189,7 @@ def _cut_on(  # pragma: no cover
             if line:
                 first = axes.keys[keys_at(axes, j, level) + scratch.marks[LOW, j]]
                 place = axes.firsts[axes.table[FIRST, j] + first + last + 1]
-            halves(data, start, end, j, place, scratch)
+            halves(data, axes, start, end, j, place, scratch)
             if not both_allowed(data, rules, how, scratch):
                 groups = 0
     else:
@@ -207,6 +207,8 @@ def _cut_on(  # pragma: no cover
             room[GROUP, room[SEEN, c]] = room[MEMBER, c]
         if groups:
             arrange(data, axes, how, start, end, j, level, found, groups, scratch)
+    if groups:
+        _bound(axes, end - start, j, level, place if line or level == -1 else -1, groups, scratch)
     clear(found, room)
     for g in range(groups):
         copy_regions(regions, scratch.regions, g)
@@ -214,6 +216,29 @@ def _cut_on(  # pragma: no cover
         scratch.regions[0, j, 1] = place - 1
         scratch.regions[1, j, 0] = place
     return groups
+
+
+@lean
+def _bound(  # pragma: no cover
+    axes: Any, rows: int, j: int, level: int, place: int, groups: int, scratch: Any
+) -> None:
+    """Say between which places the groups of a cut lie on its axis: on both sides of a place, or where keys tell."""
+    room, spans = scratch.room, scratch.spans
+    low, high = scratch.marks[LOW, j], scratch.marks[HIGH, j]
+    for g in range(groups):
+        spans[g, 0], spans[g, 1] = low, high
+    if place >= 0:
+        spans[0, 1], spans[1, 0] = place - 1, place
+    elif high - low < rows:
+        at = keys_at(axes, j, level)
+        first = axes.keys[at + low]
+        for g in range(groups):
+            spans[g, 0], spans[g, 1] = high, low
+        for p in range(low, high + 1):
+            own = axes.keys[at + p] - first
+            if room[COUNTS, own] > 0:
+                g = room[GROUP, own]
+                spans[g, 0], spans[g, 1] = min(spans[g, 0], p), max(spans[g, 1], p)
 
 
 @lean
@@ -225,15 +250,17 @@ def deal(  # pragma: no cover
     if middle - start < how.least or end - middle < how.least:
         return 0
     room = scratch.room
-    select_ties(data, how, start, end, middle, j, scratch.marks.shape[1], room[MEMBER])
+    select_ties(data, axes, how, start, end, middle, j, scratch.marks.shape[1], room[MEMBER])
     room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, middle, end
     if not both_allowed(data, rules, how, scratch):
         return 0
-    left, right = 0, axes.table[SPAN, j]
+    left, right, bits = 0, axes.table[SPAN, j], bits_of(data, axes, j)
     for i in range(start, middle):
-        left = max(left, data.rows[i, j])
+        left = max(left, place_of(data.words, i, bits))
     for i in range(middle, end):
-        right = min(right, data.rows[i, j])
+        right = min(right, place_of(data.words, i, bits))
+    scratch.spans[0, 0], scratch.spans[0, 1] = scratch.marks[LOW, j], left
+    scratch.spans[1, 0], scratch.spans[1, 1] = right, scratch.marks[HIGH, j]
     atoms = keys_at(axes, j, 1)
     low, high = axes.keys[atoms + left], axes.keys[atoms + right]
     ends = axes.table[FIRST, j]

@@ -32,6 +32,16 @@ def _cache_folder() -> None:
 _cache_folder()
 
 import numba  # noqa: E402 - reads its folder when it is imported
+from numba.cpython.unsafe import numbers  # noqa: E402
+
+
+def _trailing_zeros(bits: Any) -> int:
+    """Return the place of the lowest bit that is set."""
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+# An instruction, which cannot be called where nothing is compiled.
+trailing_zeros: Any = _trailing_zeros if os.environ.get("NUMBA_DISABLE_JIT") == "1" else numbers.trailing_zeros
 
 
 def kernel(function: F) -> F:
@@ -56,3 +66,6 @@ def lean(function: F) -> F:
     options["_nrt"] = False
     compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
     return cast("F", compiled)
+
+
+__all__ = ["kernel", "lean", "part", "trailing_zeros"]

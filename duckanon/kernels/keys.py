@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckanon.kernels.jit import lean
-from duckanon.kernels.layout import COUNTS, HIGH, INNER, LEVELS, LOW, NULL, SEEN, SPAN, START, TREE
-from duckanon.kernels.rows import sort_run
+import numpy as np
+
+from duckanon.kernels.jit import lean, trailing_zeros
+from duckanon.kernels.layout import COUNTS, HEADS, HIGH, INNER, LEVELS, LOW, NULL, SEEN, SPAN, START, TREE
+from duckanon.kernels.rows import bits_of, place_of
 
 
 @lean
@@ -70,26 +72,39 @@ def tally(  # pragma: no cover
     data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, scratch: Any, items: bool
 ) -> int:
     """Count the rows (or items) by their keys on axis j; SEEN lists the keys, ascending, counted from the smallest."""
-    room, keys, rows = scratch.room, axes.keys, data.rows
-    at = keys_at(axes, j, level)
+    room, keys, words, seen = scratch.room, axes.keys, data.words, scratch.bits
+    at, bits = keys_at(axes, j, level), bits_of(data, axes, j)
     first = keys[at + scratch.marks[LOW, j]]
-    found = 0
-    plain = items or how.many < 0
-    for i in range(start, end):
-        own = keys[at + rows[i, j]] - first
-        if room[COUNTS, own] == 0:
-            room[SEEN, found] = own
-            found += 1
-        room[COUNTS, own] += 1 if plain else data.numbers[i, how.many]
     span = keys[at + scratch.marks[HIGH, j]] - first + 1
-    if span <= 4 * found:
-        found = 0
+    plain = items or how.many < 0
+    found = 0
+    if plain and end - start >= 4 * span:
+        # Every other row is counted apart, because neighbours that have the same key wait for each other.
         for own in range(span):
+            room[HEADS, own] = 0
+        middle = (start + end) // 2
+        for i in range(start, middle):
+            room[COUNTS, keys[at + place_of(words, i, bits)] - first] += 1
+            room[HEADS, keys[at + place_of(words, i + middle - start, bits)] - first] += 1
+        if (end - start) % 2:
+            room[COUNTS, keys[at + place_of(words, end - 1, bits)] - first] += 1
+        for own in range(span):
+            room[COUNTS, own] += room[HEADS, own]
             if room[COUNTS, own] > 0:
                 room[SEEN, found] = own
                 found += 1
-    else:
-        sort_run(room[SEEN], 0, found)
+        return found
+    for i in range(start, end):
+        own = keys[at + place_of(words, i, bits)] - first
+        seen[own >> 6] |= np.uint64(1) << np.uint64(own & 63)
+        room[COUNTS, own] += 1 if plain else data.numbers[i, how.many]
+    for w in range((span + 63) >> 6):
+        left = seen[w]
+        seen[w] = 0
+        while left != 0:
+            room[SEEN, found] = 64 * w + np.int64(trailing_zeros(left))
+            found += 1
+            left &= left - np.uint64(1)
     return found
 
 

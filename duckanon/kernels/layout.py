@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,7 +12,7 @@ RANGE, DISTINCT_VALUES, ROUND_ROBIN, GAIN, SQUARES = range(5)
 """How the axis of a cut is chosen."""
 SIZE, DISTINCT, ENTROPY, RECURSIVE, ALPHA, EQUAL, ORDERED, HIERARCHICAL, BASIC_BETA, ENHANCED_BETA, DELTA = range(11)
 """The kinds of rules."""
-TREE, INNER, NULL, TOP, SPAN, START, FIRST, LEVELS = range(8)
+TREE, INNER, NULL, TOP, SPAN, START, FIRST, LEVELS, WORD, SHIFT, MASK = range(11)
 """The rows of ``Axes.table``."""
 COUNTS, SEEN, GROUP, HEADS, BOUNDS, MEMBER = range(6)
 """The rows of ``Scratch.room``: all counts are zero between uses."""
@@ -30,7 +30,8 @@ class Axes(NamedTuple):
 
     ``table[:, j]`` describes axis j: whether it is a tree, whether values of one atom can be told apart, the place of
     NULL (-1: none), the level of the top label, its number of places, where its numbers begin in ``keys`` and
-    ``firsts``, and how many levels of keys it has, after which those come that tell NULL apart. Level v of its keys
+    ``firsts``, how many levels of keys it has, after which those come that tell NULL apart, and in which word of a row
+    its places stand, from which bit on, and under which mask. Level v of its keys
     (0: the places themselves; 1: the atoms of a line) begins at START + v * SPAN; ``widths`` at the same places has, of
     a line, the number of each place, scaled to 0..1, and of a tree the width of the node over it. ``firsts[FIRST + a]``
     is the first place of atom a; one more entry closes the list.
@@ -44,13 +45,14 @@ class Axes(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The items. One buffer, seen as places (``rows[:, j]`` on axis j), as words, as 32-bit numbers and as floats.
+    """The items. One buffer, seen as words, as 32-bit numbers and as floats, and a second one for rows on their way.
 
-    A row is moved word by word; where its number, count, codes, tie and targets stand in it, ``How`` says.
+    Places have as few bits as hold them, side by side: ``Axes`` says where. Words are in one line, row after row; where
+    a row's number, count, codes, tie and targets stand in it, ``How`` says.
     """
 
-    rows: Any
     words: NDArray[np.uint64]
+    spare: NDArray[np.uint64]
     numbers: NDArray[np.int32]
     floats: NDArray[np.float64]
 
@@ -109,5 +111,7 @@ class Scratch(NamedTuple):
     mass: NDArray[np.float64]
     people: NDArray[np.int32]
     sums: NDArray[np.float64]
-    buffer: NDArray[np.uint64]
-    """Room for the rows of a small partition."""
+    spans: NDArray[np.int64]
+    """Of each group of a cut, the places that its rows are known to lie between, on the axis of the cut."""
+    bits: NDArray[np.uint64]
+    """A bit for each key, all zero between uses."""

@@ -18,22 +18,25 @@ def look_up(
     of the rows; ``counts[0, j]`` says how many codes occur, ``counts[1, j]`` how many rows are NULL.
     """
     width = codes.shape[1]
-    for j in range(width):
-        counts[0, j], counts[1, j] = 0, 0
     for i in range(len(ids)):
         for j in range(width):
-            code = codes[ids[i], j]
-            if code < 0:
-                counts[1, j] += 1
-                out[j, i] = -1
-                continue
-            rank = ranks[firsts[j] + code]
-            if rank < 0:
-                rank = counts[0, j]
-                ranks[firsts[j] + code] = rank
-                used[firsts[j] + rank] = code
-                counts[0, j] += 1
-            out[j, i] = rank
+            out[j, i] = codes[ids[i], j]
+    # Column by column, so that the ranks of one stay in the cache.
     for j in range(width):
-        for r in range(counts[0, j]):
-            ranks[firsts[j] + used[firsts[j] + r]] = -1
+        own, first = out[j], firsts[j]
+        found, missing = 0, 0
+        for i in range(len(ids)):
+            code = own[i]
+            if code < 0:
+                missing += 1
+                continue
+            rank = ranks[first + code]
+            if rank < 0:
+                rank = found
+                ranks[first + code] = rank
+                used[first + rank] = code
+                found += 1
+            own[i] = rank
+        counts[0, j], counts[1, j] = found, missing
+        for r in range(found):
+            ranks[first + used[first + r]] = -1

@@ -27,8 +27,8 @@ _ALLOWANCE = 1e-9
 class State(NamedTuple):
     """Where the work stands, so that it can go on: sums and counts of the rows left, the middle, and the clusters.
 
-    ``tally`` counts the rows left at each place of a tree; ``modes`` has the place of most. ``order`` has the numbers
-    of rows, cluster after cluster, which end at ``ends``.
+    ``tally`` counts the rows left at each place of a tree, whose place of most is in ``centre``, and its rows in
+    ``counts``. ``order`` has the numbers of rows, cluster after cluster, which end at ``ends``.
     """
 
     sums: NDArray[np.float64]
@@ -81,16 +81,19 @@ def _count(space: Space, state: State, tree: BoxTree, s: int, sign: int) -> None
 
 
 @part
-def _set_centre(space: Space, state: State) -> None:
+def set_centre(space: Space, state: State) -> None:
     """Set the middle of the rows left."""
     for j in range(len(state.centre)):
         if j >= space.lines:
-            best, mode = -1, 0
             start = state.starts[j]
+            if 0 < state.counts[j] == state.tally[start + int(state.centre[j])]:
+                # Rows are only taken away: as long as the most frequent place has all of its own, none has more.
+                continue
+            best, mode = -1, 0
             for place in range(space.table[PLACES, j]):
                 if state.tally[start + place] > best:
                     best, mode = state.tally[start + place], place
-            state.centre[j] = mode
+            state.centre[j], state.counts[j] = mode, best
         elif state.counts[j]:
             state.centre[j] = state.sums[j] / state.counts[j]
         else:
@@ -142,7 +145,7 @@ def begin(space: Space, tree: BoxTree, nodes: int, state: State) -> None:
     """Set the middle of all rows, and put all leaves where they are looked at first."""
     for s in range(len(tree.number)):
         _count(space, state, tree, s, 1)
-    _set_centre(space, state)
+    set_centre(space, state)
     for node in range(nodes):
         if tree.table[node, LEFT] < 0 and tree.table[node, ALIVE]:
             _push(state, node, np.inf)
@@ -186,7 +189,8 @@ def _take(space: Space, tree: BoxTree, state: State, number: int) -> None:
 
 
 @part
-def _close(state: State) -> None:
+def close(state: State) -> None:
+    """End the cluster that is made."""
     state.ends[state.numbers[CLUSTERS]] = state.numbers[FILLED]
     state.numbers[CLUSTERS] += 1
 
@@ -198,7 +202,7 @@ def _around(space: Space, tree: BoxTree, state: State, number: int, row, k: int)
     found = nearest(space, tree, 0, row, k - 1, state.distances, state.near)
     for i in range(found):
         _take(space, tree, state, state.near[i])
-    _close(state)
+    close(state)
 
 
 @kernel
@@ -220,13 +224,13 @@ def make(space: Space, tree: BoxTree, state: State, k: int, most: int) -> bool:
             row[:] = tree.point[tree.slot[number]]
             _around(space, tree, state, number, row, k)
         old[:] = state.centre
-        _set_centre(space, state)
+        set_centre(space, state)
         state.moved[0] += _metric(space, apart(space, old, state.centre)) * (1 + _ALLOWANCE)
     if state.numbers[LEFT_OVER]:
         for number in range(len(tree.slot)):
             if tree.slot[number] >= 0:
                 _take(space, tree, state, number)
-        _close(state)
+        close(state)
     return True
 
 
@@ -247,7 +251,7 @@ def _across(space: Space, tree: BoxTree, state: State, number: int, row, strata:
             wanted += 1
         for i in range(nearest(space, tree, stratum, row, wanted, state.distances, state.near)):
             _take(space, tree, state, state.near[i])
-    _close(state)
+    close(state)
 
 
 @kernel
@@ -269,6 +273,6 @@ def make_across(space: Space, tree: BoxTree, state: State, strata: int, most: in
             row[:] = tree.point[tree.slot[number]]
             _across(space, tree, state, number, row, strata, total - state.numbers[CLUSTERS])
         old[:] = state.centre
-        _set_centre(space, state)
+        set_centre(space, state)
         state.moved[0] += _metric(space, apart(space, old, state.centre)) * (1 + _ALLOWANCE)
     return True

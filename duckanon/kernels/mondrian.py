@@ -37,27 +37,35 @@ from duckanon.kernels.layout import (
     TREE,
     TRIED,
 )
-from duckanon.kernels.rows import copy_regions
+from duckanon.kernels.rows import bits_of, copy_regions, place_of
+
+_LOOK = 64
+"""Rows that are looked at before the bounds are asked again."""
 
 
 @lean
-def _extent(data: Any, start: int, end: int, j: int, marks: Any) -> None:  # pragma: no cover
-    """Find the smallest and largest place on an axis."""
-    rows = data.rows
-    low = high = rows[start, j]
-    for i in range(start + 1, end):
-        place = rows[i, j]
-        low = min(low, place)
-        high = max(high, place)
+def _extent(data: Any, axes: Any, start: int, end: int, j: int, marks: Any) -> None:  # pragma: no cover
+    """Find the smallest and largest place on an axis, between those that are known to bound it."""
+    words, bits = data.words, bits_of(data, axes, j)
+    low = high = place_of(words, start, bits)
+    i = start + 1
+    # What reaches both bounds is known: of few places, a few rows tell.
+    while i < end and (low > marks[LOW, j] or high < marks[HIGH, j]):
+        stop = min(i + _LOOK, end)
+        for k in range(i, stop):
+            place = place_of(words, k, bits)
+            low = min(low, place)
+            high = max(high, place)
+        i = stop
     marks[LOW, j], marks[HIGH, j], marks[STATE, j] = low, high, EXACT
 
 
 @lean
-def _extents(data: Any, start: int, end: int, marks: Any) -> None:  # pragma: no cover
+def _extents(data: Any, axes: Any, start: int, end: int, marks: Any) -> None:  # pragma: no cover
     """Find the smallest and largest place on every axis where they are not known."""
     for j in range(marks.shape[1]):
         if marks[STATE, j] == BOUNDED:
-            _extent(data, start, end, j, marks)
+            _extent(data, axes, start, end, j, marks)
 
 
 @lean
@@ -85,7 +93,7 @@ def _gain(  # pragma: no cover
     data: Any, axes: Any, how: Any, start: int, end: int, j: int, scratch: Any
 ) -> None:
     """Find what the best cut of axis j gains of the targets; AFTER gets the key after which it comes, of a line."""
-    room, sums = scratch.room, scratch.sums
+    room, sums, bits = scratch.room, scratch.sums, bits_of(data, axes, j)
     scratch.marks[AFTER, j] = -1
     level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j])
     found = tally(data, axes, how, start, end, j, level, scratch, False)
@@ -103,7 +111,7 @@ def _gain(  # pragma: no cover
             sums[(room[SEEN, c] + 2) * width + s] = 0.0
     for i in range(start, end):
         n = weight(data, how, i)
-        at = (axes.keys[base + data.rows[i, j]] - first + 2) * width
+        at = (axes.keys[base + place_of(data.words, i, bits)] - first + 2) * width
         for t in range(targets):
             y = data.floats[i, how.target + t]
             slot = at + how.slots[t]
@@ -141,15 +149,16 @@ def _gain(  # pragma: no cover
 
 
 @lean
-def _places(data: Any, start: int, end: int, j: int, room: Any) -> int:  # pragma: no cover
+def _places(data: Any, axes: Any, start: int, end: int, j: int, room: Any) -> int:  # pragma: no cover
     """Count the distinct places on an axis."""
-    found = 0
+    found, bits = 0, bits_of(data, axes, j)
     for i in range(start, end):
-        if room[COUNTS, data.rows[i, j]] == 0:
-            room[COUNTS, data.rows[i, j]] = 1
+        place = place_of(data.words, i, bits)
+        if room[COUNTS, place] == 0:
+            room[COUNTS, place] = 1
             found += 1
     for i in range(start, end):
-        room[COUNTS, data.rows[i, j]] = 0
+        room[COUNTS, place_of(data.words, i, bits)] = 0
     return found
 
 
@@ -161,12 +170,12 @@ def _score(  # pragma: no cover
     marks, scores = scratch.marks, scratch.scores
     width = marks.shape[1]
     if how.choose != RANGE:
-        _extents(data, start, end, marks)
+        _extents(data, axes, start, end, marks)
     for j in range(width):
         marks[AFTER, j] = -1
         scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j])
         if how.choose == DISTINCT_VALUES:
-            scores[j] = _places(data, start, end, j, scratch.room) * axes.weights[j]
+            scores[j] = _places(data, axes, start, end, j, scratch.room) * axes.weights[j]
         elif how.choose == ROUND_ROBIN:
             scores[j] = -float((j - parent - 1 + 2 * width) % width)
     if gains is not None:
@@ -197,7 +206,7 @@ def _next_axis(data: Any, axes: Any, gains: Any, start: int, end: int, scratch: 
                     best = j
         if best < 0 or marks[STATE, best] == EXACT:
             return best
-        _extent(data, start, end, best, marks)
+        _extent(data, axes, start, end, best, marks)
         scores[best] = width_of(axes, best, marks[LOW, best], marks[HIGH, best])
 
 
@@ -253,7 +262,7 @@ def _split(  # pragma: no cover
             groups = cut(data, axes, rules, how, start, end, j, regions, after, scratch)
         if groups > 1:
             return groups, j
-    _extents(data, start, end, marks)
+    _extents(data, axes, start, end, marks)
     return 0, -1
 
 
@@ -355,6 +364,7 @@ def grow(  # pragma: no cover
             nodes[top, 2] = axis
             copy_regions(scratch.regions[g], waiting, top)
             copy_regions(extents, known, top)
+            known[top, axis, 0], known[top, axis, 1] = scratch.spans[g, 0], scratch.spans[g, 1]
             top += 1
     return classes, 0
 

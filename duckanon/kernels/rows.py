@@ -1,4 +1,4 @@
-"""Rows that are moved about: exchange two, and put the smaller half of a run first."""
+"""Rows of words: where their places stand, how they are moved about, and the smaller half of a run is put first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from typing import Any
 import numpy as np
 
 from duckanon.kernels.jit import lean
+from duckanon.kernels.layout import MASK, SHIFT, WORD
+
+
+@lean
+def bits_of(data: Any, axes: Any, j: int) -> Any:  # pragma: no cover
+    """Return where the places of an axis stand: the words of a row, which of them it is, the first bit, the mask.
+
+    Without a sign, because an index that could be negative is asked for it at every step.
+    """
+    word, shift, mask = axes.table[WORD, j], axes.table[SHIFT, j], axes.table[MASK, j]
+    return np.uint64(data.numbers.shape[1] >> 1), np.uint64(word), np.uint64(shift), np.uint64(mask)
+
+
+@lean
+def place_of(words: Any, i: int, bits: Any) -> Any:  # pragma: no cover
+    """Return the place of a row."""
+    return np.int64((words[np.uint64(i) * bits[0] + bits[1]] >> bits[2]) & bits[3])
 
 
 @lean
@@ -41,26 +58,29 @@ def sort_run(values: Any, start: int, count: int) -> None:  # pragma: no cover
 
 
 @lean
-def exchange(words: Any, i: int, k: int) -> None:  # pragma: no cover
+def _exchange(words: Any, i: int, k: int, width: int) -> None:  # pragma: no cover
     """Let two rows change places."""
-    for w in range(words.shape[1]):
-        word = words[i, w]
-        words[i, w] = words[k, w]
-        words[k, w] = word
+    for w in range(width):
+        word = words[i * width + w]
+        words[i * width + w] = words[k * width + w]
+        words[k * width + w] = word
 
 
 @lean
-def _compared(data: Any, how: Any, i: int, j: int, width: int, other: Any) -> int:  # pragma: no cover
+def _compared(  # pragma: no cover
+    data: Any, axes: Any, how: Any, i: int, j: int, width: int, other: Any
+) -> int:
     """Compare a row with one that was copied: by its place on axis j, the other places, its codes, its tie."""
-    if data.rows[i, j] != other[j]:
-        return -1 if data.rows[i, j] < other[j] else 1
-    for a in range(width):
-        if data.rows[i, a] != other[a]:
-            return -1 if data.rows[i, a] < other[a] else 1
+    for step in range(-1, width):
+        a = j if step < 0 else step
+        place = place_of(data.words, i, bits_of(data, axes, a))
+        if place != other[a]:
+            return -1 if place < other[a] else 1
     for e in range(how.extras):
         if data.numbers[i, how.extra + e] != other[width + e]:
             return -1 if data.numbers[i, how.extra + e] < other[width + e] else 1
-    own = data.words[i, how.tie] if how.tie >= 0 else np.uint64(data.numbers[i, how.order])
+    size = data.numbers.shape[1] >> 1
+    own = data.words[i * size + how.tie] if how.tie >= 0 else np.uint64(data.numbers[i, how.order])
     last = np.uint64(other[width + how.extras])
     if own != last:
         return -1 if own < last else 1
@@ -69,30 +89,30 @@ def _compared(data: Any, how: Any, i: int, j: int, width: int, other: Any) -> in
 
 @lean
 def select_ties(  # pragma: no cover
-    data: Any, how: Any, start: int, end: int, middle: int, j: int, width: int, other: Any
+    data: Any, axes: Any, how: Any, start: int, end: int, middle: int, j: int, width: int, other: Any
 ) -> None:
     """Reorder rows so that those before ``middle`` come first in the order of ``_compared``.
 
     Rows that are equal in everything are interchangeable, so the result does not depend on the order they came in.
     ``other`` is room for what is compared of a row.
     """
-    low, high = start, end - 1
+    low, high, size = start, end - 1, data.numbers.shape[1] >> 1
     while low < high:
         pivot = (low + high) // 2
         for a in range(width):
-            other[a] = data.rows[pivot, a]
+            other[a] = place_of(data.words, pivot, bits_of(data, axes, a))
         for e in range(how.extras):
             other[width + e] = data.numbers[pivot, how.extra + e]
-        tie = data.words[pivot, how.tie] if how.tie >= 0 else np.uint64(data.numbers[pivot, how.order])
+        tie = data.words[pivot * size + how.tie] if how.tie >= 0 else np.uint64(data.numbers[pivot, how.order])
         other[width + how.extras] = np.int64(tie)
         i, k = low, high
         while i <= k:
-            while _compared(data, how, i, j, width, other) < 0:
+            while _compared(data, axes, how, i, j, width, other) < 0:
                 i += 1
-            while _compared(data, how, k, j, width, other) > 0:
+            while _compared(data, axes, how, k, j, width, other) > 0:
                 k -= 1
             if i <= k:
-                exchange(data.words, i, k)
+                _exchange(data.words, i, k, size)
                 i += 1
                 k -= 1
         if middle <= k:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NEEDS = {
     "classes": "classes that can be seen in the release",
     "class_cells": "what the cells stand for (hierarchies, or labels that can be understood)",
+    "cell_rows": "what the cells stand for (hierarchies, or labels that can be understood)",
     "class_values": "a sensitive column",
     "pairs": "two quasi-identifiers or more",
     "tuples": "to know which original row became which published one",
@@ -71,7 +72,8 @@ class Metric:
     params : tuple of str
         What the statement must be told besides the relations, such as "k".
     headline : bool
-        Whether reports show it. Such a metric must be quick, and read no more than classes, class_cells and domain.
+        Whether reports show it. Such a metric must be quick, and read no more than classes, class_cells, cell_rows and
+        domain.
     ignores_suppression : bool
         Whether the metric looks at published rows only, so that suppressing rows can improve it.
     """

@@ -54,6 +54,7 @@ def require_freezable(plan: Plan) -> None:
     if plan.steering.iterative:
         raise UnsupportedError(f"iterative=True recodes in several passes, which cannot be frozen: {others}.")
     if not algorithm.partitions:
+        _require_outputs(plan)
         return
     if algorithm.name != "mondrian" or getattr(algorithm, "by_rows", False):
         which = "relaxed mondrian" if algorithm.name == "mondrian" else algorithm.name
@@ -65,6 +66,10 @@ def require_freezable(plan: Plan) -> None:
         raise UnsupportedError(
             "bounds='tight' moves with the rows of a class and cannot be frozen: use 'grid' or 'cut'."
         )
+    _require_outputs(plan)
+
+
+def _require_outputs(plan: Plan) -> None:
     for name, kind in plan.output.items():
         if kind not in _OUTPUTS or (kind == "lca" and plan.bounds != "grid"):
             raise UnsupportedError(

@@ -27,9 +27,10 @@ OUTPUT = {
     "set": "All values of a region that occur in the table are listed: each is the exact value of a person, and a "
     "value that is not listed is nobody's.",
     "proportional": "Published is the distribution of the original values in each class, of numbers and dates by the "
-    "first level of their hierarchy. Beyond the class it tells which values its members have and how many have each: a "
-    "share of 1/n in a class of n is one person's value, though not whose; a value that is not listed is no member's; "
-    "a share of 1 is the value of every member. Who knows all members but one can work out that one's value.",
+    "first level of their hierarchy, unless they stand on level 0. Beyond the class it tells which values its members "
+    "have and how many have each: a share of 1/n in a class of n is one person's value, though not whose; a value that "
+    "is not listed is no member's; a share of 1 is the value of every member. Who knows all members but one can work "
+    "out that one's value.",
     "lca": "Regions are published as the lowest label of the hierarchy that holds them.",
     "bounds": "The two bounds of a region are published as columns of their own; NULL is an open bound.",
     "struct": "The two bounds of a region are published as one column; NULL is an open bound.",

@@ -259,12 +259,14 @@ def _recoded(name: str, hierarchy: Summary | None, summary: Summary) -> tuple[st
     if hierarchy is None:
         return (str(name), role, "", "", "recoded")
     level, height, origin = hierarchy["level"], hierarchy["height"], str(hierarchy["origin"])
+    kind = (summary.get("output") or {}).get(name, "interval")
     if level is None:
         # Regions stand on no level, and those of a column that nobody may mix are its values.
-        kind = (summary.get("output") or {}).get(name, "interval")
         done = "published as it is" if name in (summary.get("within") or ()) else f"in regions, as {kind}"
         return (str(name), role, origin, "", done)
     done = "published as it is" if level == 0 else "nothing left of it" if level == height else "generalized"
+    if kind != "interval":
+        done = f"as {kind}, in classes of that level"
     return (str(name), role, origin, f"{level} of {height}", done)
 
 

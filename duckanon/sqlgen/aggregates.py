@@ -115,7 +115,11 @@ def class_shares(column: BoxColumn, position: int, boxes: str, members: str) -> 
         first = exp.and_(equal(col("level", "l"), 1), equal(col("code", "l"), col("c1", "k")))
         counts = counts.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "m")))
         counts = counts.join(table(column.labels, "l"), on=first)
-    counts = counts.group_by(col("class_id", "m"), key.copy())
+    return shares_of(counts.group_by(col("class_id", "m"), key.copy()))
+
+
+def shares_of(counts: exp.Select) -> exp.Select:
+    """Return ``(class_id, q)`` of counts ``(class_id, k, n)``: from each k to its share of the class."""
     total = exp.Window(this=exp.Sum(this=col("n")), partition_by=[col("class_id")])
     share = exp.Div(this=cast(col("n"), "DOUBLE"), expression=cast(total, "DOUBLE"))
     shares = exp.select(col("class_id"), col("k"), named(share, "v")).from_(subquery(counts, "c"))

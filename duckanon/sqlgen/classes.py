@@ -6,8 +6,21 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from duckanon.sqlgen.aggregates import shares_of
 from duckanon.sqlgen.recode import Cell
-from duckanon.sqlgen.relations import cast, col, conjunction, named, number, same, subquery, table, text, union_all
+from duckanon.sqlgen.relations import (
+    cast,
+    col,
+    conjunction,
+    ident,
+    named,
+    number,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 
 def level_cells(cell: Cell) -> exp.Query:
@@ -62,6 +75,36 @@ def class_members(frequency: str, class_map: str, cells: Sequence[Cell]) -> exp.
     return query.select(*codes, total).group_by(col("class_id", "m"), *(c.copy() for c in codes))
 
 
+def class_shares(
+    frequency: str, class_map: str, cells: Sequence[Cell], position: int, leaves: int, *, masked: bool, ordered: bool
+) -> exp.Query:
+    """Return ``(class_id, q)``: for every class that is kept, a map from the values of a column to their shares.
+
+    Numbers, dates and times (``ordered``) are counted by their labels on the first level, unless they are published as
+    they are. NULL, and values that the hierarchy does not know (``masked``), count as the top label.
+    """
+    cell, code = cells[position], col(f"c_{position}", "f")
+    query = _in_classes(frequency, class_map, cells).where(col("kept", "m"))
+    query = query.join(table(cell.values, "v"), on=exp.EQ(this=col("code", "v"), expression=code))
+    query = query.join(table(cell.levels, "x"), on=exp.EQ(this=col("code", "x"), expression=code.copy()))
+    unknown: exp.Expr = exp.Is(this=col("value", "v"), expression=exp.null())
+    key: exp.Expr = col("text", "v")
+    if masked:
+        query = query.join(table(cell.labels, "o"), on=_labelled("o", 0))
+        unknown = exp.or_(unknown, exp.EQ(this=col("leaves", "o"), expression=number(leaves)))
+    if ordered and cell.level:
+        query, key = query.join(table(cell.labels, "l"), on=_labelled("l", 1)), col("label", "l")
+    key = exp.case().when(unknown, text(cell.top)).else_(key)
+    counted = query.select(named(key, "k"), named(exp.Sum(this=col("n", "f")), "n"))
+    return shares_of(counted.group_by(col("class_id", "m"), key.copy()))
+
+
+def _labelled(alias: str, level: int) -> exp.Expr:
+    """Return what ties labels to the codes ``x`` of a level."""
+    of_level = exp.EQ(this=col("level", alias), expression=number(level))
+    return exp.and_(of_level, exp.EQ(this=col("code", alias), expression=col(f"c{level}", "x")))
+
+
 def counted_values(attribute: str, frequency: str, values: str, class_map: str, cells: Sequence[Cell]) -> exp.Query:
     """Count the values of a sensitive column in every class that is kept, from its counts by codes."""
     on = exp.EQ(this=col("code", "v"), expression=col("value", "f"))
@@ -93,12 +136,18 @@ def _in_classes(frequency: str, class_map: str, cells: Sequence[Cell]) -> exp.Se
 def class_values(labelled: str, released: exp.Query, cells: Sequence[Cell], sensitive: Sequence[str]) -> exp.Query:
     """Count the sensitive values of every class in the published rows, which are grouped before they are joined."""
     parts: list[exp.Query] = []
-    varying = [(j, c) for j, c in enumerate(cells) if not c.constant]
+    varying = [(j, c) for j, c in enumerate(cells) if not c.constant or c.shares is not None]
+    shared = [(j, c.shares) for j, c in varying if c.shares is not None]
     for name in sensitive:
         keys = [named(col(c.name), f"q_{j}") for j, c in varying]
         grouped = exp.select(*keys, named(col(name), "value"), named(exp.Count(this=exp.Star()), "n"))
         grouped = grouped.from_(subquery(released.copy(), "r")).group_by(*(col(c.name) for _, c in varying), col(name))
-        on = conjunction([same(cast(col(f"q_{j}", "g"), "VARCHAR"), col(f"l_{j}", "c")) for j, _ in varying])
+        on = [same(cast(col(f"q_{j}", "g"), "VARCHAR"), col(f"l_{j}", "c")) for j, c in varying if c.shares is None]
+        on += [exp.EQ(this=col(f"q_{j}", "g"), expression=col(f"q_{j}", "c")) for j, _ in shared]
+        classes: exp.Select = exp.select(exp.Column(this=exp.Star(), table=ident("t"))).from_(table(labelled, "t"))
+        for j, own in shared:
+            tied = exp.EQ(this=col("class_id", f"h_{j}"), expression=col("class_id", "t"))
+            classes = classes.select(named(col("q", f"h_{j}"), f"q_{j}")).join(table(own, f"h_{j}"), on=tied)
         parts.append(
             exp.select(
                 col("class_id", "c"),
@@ -107,7 +156,7 @@ def class_values(labelled: str, released: exp.Query, cells: Sequence[Cell], sens
                 col("n", "g"),
             )
             .from_(subquery(grouped, "g"))
-            .join(table(labelled, "c"), on=on)
+            .join(subquery(classes, "c") if shared else table(labelled, "c"), on=conjunction(on))
         )
     return union_all(parts)
 

@@ -30,7 +30,8 @@ class Cell:
 
     ``size`` is the number of codes on the chosen level; ``constant`` says that the level is the top, which needs no
     look-up; ``typed`` that the value itself is published (level 0), in its own type; ``enum`` names a type that holds
-    the published texts in a few bytes while rows are sorted.
+    the published texts in a few bytes while rows are sorted. ``shares`` names a table ``(class_id, q)`` where the
+    distribution of the values of its class is published in place of a label.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Cell:
     typed: bool
     top: str
     enum: str | None = None
+    shares: str | None = None
 
 
 def pack(codes: Sequence[exp.Expr], sizes: Sequence[int]) -> list[exp.Expr]:
@@ -112,7 +114,8 @@ def shuffled_rows(
         value = qualified(cell.expression, "s")
         inner = inner.join(subquery(_value_codes(cell), alias), on=same(value, col("value", alias)))
         codes.append(col("g", alias))
-        labels.append(named(col("q", alias), f"q_{j}"))
+        if cell.shares is None:
+            labels.append(named(col("q", alias), f"q_{j}"))
     words = pack(codes, [c.size for c in cells])
     inner = inner.select(
         *(named(word, f"w_{i}") for i, word in enumerate(words)),
@@ -124,13 +127,18 @@ def shuffled_rows(
     )
     passed = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
     key = call("hash", param("key0"), param("key1"), col("class_id", "c"), *(p.copy() for p in passed))
-    carried = [*(col(label.alias, "r") for label in labels), *passed]
-    return (
-        exp.select(*(carried or [col("class_id", "c")]))
-        .from_(subquery(inner, "r"))
-        .join(table(classes, "c"), on=on)
-        .order_by(key)
-    )
+    shared = {j: cell.shares for j, cell in enumerate(cells) if cell.shares is not None}
+    carried = [
+        *(col(label.alias, "r") for label in labels),
+        *(named(col("q", f"h_{j}"), f"q_{j}") for j in shared),
+        *passed,
+    ]
+    query = exp.select(*(carried or [col("class_id", "c")])).from_(subquery(inner, "r"))
+    query = query.join(table(classes, "c"), on=on)
+    for j, name in shared.items():
+        alike = exp.EQ(this=col("class_id", f"h_{j}"), expression=col("class_id", "c"))
+        query = query.join(table(name, f"h_{j}"), on=alike)
+    return query.order_by(key)
 
 
 def local_rows(
@@ -191,6 +199,8 @@ def released_rows(rows: exp.Query, cells: Sequence[Cell], columns: Sequence[tupl
     """Return the release: ``columns`` lists (published name, ``q_j`` or ``p_i``) in their order."""
     values: dict[str, exp.Expr] = {}
     for j, cell in enumerate(cells):
+        if cell.shares is not None:
+            continue
         if cell.constant:
             values[f"q_{j}"] = text(cell.top)
         elif cell.enum is not None:

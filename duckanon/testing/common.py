@@ -23,6 +23,14 @@ RELATIONS: dict[str, dict[str, str]] = {
         "lo": "float64",
         "hi": "float64",
     },
+    "cell_rows": {
+        "attribute": "string",
+        "level": "int64",
+        "leaves": "int64",
+        "lo": "float64",
+        "hi": "float64",
+        "n": "int64",
+    },
     "domain": {
         "attribute": "string",
         "kind": "string",
@@ -108,12 +116,17 @@ def require_statement(folder: str, name: str) -> SqlFile:
 
 
 def make_relations(engine: Engine, rows: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, str]:
-    """Make relations readable in an engine and return the names of their tables; those not given are empty."""
+    """Make relations readable in an engine and return the names of their tables; those not given are empty.
+
+    ``cell_rows`` follow from the classes and their cells.
+    """
     import pyarrow as pa
 
     names = {}
+    sizes = {class_id: n for class_id, n, suppressed in rows.get("classes", []) if not suppressed}
+    cells = [(a, *known, sizes[i]) for i, a, _, *known in rows.get("class_cells", []) if i in sizes]
     for relation, columns in RELATIONS.items():
-        found = rows.get(relation, [])
+        found = rows.get(relation, cells if relation == "cell_rows" else [])
         arrays = {
             column: pa.array([row[i] for row in found], getattr(pa, kind if kind != "bool" else "bool_")())
             for i, (column, kind) in enumerate(columns.items())

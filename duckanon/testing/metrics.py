@@ -16,7 +16,7 @@ _ROWS = [(float(age), "f" if age < 10 else "m") for age in range(20)]
 """The tables that are measured have an age and a sex, and an illness that the sex tells."""
 _NAMES = ("age", "sex")
 _PARAMS = {"k": 2}
-_QUICK = {"classes", "class_cells", "domain"}
+_QUICK = {"classes", "class_cells", "cell_rows", "domain"}
 _TOLERANCE = 1e-9
 
 

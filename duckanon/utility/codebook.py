@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 METHODS = ("one_class", "fill_parent", "fill_child", "proportional", "value_set", "midpoint")
 _CHUNK = 2048
+_MOST_ENTRIES = 2**21
+"""Most numbers of encoded cells of the release that a column keeps, so that batches need not work them out again."""
 
 
 class Codebook:
@@ -45,6 +47,7 @@ class Codebook:
         self.single = method == "midpoint" and domain.numeric
         self.method = "one_class" if method == "midpoint" and not self.single else method
         self._rows: dict[str | None, tuple[Indices, Numbers]] = {}
+        self._entries, self._published = 0, frozenset(seen.labels)
         self._atoms: Any = None
         if self.single:
             self.labels: list[str] = []
@@ -156,7 +159,10 @@ class Codebook:
         found = [self._rows[label] for label in labels]
         # Values that are no cells of the release may be as many as there are rows: they are not kept.
         for label in fresh:
-            if len(self._rows) > _CHUNK and label not in getattr(self, "own", {}):
+            size = len(self._rows[label][0])
+            if label in self._published and self._entries + size <= _MOST_ENTRIES:
+                self._entries += size
+            elif len(self._rows) > _CHUNK and label not in getattr(self, "own", {}):
                 del self._rows[label]
         return _matrix(found, len(self.names))
 
@@ -208,8 +214,8 @@ class Codebook:
             found = np.flatnonzero(same)
             own = int(found[0]) if len(found) else None
         if own is None or not self.released[own]:
-            wider = [at for at in self._preference if above[at] and self.released[at]]
-            own = int(wider[0]) if wider else own
+            wider = self._preference[(above & self.released)[self._preference]]
+            own = int(wider[0]) if len(wider) else own
         if own is None:
             return np.empty(0, dtype=np.int64), np.empty(0)
         return np.array([own]), np.ones(1)

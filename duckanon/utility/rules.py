@@ -10,12 +10,14 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon.hierarchy.build import column
+from duckanon.hierarchy.chain import chain as links_of
 from duckanon.hierarchy.store import workspace
 from duckanon.sqlgen.relations import col, table
 from duckanon.utility.domain import WHOLE, Leaves
 from duckanon.utility.learn_domain import Seen, listed
 
 if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
     from duckanon.hierarchy import Hierarchy
 
 NAMES = ("mask", "prefix")
@@ -59,15 +61,42 @@ def _chains(hierarchy: Hierarchy | None, labels: Sequence[str]) -> list[tuple[st
     if not labels or hierarchy is None:
         return []
     with workspace(None) as engine:
+        above_them = _continued(hierarchy, engine)
         values, _ = column(engine, list(labels), "VARCHAR")
         bound = hierarchy.bind(engine, values.table, "labels", "VARCHAR", "top")
         on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
         above = [col(f"l{i}", "t") for i in range(1, bound.height + 1)]
         query = exp.select(col("known", "t"), col("text", "v"), *above).from_(table(values.table, "v"))
         rows = engine.arrow(query.join(table(bound.tree, "t"), on=on).order_by(col("code", "v")))
-    found = zip(*(column.to_pylist() for column in rows.columns), strict=True)
-    # Labels of a hierarchy that goes on from the shortest prefix are no codes: only the top is surely above them.
-    return [(label, *up) if known else (label, *[label] * (len(up) - 1), up[-1]) for known, label, *up in found]
+    chains = []
+    for known, label, *up in zip(*(own.to_pylist() for own in rows.columns), strict=True):
+        # Labels of a hierarchy that goes on from the shortest prefix are no codes, even if they begin like one.
+        own = above_them.get(label)
+        if own is None and not known:
+            own = (up[-1],)
+        chains.append((label, *up) if own is None else (*[label] * (len(up) + 1 - len(own)), *own))
+    return chains
+
+
+def _continued(hierarchy: Hierarchy, engine: Engine) -> dict[str, tuple[str, ...]]:
+    """Return the labels of the hierarchy that goes on from the shortest prefix, each with those above it.
+
+    Prefixes themselves are left out: the rule reads them as codes. A label with several parents has only the top.
+    """
+    *before, last = links_of(hierarchy, engine)
+    if not before or last.levels is None:
+        return {}
+    columns = [own.to_pylist() for own in last.levels.columns]
+    prefixes = set(columns[0])
+    found: dict[str, tuple[str, ...]] = {}
+    for level in range(1, len(columns) - 1):
+        for label, *up in zip(*columns[level:], strict=True):
+            if label in prefixes:
+                continue
+            known = found.setdefault(label, tuple(up))
+            if len(known) == len(up) and known != tuple(up):
+                found[label] = tuple(up[-1:])
+    return found
 
 
 __all__ = ["NAMES", "Ruled", "ruled"]

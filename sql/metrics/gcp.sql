@@ -1,5 +1,5 @@
 -- gcp: widths of intervals and leaves of labels as shares of their domains, mean over cells.  Ghinita et al. 2007.
--- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, leaves, lo, hi), domain(attribute, kind, leaves, lo, hi, weight)
+-- reads:   classes(n, suppressed), cell_rows(attribute, leaves, lo, hi, n), domain(attribute, kind, leaves, lo, hi, weight)
 -- params:
 -- returns: attribute, value
 WITH total AS (
@@ -8,15 +8,12 @@ WITH total AS (
 ), kept AS (
     SELECT
         x.attribute,
-        sum(c.n * CASE
+        sum(x.n * CASE
             WHEN d.leaves <= 1 OR x.leaves <= 1 THEN 0
             WHEN d.kind = 'ordered' AND d.hi > d.lo AND x.lo IS NOT NULL THEN (x.hi / 2 - x.lo / 2) / (d.hi / 2 - d.lo / 2)
             ELSE CAST(x.leaves AS DOUBLE) / d.leaves
         END) AS lost
-    FROM classes AS c
-    JOIN class_cells AS x ON x.class_id = c.class_id
-    JOIN domain AS d ON d.attribute = x.attribute
-    WHERE NOT c.suppressed
+    FROM cell_rows AS x JOIN domain AS d ON d.attribute = x.attribute
     GROUP BY x.attribute
 ), parts AS (
     SELECT

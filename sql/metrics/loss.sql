@@ -1,15 +1,12 @@
 -- loss: share of the domain that cells stand for, normalised by the untouched table.  Iyengar 2002, ARX.
--- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, leaves), domain(attribute, leaves, weight)
+-- reads:   classes(n, suppressed), cell_rows(attribute, leaves, n), domain(attribute, leaves, weight)
 -- params:
 -- returns: attribute, value
 WITH total AS (
     SELECT CAST(sum(n) AS DOUBLE) AS n, CAST(sum(CASE WHEN suppressed THEN n ELSE 0 END) AS DOUBLE) AS suppressed
     FROM classes
 ), kept AS (
-    SELECT x.attribute, sum(CAST(c.n AS DOUBLE) * x.leaves) AS covered
-    FROM classes AS c JOIN class_cells AS x ON x.class_id = c.class_id
-    WHERE NOT c.suppressed
-    GROUP BY x.attribute
+    SELECT attribute, sum(CAST(n AS DOUBLE) * leaves) AS covered FROM cell_rows GROUP BY attribute
 ), parts AS (
     SELECT
         d.attribute,

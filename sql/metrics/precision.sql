@@ -1,5 +1,5 @@
 -- precision: one minus the mean of level / height, of lost leaves where there is no level.  Sweeney 2002.
--- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, level, leaves), domain(attribute, height, leaves, weight)
+-- reads:   classes(n, suppressed), cell_rows(attribute, level, leaves, n), domain(attribute, height, leaves, weight)
 -- params:
 -- returns: attribute, value
 WITH total AS (
@@ -8,15 +8,12 @@ WITH total AS (
 ), kept AS (
     SELECT
         x.attribute,
-        sum(c.n * CASE
+        sum(x.n * CASE
             WHEN x.level IS NOT NULL AND d.height > 0 THEN CAST(x.level AS DOUBLE) / d.height
             WHEN d.leaves > 1 THEN CAST(x.leaves - 1 AS DOUBLE) / (d.leaves - 1)
             ELSE 0
         END) AS climbed
-    FROM classes AS c
-    JOIN class_cells AS x ON x.class_id = c.class_id
-    JOIN domain AS d ON d.attribute = x.attribute
-    WHERE NOT c.suppressed
+    FROM cell_rows AS x JOIN domain AS d ON d.attribute = x.attribute
     GROUP BY x.attribute
 ), parts AS (
     SELECT d.attribute, d.weight, 1 - (coalesce(k.climbed, 0) + t.suppressed) / t.n AS value

@@ -28,7 +28,7 @@ class Figure:
     cpu: float = 0.0
 
 
-_CLASS_BASED = {"classes", "class_cells", "domain", "class_values", "domain_values"}
+_CLASS_BASED = {"classes", "class_cells", "cell_rows", "domain", "class_values", "domain_values"}
 WORK: dict[str, Callable[..., dict[str, Any]]] = {}
 
 

@@ -8,8 +8,11 @@ its parents"; in (c) canine has R_05, which is dolphin in Table III. They are co
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import duckanon
@@ -93,6 +96,29 @@ def test_table_iii_is_what_the_owner_of_the_release_gets() -> None:
     for row, label in zip(matrix, labels, strict=True):
         expected = TABLE_III[0 if label == "mammals" else 1]
         assert (np.floor(row * 100 + 1e-9) / 100).tolist() == expected
+
+
+def test_table_iii_is_what_a_full_domain_release_publishes(tmp_path: Path) -> None:
+    hierarchies = {"G": GENDER, "R": RACE}
+    made = duckanon.anonymize(
+        T,
+        quasi_identifiers=["class", "G", "R"],
+        levels={"class": 0, "G": 1, "R": 2},
+        output={"G": "proportional", "R": "proportional"},
+        hierarchies=hierarchies,
+        algorithm="datafly",
+        k=3,
+        seed=1,
+    )
+    with made as release:
+        assert release.recoding.levels == {"class": 0, "G": 1, "R": 2}
+        release.write(tmp_path / "r.parquet")
+    # Whoever has the file and the hierarchies has the table, too.
+    encoder = AnonymousEncoder("proportional", hierarchies, columns=["G", "R"]).fit(tmp_path / "r.parquet")
+    matrix = encoder.transform(tmp_path / "r.parquet").toarray()
+    assert len(encoder.get_feature_names_out()) == 14
+    for row, number in zip(matrix, pq.read_table(tmp_path / "r.parquet").column("class").to_pylist(), strict=True):
+        assert (np.floor(row * 100 + 1e-9) / 100).tolist() == TABLE_III[number - 1]
 
 
 def test_figure_3_5_is_value_set() -> None:

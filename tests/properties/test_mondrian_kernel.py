@@ -67,9 +67,8 @@ def test_larger_tables(relaxed: bool) -> None:
 
 @pytest.mark.parametrize("relaxed", [False, True])
 def test_tables_that_are_large_to_the_kernel(relaxed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large tables are split by several tasks, and rows of those above a limit change places one by one."""
+    """Large tables are split by several tasks."""
     monkeypatch.setattr("duckanon.algorithms.partition._GRAIN", 3)
-    monkeypatch.setattr("duckanon.algorithms.partition._BUFFER", 8)
     compare_many(f"tasks {relaxed}", 120, relaxed=relaxed)
 
 

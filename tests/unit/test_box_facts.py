@@ -81,6 +81,12 @@ def test_cells_of_runs(engine: DuckDBEngine) -> None:
         (3, "age", "[40, 94]", 2),
         (4, "age", None, 1),
     ]
+    assert rows_of(relations, "cell_rows") == [
+        ("age", 0, 1, None, None, 1),
+        ("age", 1, 2, 17.0, 18.0, 2),
+        ("age", 3, 3, 22.0, 34.0, 3),
+        ("age", 4, 2, 41.0, 90.0, 2),
+    ]
     # Neither needed what the cells cover.
     assert "covers" not in dict(relations)
     assert rows_of(relations, "covers", "cell, code") == [
@@ -213,6 +219,7 @@ def test_classes_that_are_published_alike_are_one_class(engine: DuckDBEngine) ->
     assert rows_of(relations, "members") == [(1, 0, 1), (1, 1, 1), (1, 2, 1), (1, 3, 1), (3, 4, 1), (4, 5, 1)]
     # The class stands for the smallest run that holds both.
     assert rows_of(relations, "labelled") == [(1, 4, "[10, 20]"), (3, 1, "30")]
+    assert rows_of(relations, "cell_rows", "leaves, lo, hi, n") == [(1, 30.0, 30.0, 1), (4, 10.0, 20.0, 4)]
     assert rows_of(relations, "class_values") == [(1, "ill", "a", 3), (1, "ill", "b", 1), (3, "ill", "c", 1)]
     assert rows_of(relations, "tuple_map") == [
         (0, 1, True),
@@ -262,6 +269,8 @@ def test_regions_that_are_joined_on_a_tree_and_with_missing_values(engine: DuckD
     assert rows_of(relations, "labelled") == [(1, 2, "5", "Europe"), (3, 4, "5", "*")]
     assert rows_of(relations, "class_map") == [(1, 2, 2, True), (3, 4, 4, True)]
     assert rows_of(relations, "cells", "cell, level, leaves") == [("*", 3, 6), ("5", 0, 1), ("Europe", 2, 3)]
+    counted = rows_of(relations, "cell_rows", "attribute, level, leaves, n")
+    assert counted == [("land", 2, 3, 2), ("land", 3, 6, 4), ("x", 0, 1, 6)]
 
 
 def test_every_metric_is_measured_on_regions(engine: DuckDBEngine) -> None:

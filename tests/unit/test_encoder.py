@@ -6,6 +6,7 @@ import datetime as dt
 import pickle
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -175,6 +176,44 @@ def test_codes_find_their_masks() -> None:
     found = encoder.transform(pd.DataFrame({"zip": raw})).toarray()
     shown = [[name for name, value in zip(names, row, strict=True) if value] for row in found]
     assert shown == [["zip_123**"], ["zip_12345"], ["zip_54***"], ["zip_*"]]
+
+
+def test_labels_that_follow_a_prefix_lie_under_each_other() -> None:
+    """A plain table of codes, prefixes, and labels of the hierarchy that goes on from them, in one column."""
+    labels = ["10001", "070", "NY", "Northeast", "94110", "*"]
+    released = pa.table({"zip": labels, "ill": ["E11.9", "A00-A09", "A01", "E10-E14", "*", "*"]})
+    given = {"zip": "us_zip5", "ill": "icd10"}
+    for method in ("fill_parent", "value_set"):
+        encoder = AnonymousEncoder(method, given).fit(released)
+        names = encoder.get_feature_names_out().tolist()
+
+        def shown(
+            cells: dict[str, list[str]], column: str, encoder: Any = encoder, names: Any = names
+        ) -> list[list[str]]:
+            other = "ill" if column == "zip" else "zip"
+            rows = encoder.transform(pa.table(cells | {other: ["*"] * len(cells[column])})).toarray()
+            start = f"{column}_"
+            return [
+                [name.removeprefix(start) for name, value in zip(names, row, strict=True) if value and start in name]
+                for row in rows
+            ]
+
+        if method == "fill_parent":
+            northeast = shown({"zip": ["10001", "070", "NY", "Northeast", "10099", "Middle Atlantic"]}, "zip")
+            for found, own in zip(
+                northeast, ["10001", "070", "NY", "Northeast", "100", "Middle Atlantic"], strict=True
+            ):
+                assert own in found
+                assert "Northeast" in found
+                assert "West" not in found
+            cholera, block = shown({"ill": ["A01", "A00-A09"]}, "ill")
+            # The block begins with the code of a category, and is none of its diagnoses.
+            assert {"A01", "A00-A09"} < set(cholera)
+            assert "A00-A09" in block
+            assert not {"A00", "A01"} & set(block)
+        else:
+            assert shown({"zip": ["NY", "Northeast", "West"]}, "zip") == [["10001"], ["070", "10001"], ["94110"]]
+            assert shown({"ill": ["A00-A09", "A02.1"]}, "ill") == [["A01"], ["A01"]]
 
 
 def test_many_numbers_are_binned() -> None:

@@ -16,13 +16,15 @@ from sqlglot import exp
 
 import duckanon
 from duckanon import class_facts, encode, gate, pipeline, recoders
+from duckanon import short_keys as short
 from duckanon.algorithms import Datafly, local, nodes
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
-from duckanon.gate import check_models, count_classes, require, require_same_classes, short_keys
+from duckanon.gate import check_models, count_classes, require, require_same_classes
 from duckanon.models import KAnonymity
+from duckanon.short_keys import short_keys
 from duckanon.sqlgen import recode
-from duckanon.sqlgen.relations import col, number, subquery
+from duckanon.sqlgen.relations import call, col, number, subquery
 
 # 12 rows; at k = 3 the classes (a, 1) and (b, 2) stand, the four rows of the other classes are outliers.
 ROWS = [("a", 1)] * 4 + [("b", 2)] * 4 + [("a", 2), (None, 1), (None, 1), ("c", 3)]
@@ -273,10 +275,15 @@ def test_hashes_tell_the_same_classes_apart(seed: int) -> None:
     engine.close()
 
 
+def hash_of(patch: pytest.MonkeyPatch, function: str, *further: exp.Expr) -> None:
+    """Make values collide: their hash is that of what a function tells of them."""
+    honest = short.hashed
+    patch.setattr(short, "hashed", lambda value: honest(call(function, value, *further)))
+
+
 @pytest.mark.parametrize("worse", ["length", "typeof"])
 def test_a_hash_that_collides_is_not_used(worse: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = gate.call
-    monkeypatch.setattr(gate, "call", lambda name, *given: honest(worse if name == "hash" else name, *given))
+    hash_of(monkeypatch, worse)
     engine = DuckDBEngine()
     engine.register("made", pa.table({"q": ["ab", "cd", "ab", None], "r": ["a", "a", "a", "a"]}))
     relation = exp.select("*").from_("made")
@@ -286,18 +293,53 @@ def test_a_hash_that_collides_is_not_used(worse: str, monkeypatch: pytest.Monkey
     engine.close()
 
 
-def test_texts_that_collide_are_turned_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = gate.call
-
-    def first_letter(name: str, *given: exp.Expr) -> exp.Expr:
-        return honest("left", *given, number(1)) if name == "hash" else honest(name, *given)
-
-    monkeypatch.setattr(gate, "call", first_letter)
+@pytest.mark.parametrize("few", [0, 1000])
+def test_texts_that_collide_are_turned_around(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    hash_of(monkeypatch, "left", number(1))
+    monkeypatch.setattr(short, "FEW_VALUES", few)
     engine = DuckDBEngine()
-    engine.register("made", pa.table({"q": ["ab", "ac", "ab"]}))
+    engine.register("made", pa.table({"q": ["ab", "ac", "ab", "zx", None, "zx", "zx"]}))
     (key,) = short_keys(engine, exp.select("*").from_("made"), ["q"])
     assert "REVERSE" in key.sql().upper()
-    assert counted(engine, exp.select("*").from_("made"), [key]) == [1, 2]
+    assert counted(engine, exp.select("*").from_("made"), [key]) == [1, 1, 2, 3]
+    engine.close()
+
+
+def test_long_texts_of_one_form_do_collide_and_are_told_apart() -> None:
+    """The first two are of those that DuckDB gives one hash."""
+    alike = ["[1937-02-01, 1948-10-31]", "[1937-09-01, 1938-10-31]", "[1937-02-01, 1938-10-31]", None]
+    engine = DuckDBEngine()
+    engine.register("made", pa.table({"q": [v for n, v in enumerate(alike, 1) for _ in range(n)]}))
+    relation = exp.select("*").from_("made")
+    assert counted(engine, relation, short_keys(engine, relation, ["q"])) == [1, 2, 3, 4]
+    engine.close()
+
+
+def test_columns_of_few_values_share_words() -> None:
+    rng = np.random.default_rng(5)
+    table = pa.table({f"c{j}": [None if v == 0 else f"v{v}" for v in rng.integers(0, 150, 4000)] for j in range(9)})
+    engine = DuckDBEngine()
+    engine.register("made", table)
+    relation = exp.select("*").from_("made")
+    for width in range(1, 10):
+        names = table.column_names[:width]
+        keys = short_keys(engine, relation, names)
+        assert len(keys) == 1 if width <= 4 else len(keys) < width
+        assert counted(engine, relation, keys) == counted(engine, relation, [col(n) for n in names])
+    engine.close()
+
+
+@pytest.mark.parametrize("mutant", ["_part", "_window"])
+def test_bits_that_do_not_tell_values_apart_are_not_used(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = short._part
+    lies = {"_part": lambda digest, shift, width, at: honest(digest, 0, 1, at), "_window": lambda hashes, at: (0, 2)}
+    monkeypatch.setattr(short, mutant, lies[mutant])
+    engine = DuckDBEngine()
+    engine.register("made", pa.table({"q": [f"v{i}" for i in range(9)], "r": ["a"] * 9}))
+    relation = exp.select("*").from_("made")
+    keys = short_keys(engine, relation, ["q", "r"])
+    assert col("q") in keys
+    assert counted(engine, relation, keys) == [1] * 9
     engine.close()
 
 

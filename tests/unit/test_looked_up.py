@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from duckanon import looked_up, recoders
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import EngineError, PrivacyViolation
 from duckanon.kernels.lookup import look_up
+from duckanon.kernels.ordering import order_of
 from duckanon.looked_up import LookedUp, can_look_up
 from duckanon.plan import open_engine
+from duckanon.sorted_rows import SortedRows
 from duckanon.sqlgen.relations import Column
 
 ROWS = 2_000
@@ -97,6 +100,34 @@ def test_the_file_is_that_of_the_whole_sort(options: dict[str, Any], request: py
     assert found.equals(plain), "rows or their order differ"
 
 
+def test_what_does_not_fit_is_sorted_by_the_database(many: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    table, raw = released(people())
+    asked: list[int] = []
+
+    def from_database(self: SortedRows, size: int) -> Iterator[Any]:
+        asked.append(size)
+        return honest(self, size)
+
+    honest = SortedRows._from_database
+    monkeypatch.setattr(SortedRows, "_from_database", from_database)
+    assert released(people())[1] == raw
+    assert not asked
+    monkeypatch.setattr("duckanon.sorted_rows._COPIES", 10**9)
+    assert released(people())[0].equals(table)
+    assert asked == [300]
+
+
+def test_hashes_are_sorted_and_equal_ones_stay_as_they_come() -> None:
+    rng = np.random.default_rng(4)
+    for count in (0, 1, 2, 40, 513, 6_000):
+        for most in (1, 3, 2**20, 2**63, 2**64 - 1):
+            hashes = rng.integers(0, most, count, dtype=np.uint64, endpoint=True)
+            keys, rows = np.empty_like(hashes), np.empty(count, dtype=np.int32)
+            order_of(hashes, keys, rows)
+            assert rows.tolist() == np.argsort(hashes, kind="stable").tolist()
+            assert keys.tolist() == sorted(hashes.tolist())
+
+
 def test_any_number_of_threads_writes_the_same_bytes(many: list[int]) -> None:
     files = {released(people(), threads=threads)[1] for threads in (1, 2, 4)}
     assert len(many) == 3
@@ -107,12 +138,12 @@ def test_a_row_group_lists_its_own_texts_only(many: list[int], tmp_path: Path) -
     table, raw = released(people())
     path = tmp_path / "release.parquet"
     path.write_bytes(raw)
-    file = pq.ParquetFile(path, read_dictionary=QUASI)
+    file = pq.ParquetFile(path, read_dictionary=[*QUASI, "ill"])
     assert file.num_row_groups == -(-ROWS // 300)
     assert file.schema_arrow.metadata is None, "the order of codes is nobody's business"
     for i in range(file.num_row_groups):
         group = file.read_row_group(i)
-        for name in QUASI:
+        for name in [*QUASI, "ill"]:
             (chunk,) = group.column(name).chunks
             assert sorted(chunk.dictionary.to_pylist()) == sorted(set(chunk.drop_null().to_pylist()))
     assert pq.read_table(path).equals(table.replace_schema_metadata(None).cast(pq.read_table(path).schema))
@@ -121,8 +152,8 @@ def test_a_row_group_lists_its_own_texts_only(many: list[int], tmp_path: Path) -
 def test_a_lie_is_caught_all_the_same(many: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     honest = looked_up._Texts.of
 
-    def changed(self: Any, group: pa.Table, columns: Any) -> pa.Table:
-        found = honest(self, group, columns)
+    def changed(self: Any, rows: Any, columns: Any) -> pa.Table:
+        found = honest(self, rows, columns)
         texts = found.column("town").to_pylist()
         return found.set_column(2, "town", pa.array(["elsewhere", *texts[1:]]).dictionary_encode())
 
@@ -156,6 +187,7 @@ def test_a_failure_while_rows_come_quotes_nothing(many: list[int], monkeypatch: 
         def __next__(self) -> None:
             raise pa.ArrowInvalid("could not convert 'Jane Doe'")
 
+    monkeypatch.setattr("duckanon.sorted_rows._COPIES", 10**9)
     monkeypatch.setattr(DuckDBEngine, "reader", lambda *_, **__: Broken())
     with pytest.raises(EngineError, match="withheld") as caught:
         released(people())

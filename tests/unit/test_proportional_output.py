@@ -12,8 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
+from duckanon import Hierarchy
 from duckanon.errors import UnsupportedError
+from duckanon.nights import require_freezable
+from duckanon.plan import Plan
 from duckanon.utility import AnonymousEncoder
+
+AGES = Hierarchy.intervals(width=5, factors=[2])
 
 
 def people(seed: int, n: int = 80) -> pa.Table:
@@ -94,6 +99,107 @@ def test_the_file_is_read_as_it_was_published(tmp_path: Path) -> None:
     assert (raw[:, ages].max(axis=1) <= 1).all()
 
 
-def test_it_is_for_partitions() -> None:
-    with pytest.raises(UnsupportedError, match="output='proportional'"):
-        duckanon.anonymize(people(1), quasi_identifiers=["age"], k=2, algorithm="datafly", output="proportional")
+# Columns on levels
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_shares_on_every_level(level: int, persons: bool, tmp_path: Path) -> None:
+    """Classes are those of the same levels as labels, whose values are counted; numbers on level 0 are themselves."""
+    source = people(5, 400)
+    given = {
+        "quasi_identifiers": ["age", "ward"],
+        "sensitive": ["ill"],
+        "insensitive": ["id"],
+        "hierarchies": {"age": AGES},
+        "levels": {"age": level, "ward": 0},
+        "algorithm": "datafly",
+        "suppression_limit": 1.0,
+        "k": 3,
+        "l": 2,
+        "seed": 5,
+    }
+    if persons:
+        source = source.append_column("who", pa.array([i // 2 for i in range(400)]))
+        given["entity_key"] = "who"
+    with duckanon.anonymize(source, **given) as release:
+        labels = {row["id"]: (row["age"], row["ward"]) for row in release.to_arrow().to_pylist()}
+    with duckanon.anonymize(source, **given, output="proportional") as release:
+        release.write(tmp_path / "r.parquet")
+        assert release.recoding.levels == {"age": level, "ward": 0}
+        assert all(check.holds for check in release.checks)
+        assert release.classes().num_rows == release.summary()["found"]["classes"] == len(set(labels.values()))
+        counted = release.engine.rows(f"SELECT sum(n) FROM {release.relations['class_values']}")
+        assert counted == [(len(labels),)]
+        report = release.report("md")
+        with pytest.raises(UnsupportedError, match="whole classes"):
+            release.recoding.to_sql()
+    written = pq.read_table(tmp_path / "r.parquet").to_pylist()
+    assert {row["id"] for row in written} == set(labels)
+    raw = {row["id"]: row for row in source.to_pylist()}
+    group = {row[0]: row[1] for row in AGES.materialise(list(range(17, 60))).preview(100)}
+    classes: dict[tuple[object, object], list[int]] = {}
+    for number, own in labels.items():
+        classes.setdefault(own, []).append(number)
+    for row in written:
+        members = [raw[i] for i in classes[labels[row["id"]]]]
+        wards = Counter("*" if m["ward"] is None else m["ward"] for m in members)
+        ages = Counter(
+            "*" if m["age"] is None else str(m["age"]) if level == 0 else group[str(m["age"])] for m in members
+        )
+        for name, found in (("ward", wards), ("age", ages)):
+            assert dict(row[name]) == pytest.approx({key: n / len(members) for key, n in found.items()})
+    assert "a share of 1 is the value of every member" in report
+    assert f"| {level} of 3 | as proportional, in classes of that level |" in report
+
+
+def test_labels_beside_shares(tmp_path: Path) -> None:
+    made = duckanon.anonymize(
+        people(6, 300),
+        quasi_identifiers=["age", "ward"],
+        k=4,
+        hierarchies={"age": AGES},
+        levels={"age": 2, "ward": 1},
+        algorithm="datafly",
+        output={"ward": "proportional"},
+    )
+    with made as release:
+        assert "output: ward as proportional" in release.plan.explain()
+        table = release.to_arrow()
+    assert table.schema.field("ward").type == pa.map_(pa.string(), pa.float64())
+    assert table.schema.field("age").type == pa.string()
+    shares = {(row["age"], str(row["ward"])) for row in table.to_pylist()}
+    assert len(shares) == len({age for age, _ in shares})
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"iterative": True}, "iterative=True"),
+        ({"population": people(1), "models": ["k_map(k=2)"]}, "population"),
+        ({"output": "midpoint"}, "regions"),
+        ({"bounds": "cut"}, "regions"),
+    ],
+)
+def test_what_levels_cannot_give(more: dict[str, object], message: str) -> None:
+    given = {"quasi_identifiers": ["age"], "k": 2, "algorithm": "datafly", "output": "proportional"}
+    with pytest.raises(UnsupportedError, match=message):
+        duckanon.anonymize(people(1), **(given | more))
+
+
+def test_classes_that_would_look_alike_are_refused() -> None:
+    source = pa.table({"ward": ["a"] * 3 + [None] * 3 + ["new"] * 3})
+    wards = Hierarchy.from_table({"l0": ["a", "b"], "l1": ["*", "*"]})
+    given = {"quasi_identifiers": ["ward"], "k": 3, "hierarchies": {"ward": wards}, "on_unknown": "top"}
+    given |= {"algorithm": "datafly", "levels": {"ward": 0}}
+    with pytest.raises(UnsupportedError, match="two classes alike"):
+        duckanon.anonymize(source, **given, output="proportional")
+    with duckanon.anonymize(source.slice(0, 6), **given, output="proportional") as release:
+        assert release.classes().num_rows == 2
+
+
+def test_shares_cannot_be_frozen() -> None:
+    given = {"quasi_identifiers": ["age"], "k": 2, "algorithm": "datafly"}
+    require_freezable(Plan.of(people(1), **given))
+    with pytest.raises(UnsupportedError, match="cannot be frozen"):
+        require_freezable(Plan.of(people(1), **given, output="proportional"))

@@ -80,7 +80,7 @@ def test_every_test_file_has_its_statement(path: Path) -> None:
 
 
 def test_bind_replaces_relations_and_nothing_else() -> None:
-    bound = load("metrics/loss").bind({"classes": 'c"1', "class_cells": "cells 2", "domain": "domain"})
+    bound = load("metrics/loss").bind({"classes": 'c"1', "cell_rows": "cells 2", "domain": "domain"})
     tables = {t.name for t in bound.find_all(exp.Table)}
     assert {'c"1', "cells 2", "domain"} <= tables
     assert "classes" not in tables
