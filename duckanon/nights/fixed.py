@@ -199,15 +199,17 @@ def _span(regions: Any, j: int, kind: str, own: Placed) -> tuple[Integers, Integ
         if kind == "grid":
             # All values of a group are called alike, those that nobody had on the first night among them.
             atoms = np.asarray(axis.atoms)[: last + 1]
-            low[run] = np.searchsorted(atoms, atoms[low[run]], side="left")
-            high[run] = np.searchsorted(atoms, atoms[high[run]], side="right") - 1
+            first, final = atoms[low[run]], atoms[high[run]]
+            low[run] = np.searchsorted(atoms, first, side="left")
+            high[run] = np.searchsorted(atoms, final, side="right") - 1
+            alone[run] = first == final
         else:
             # The outermost regions of a line are open: "<= 30" takes in whatever is smaller.
             low[run & at_first & ~alone] = 0
             high[run & at_last & ~alone] = last
         above = levels > 0
-        # A single value is called by its name, even where it is the only one of its column; on a grid groups are.
-        whole = run & at_first & at_last & ~(low == high)
+        # A single value, on a grid a group, is called by its name, even where it is the only one of its column.
+        whole = run & at_first & at_last & ~alone
         low[whole], high[whole] = 0, last
     # The top stands for every value, and for NULL where it did so before.
     low[above] = 0

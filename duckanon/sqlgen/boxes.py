@@ -42,9 +42,10 @@ def regions_query(
     """Return ``(key_0, ..., a, v, z, w, mixed, value, cell, low, high, [least, most,] listed)`` of regions.
 
     They are those that published classes have in the column at that position; ``runs`` says that some are runs. ``z``
-    is the code of the last value, ``w`` the level that the region is named after: a run of one value is that value (on a
-    grid, if its group has no other), a run of all values the top unless bounds are tight, and with the output "lca", which needs ``positions``, every run
-    is the lowest node over it. ``mixed`` says that NULL and other values are in it. ``value`` is its first value,
+    is the code of the last value, ``w`` the level that the region is named after: a run of one value is that value, a
+    run of all values the top unless bounds are tight; on a grid a run within one group is that group, and its value
+    where it is the only one that the group can have. With the output "lca", which needs ``positions``, every run is
+    the lowest node over it. ``mixed`` says that NULL and other values are in it. ``value`` is its first value,
     ``cell`` its name. ``low`` and ``high`` are typed bounds, NULL where it is open; ``least`` and ``most`` are the
     ticks of the values under a node, for midpoints only, ``listed`` are those values.
     """
@@ -125,7 +126,7 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
     single = exp.and_(run, equal(col("place", "x"), col("place", "y")), copy=False)
     if column.grid is not None:
         # That nobody has another value of a group is not told: only a group that is one value by itself is called so.
-        single = exp.and_(single, equal(col("lo", "gx"), col("hi", "gx")), copy=False)
+        single = exp.and_(single, _one_value(column), copy=False)
     alone = exp.paren(exp.or_(equal(col("v", "k"), 0), single, copy=False), copy=False)
     # A value that its hierarchy does not know is published as the top label even by itself.
     hidden = exp.or_(mixed, exp.and_(alone, col("whole", "x"), copy=False), copy=False)
@@ -135,6 +136,9 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
         rest = lowest(column)
     elif not column.tight:
         every = exp.and_(equal(col("place", "x"), column.first), equal(col("place", "y"), column.last), copy=False)
+        if column.grid is not None:
+            groups = exp.NEQ(this=col("atom", "gx"), expression=col("atom", "gy"))
+            every = exp.and_(every, groups, copy=False)
         cases.append((every, number(column.height)))
     low, high = _bounds(column, alone, run)
     query = exp.select(
@@ -154,6 +158,17 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
         if positions is not None:
             query = query.join(table(positions, at), on=equal(col("code", at), col(code, "k")), copy=False)
     return query
+
+
+def _one_value(column: BoxColumn) -> exp.Expr:
+    """Return whether the group of ``x`` can have no other value: NaN and infinite dates have groups without bounds."""
+    low, high, value = col("lo", "gx"), col("hi", "gx"), col("value", "x")
+    one = equal(low, high)
+    if column.family not in ("float", "date", "timestamp"):
+        return one
+    odd = call("isnan", value) if column.family == "float" else exp.Not(this=call("isfinite", value))
+    boundless = exp.and_(is_null(low.copy()), is_null(high.copy()), odd, copy=False)
+    return exp.paren(exp.or_(one, boundless, copy=False), copy=False)
 
 
 def lowest(column: BoxColumn) -> exp.Expr:
@@ -214,9 +229,11 @@ def cells_query(column: BoxColumn, regions: str, nodes: str | None, positions: s
     for alias, bound, pick in (("x", "lo", "min"), ("y", "hi", "max")):
         cases = [(run, col("number", alias)), (own, col("number", "x")), (at_top, outermost(column, pick, "number"))]
         ends.append(named(choose(*cases, otherwise=col(bound, "n") if nodes is not None else None), bound))
-    # A value that its hierarchy does not know is published as the top label, but on level 0.
-    single = exp.and_(equal(col("v", "r"), RUN), equal(col("a", "r"), col("z", "r")), copy=False)
-    value = exp.paren(exp.or_(equal(col("v", "r"), 0), single, copy=False), copy=False)
+    # A value that its hierarchy does not know is published as the top label, but on level 0. A grid knows all values.
+    value: exp.Expr = equal(col("v", "r"), 0)
+    if column.grid is None:
+        single = exp.and_(equal(col("v", "r"), RUN), equal(col("a", "r"), col("z", "r")), copy=False)
+        value = exp.paren(exp.or_(value, single, copy=False), copy=False)
     level = choose((run, lowest(column)), (value, number(0)), otherwise=col("w", "r"))
     query = exp.select(
         *column.keys("r"),

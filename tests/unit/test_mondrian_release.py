@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon import dividing
+from duckanon import Hierarchy, dividing
 from duckanon.algorithms import Mondrian
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, UnsupportedError
 
@@ -67,6 +69,41 @@ def test_a_rare_null_does_not_spoil_its_column() -> None:
         found = sizes(release, ["age"])
     assert found[("*",)] < 100, "only those beside the NULL are published as the top"
     assert len(found) > 10
+
+
+WIDE = Hierarchy.intervals(width=10)
+LISTED = Hierarchy.from_table(pa.table({"leaf": ["1", "2", "3", "4"], "group": ["one", "two", "more", "more"]}))
+
+
+@pytest.mark.parametrize("output", ["interval", "bounds"])
+@pytest.mark.parametrize(
+    ("values", "hierarchy", "names", "bounds"),
+    [
+        # One value of a group, a whole column of it, and several: the group is published alike.
+        ([35, 71], WIDE, ["[30, 39]", "[70, 79]"], [(30, 39), (70, 79)]),
+        ([35], WIDE, ["[30, 39]"], [(30, 39)]),
+        ([35, 31], WIDE, ["[30, 39]"], [(30, 39)]),
+        ([date(2020, 2, 5)], None, ["[2020-02-01, 2020-02-29]"], [(date(2020, 2, 1), date(2020, 2, 29))]),
+        # Groups that can have one value alone.
+        ([1, 2, 3], LISTED, ["1", "2", "[3, 4]"], [(1, 1), (2, 2), (3, 4)]),
+        ([35, 71], Hierarchy.intervals(width=1), [35, 71], [(35, 35), (71, 71)]),
+        ([5.0, math.nan], WIDE, ["[0, 10)", "nan"], [(0.0, 10.0), (math.nan, math.nan)]),
+        ([5.0, None], WIDE, ["[0, 10)", None], [(0.0, 10.0), (None, None)]),
+        # So few values that no grid is made of them.
+        ([0, 1], None, [0, 1], [(0, 0), (1, 1)]),
+    ],
+)
+def test_groups_of_a_grid_are_published_whole(
+    values: list[Any], hierarchy: Hierarchy | None, names: list[Any], bounds: list[Any], output: str
+) -> None:
+    table = pa.table({"q": [value for value in values for _ in range(6)]})
+    given = {} if hierarchy is None else {"hierarchies": {"q": hierarchy}}
+    with duckanon.anonymize(table, quasi_identifiers=["q"], k=3, output={"q": output}, **given) as release:
+        columns = release.to_arrow().columns
+        rows = {
+            repr(row[0] if output == "interval" else row) for row in zip(*(c.to_pylist() for c in columns), strict=True)
+        }
+        assert rows == {repr(row) for row in (names if output == "interval" else bounds)}
 
 
 def test_a_limit_that_was_not_needed_is_said() -> None:

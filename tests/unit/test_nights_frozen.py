@@ -165,6 +165,19 @@ def test_values_between_and_beyond_the_regions_are_held_back(nights: Nights) -> 
         assert set(release.to_arrow().column("age").to_pylist()) == {"<= 21", ">= 40"}
 
 
+@pytest.mark.parametrize("ages", [[35, 71], [35, 31], [31, 38]])
+def test_a_group_is_called_alike_whatever_else_there_is(nights: Nights, ages: list[int]) -> None:
+    # On the first night all are of one age, so that their group is all there is.
+    data = pa.table({"id": range(16), "age": [35] * 16, "zip": ["1"] * 16, "ill": ["a"] * 16, "who": ["x"] * 16})
+    way: dict[str, Any] = {"hierarchies": {"age": Hierarchy.intervals(width=10), "zip": Hierarchy.suppress()}}
+    first = nights.make(data, **way)
+    changed = data.set_column(1, "age", pa.array(ages * 8, pa.int64()))
+    second = nights.make(changed, nights.freeze(first), **way)
+    for release in (first, second):
+        assert set(release.to_arrow().column("age").to_pylist()) == {"[30, 39]"}
+    assert second.rows_suppressed == 8 * (71 in ages)
+
+
 def test_a_made_grid_does_not_move_with_the_range(nights: Nights) -> None:
     town = Town(200, 5)
     way: dict[str, Any] = {"algorithm": "datafly", "min_levels": {"age": 1}}
