@@ -12,7 +12,8 @@ import duckanon
 
 FOLDER = Path(duckanon.__file__).parent
 SOURCES = sorted(p for p in FOLDER.rglob("*.py") if ">>> " in p.read_text(encoding="utf-8"))
-MODULES = [".".join(("duckanon", *p.relative_to(FOLDER).with_suffix("").parts)).removesuffix(".__init__") for p in SOURCES]
+PATHS = [p.relative_to(FOLDER.parent).with_suffix("") for p in SOURCES]
+MODULES = [".".join(p.parts).removesuffix(".__init__") for p in PATHS]
 
 
 @pytest.mark.parametrize("name", MODULES)
