@@ -68,7 +68,8 @@ def _thin(items: list[pytest.Item]) -> None:
 
 def _few(cases: list[pytest.Item]) -> list[pytest.Item]:
     """Return few cases that have each value of each parameter: always the next that has most that are not met yet."""
-    values = {item: set(item.callspec.indices.items()) for item in cases}  # type: ignore[attr-defined]
+    given = {item: item.callspec.params for item in cases}  # type: ignore[attr-defined]
+    values = {item: {(name, id(value)) for name, value in own.items()} for item, own in given.items()}
     left = set().union(*values.values())
     kept = []
     while left:
