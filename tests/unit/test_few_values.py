@@ -107,6 +107,7 @@ FLAGS = [("true", "yes", "*"), ("false", "no", "*")]
 @pytest.mark.parametrize("nulls", [0.0, 0.1])
 @pytest.mark.parametrize(("bounds", "output"), [("grid", "interval"), ("tight", "lca"), ("cut", "set")])
 @pytest.mark.parametrize("k", [2, 30])
+@pytest.mark.thinned
 def test_the_same_release(monkeypatch: pytest.MonkeyPatch, k: int, bounds: str, output: str, nulls: float) -> None:
     """What regions are called, and every fact about them, does not depend on where the names were looked up."""
     draw = random.Random(k)

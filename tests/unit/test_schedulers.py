@@ -260,7 +260,7 @@ class TestSystemd:
         shutil.copy(FOLDER / "duckanon@.timer", tmp_path / "duckanon@night.timer")
         units = ["./duckanon@night.service", "./duckanon@night.timer"]
         done = subprocess.run(
-            [analyze, "verify", *units], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            [analyze, "verify", *units], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
         assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
