@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlglot import exp
@@ -35,6 +36,7 @@ class ColumnType:
     zoned: bool = False
 
     @classmethod
+    @lru_cache(maxsize=256)
     def parse(cls, type_name: str) -> ColumnType:
         """Return the type that the database calls ``type_name``.
 
