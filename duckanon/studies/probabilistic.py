@@ -52,6 +52,7 @@ class Probabilistic(Study):
         "epsilons": list,
         "learners": list,
         "attacks": list,
+        "attacked": list,
         "base_k": int,
         "trials": int,
         "rows": int,
@@ -73,9 +74,10 @@ class Probabilistic(Study):
                             # As in the paper, whose Figure 4 is of a part of the columns.
                             continue
                         levels = _levels(settings, table, method)
+                        own = given if method in settings["attacked"] else {**given, "attacks": []}
                         for level in levels:
                             labels = {"table": name, "method": method, "quasi": quasi, "level": level, "trial": trial}
-                            found.append(Task(labels, {**given, "table": dict(table)}))
+                            found.append(Task(labels, {**own, "table": dict(table)}))
         return found
 
     def left_out(self, settings: Settings) -> list[str]:
