@@ -11,10 +11,9 @@ import typer
 
 from duckanon.cli.options import Json, Verbose, names
 from duckanon.cli.screen import Screen, count, shown_path
-from duckanon.cli.signals import terminated
 
 if TYPE_CHECKING:
-    from duckanon.progress import Event, Listener
+    from duckanon.progress import Event
     from duckanon.studies import Outcome
 
 _EVERY = 30.0
@@ -61,7 +60,6 @@ def study(
     from duckanon.studies.run import cores
 
     with Bars(screen.watched) as bars:
-        shown = bars if screen.watched else _Said(screen)
         found = run_study(
             name,
             config=config,
@@ -71,7 +69,7 @@ def study(
             only=_only(only),
             workers=workers or cores(),
             dry_run=dry_run,
-            progress=_until_told(shown),
+            progress=bars if screen.watched else _Said(screen),
         )
     if screen.as_json:
         screen.document(found.to_dict())
@@ -79,17 +77,6 @@ def study(
         _show(screen, found)
     if found.failed and not dry_run:
         raise typer.Exit(1)
-
-
-def _until_told(shown: Listener) -> Listener:
-    """Return progress that ends the study between two tasks, where a library passed over what should have ended one."""
-
-    def listener(event: Event) -> None:
-        if terminated():
-            raise KeyboardInterrupt
-        shown(event)
-
-    return listener
 
 
 class _Said:
