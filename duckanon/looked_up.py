@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.sizes import give_back
 from duckanon.errors import EngineError
 from duckanon.sqlgen.relations import Column, col, table
 
@@ -54,7 +54,6 @@ class LookedUp:
     published: str
     names: tuple[str, ...]
 
-    @cached_property
     def _found(self) -> tuple[pa.Table, NDArray[np.int64]]:
         """The published columns, and where each class is among them."""
         import numpy as np
@@ -77,7 +76,9 @@ class LookedUp:
         import pyarrow.parquet as pq
 
         groups = self._groups(rows, params)
-        texts = _Texts(self._found, self.names)
+        texts = _Texts(self._found(), self.names)
+        # The columns as they came from the database would lie beside the sort otherwise.
+        give_back()
         waiting: deque[Future[Any]] = deque()
         writer: Any = None
         done = 0
