@@ -153,6 +153,8 @@ def test_failures_are_in_the_history(folder: Path) -> None:
     page = (folder / STATE / "job" / "failure.html").read_text()
     assert "expected are at least 100" in page
     assert CANARY not in page
+    run_job(write(folder))
+    assert not (folder / STATE / "job" / "failure.html").exists()
 
 
 def test_time_is_up(folder: Path) -> None:
