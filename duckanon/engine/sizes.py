@@ -13,9 +13,9 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z%]+)", re.IGNORECASE)
 _UNITS = {"b": 1, "bytes": 1, "byte": 1}
 for _power, _letter in enumerate("kmgt", start=1):
     _UNITS |= {f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
-_LIBRARIES = 400 * 10**6
-"""What is there besides data: the interpreter, libraries and compiled kernels (350 MB, measured), and free memory."""
-_LEAST = 350 * 10**6
+_LIBRARIES = 450 * 10**6
+"""What is there besides data: the interpreter, libraries and kernels that were just compiled (measured)."""
+_LEAST = 300 * 10**6
 """As much as the database needs to sort and count many rows."""
 
 
@@ -39,12 +39,12 @@ def size_in_bytes(size: str) -> int:
 def share_of_database(whole: int) -> int:
     """Return how much of a process's memory its database gets: what arrays and libraries leave.
 
-    Where the whole is little, that is the half of it, up to 350 MB.
+    Where the whole is little, that is the half of it, up to 300 MB.
 
     Examples
     --------
     >>> share_of_database(200_000_000), share_of_database(1_000_000_000), share_of_database(8_000_000_000)
-    (100000000, 350000000, 5600000000)
+    (100000000, 300000000, 5550000000)
     """
     return max(min(whole // 2, _LEAST), whole - whole // 4 - _LIBRARIES)
 
