@@ -251,7 +251,7 @@ def _of_table(
 
 def _sides(engine: Engine, original: object, control: object, columns: Sequence[str]) -> tuple[Subject, Subject | None]:
     """Return the people of the original and those of the control table, if there is one."""
-    found = []
+    found: list[Subject | None] = []
     for word, data in (("original", original), ("control", control)):
         if data is None and word == "control":
             found.append(None)
