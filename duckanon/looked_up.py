@@ -80,11 +80,12 @@ class LookedUp:
         import pyarrow.parquet as pq
 
         texts = _Texts(self._found(), self.names)
-        # The columns as they came from the database would lie beside the sort otherwise.
-        give_back()
+        size, limit = _ROW_GROUP, self.engine.array_limit()
+        if limit is not None and limit < _AMPLE:
+            size = min(size, _SMALL_GROUP)
+            # The columns as they came from the database would lie beside the sort otherwise.
+            give_back()
         waiting: deque[Future[pa.Table]] = deque()
-        limit = self.engine.array_limit()
-        size = _ROW_GROUP if limit is None or limit >= _AMPLE else min(_ROW_GROUP, _SMALL_GROUP)
         writer: Any = None
         done = 0
 

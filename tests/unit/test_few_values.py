@@ -20,12 +20,15 @@ from duckanon.hierarchy import Levels
 from duckanon.pipeline import code_hierarchy
 from duckanon.sqlgen.relations import col, table
 
-ENGINE = DuckDBEngine()
+ENGINE: DuckDBEngine
 WORDS = ["a", "B", "ä", "b c", "", "Z", "10", "9"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _closed() -> Iterator[None]:
+def _opened() -> Iterator[None]:
+    """A worker may come back to this module after it closed what it had opened."""
+    global ENGINE
+    ENGINE = DuckDBEngine()
     yield
     ENGINE.close()
 
