@@ -15,6 +15,7 @@ from duckanon.algorithms.judging import judge, rows_of
 from duckanon.algorithms.partition import Items, Parts, Rules
 from duckanon.box_facts import Boxes
 from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
+from duckanon.engine.sizes import give_back
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.few_cells import FEW_CLASSES
 from duckanon.first_cuts import FirstCuts
@@ -220,6 +221,9 @@ class Divider:
             if classes is None:
                 classes = ClassFile(engine.scratch() / engine.fresh("classes"), files.count, tuple(of_items))
             classes.put(rid, of_items)
+            # What a part needed is not kept beside what the database needs.
+            del items, rid, of_items
+            give_back()
         assert classes is not None
         name, incoming = engine.fresh("ids"), engine.fresh("incoming")
         engine.register(incoming, classes.reader())

@@ -69,7 +69,9 @@ class Described:
     ``values(code, value, text, n)`` is its dictionary; ``cells(cell, level, leaves, lo, hi)`` has every cell once, lo
     and hi only where no original value can tell them; ``covers(cell, code)`` says which values a cell can stand for.
     ``spanned`` says that lo and hi of all cells are given, so that nobody need look at what they cover. Both are
-    queries, or what gives one when it is needed.
+    queries, or what gives one when it is needed. ``spans`` is there where many cells are intervals: a query
+    ``(cell, first, last, members)`` of those that stand for all values from one code to another, and the covers of the
+    other cells.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Described:
     covers: exp.Query | Callable[[], exp.Query]
     weight: float = 1.0
     spanned: bool = False
+    spans: tuple[exp.Query, exp.Query] | None = None
 
     @property
     def ordered(self) -> bool:

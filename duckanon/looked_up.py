@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.sizes import give_back
 from duckanon.sorted_rows import SortedRows
 from duckanon.sqlgen.relations import Column, col, table
 
@@ -33,6 +33,8 @@ MANY_ROWS = 500_000
 """Fewer rows than these are sorted with all their columns: that takes fewer steps."""
 _ROW_GROUP = 491_520
 """More rows than usual: the texts of a row group are written once for all of them, and read once."""
+_SMALL_GROUP, _AMPLE = 122_880, 2**29
+"""Rows of a group where arrays have less than so many bytes."""
 _AHEAD = 2
 """Row groups that are looked up while one is written."""
 # Types that mean the same to DuckDB, Arrow and Parquet, so that it does not matter who writes them.
@@ -55,7 +57,6 @@ class LookedUp:
     published: str
     names: tuple[str, ...]
 
-    @cached_property
     def _found(self) -> tuple[pa.Table, NDArray[np.int64]]:
         """The published columns, and where each class is among them."""
         import numpy as np
@@ -78,7 +79,12 @@ class LookedUp:
         """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
         import pyarrow.parquet as pq
 
-        texts = _Texts(self._found, self.names)
+        texts = _Texts(self._found(), self.names)
+        size, limit = _ROW_GROUP, self.engine.array_limit()
+        if limit is not None and limit < _AMPLE:
+            size = min(size, _SMALL_GROUP)
+            # The columns as they came from the database would lie beside the sort otherwise.
+            give_back()
         waiting: deque[Future[pa.Table]] = deque()
         writer: Any = None
         done = 0
@@ -88,14 +94,14 @@ class LookedUp:
             found = waiting.popleft().result()
             if writer is None:
                 writer = pq.ParquetWriter(path, found.schema, **_options(found.schema))
-            writer.write_table(found, row_group_size=_ROW_GROUP)
+            writer.write_table(found, row_group_size=size)
             done += found.num_rows
             self.engine.progress.advance(done)
 
         # Looking up and writing take about as long, and neither holds the interpreter.
         with ThreadPoolExecutor(_AHEAD) as pool:
             try:
-                for group in SortedRows(self.engine, rows, params, expected).groups(_ROW_GROUP):
+                for group in SortedRows(self.engine, rows, params, expected).groups(size):
                     waiting.append(pool.submit(texts.of, group, columns))
                     while len(waiting) > _AHEAD:
                         write_next()

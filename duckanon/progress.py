@@ -47,6 +47,7 @@ class Progress:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._start
             self._emit(total or 0, finished=True)
+            self._step = ""
 
     def advance(self, done: float) -> None:
         """Say how much of the present step is done."""
@@ -54,7 +55,7 @@ class Progress:
 
     def fraction(self, share: float) -> None:
         """Say which share of the present statement the database has done."""
-        if self._total is not None and self._unit == "rows":
+        if self._step and self._total is not None and self._unit == "rows":
             self._emit(share * self._total)
 
     def _emit(self, done: float, finished: bool = False) -> None:

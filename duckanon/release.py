@@ -190,7 +190,8 @@ class Release:
         more = getattr(self.plan.algorithm, "reported", ())
         if not any(has_distance(a.type) for a in self.plan.roles.quasi_identifiers):
             more = ()
-        return [m.to_dict() for m in self.measure([*headlines(), *more])]
+        with self.engine.progress.step("measure", self.rows_published):
+            return [m.to_dict() for m in self.measure([*headlines(), *more])]
 
     @cached_property
     def _permutation(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -23,6 +24,12 @@ settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
 _ON_DEMAND = ("slow", "bench", "peers", "postgres", "dbt")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hear Ctrl-C: a shell starts what runs in the background deaf to it, and tests of Ctrl-C would wait for ever."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the kernels before several workers run the whole suite."""
     config = session.config
@@ -33,14 +40,42 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         warm(int(workers))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is run on demand, unless -m says what to run."""
+    _thin(items)
     if config.option.markexpr:
         return
     left_out = [item for item in items if any(item.get_closest_marker(m) for m in _ON_DEMAND)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _thin(items: list[pytest.Item]) -> None:
+    """Mark as slow what tests marked thinned have too many of."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("thinned"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        marker = cases[0].get_closest_marker("thinned")
+        kept = cases[:: marker.args[0]] if marker and marker.args else _few(cases)
+        for item in set(cases).difference(kept):
+            item.add_marker(pytest.mark.slow)
+
+
+def _few(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Return few cases that have each value of each parameter: always the next that has most that are not met yet."""
+    given = {item: item.callspec.params for item in cases}  # type: ignore[attr-defined]
+    values = {item: {(name, id(value)) for name, value in own.items()} for item, own in given.items()}
+    left = set().union(*values.values())
+    kept = []
+    while left:
+        kept.append(max(cases, key=lambda item: len(values[item] & left)))
+        left -= values[kept[-1]]
+    return kept
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ class Clustering(Partitioner):
         return _joined(axes, items, rules, found, {"blocks": blocks} if blocks > len(found) else {})
 
     def _clustered(self, run: Run, rules: Rules, threads: int | None, advance: Advance) -> tuple[Integers, int]:
-        from duckanon.algorithms.clusters import in_blocks
+        from duckanon.algorithms.blocks import in_blocks
 
         cloud, least = run.cloud, rules.least
         if int(cloud.counts.sum()) < 2 * least:

@@ -126,6 +126,8 @@ def _show(screen: Screen, found: Outcome) -> None:
 
     ran = f", {count(found.ran)} of them now" if found.ran else ""
     screen.line(f"{found.study}: {found.done} of {count(found.tasks, 'tasks')} done{ran}")
+    for what in found.left_out:
+        screen.line(what)
     if found.left:
         screen.line(f"left: about {duration(found.left)} of one core")
     for why in found.errors:

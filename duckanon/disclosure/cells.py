@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sqlglot import exp
 
 from duckanon.disclosure.placing import candidates_of, column_levels, common_level, domain_labels, released_labels
@@ -16,6 +17,8 @@ from duckanon.hierarchy.labels import Parsed, parse, size_of, text_range
 from duckanon.sqlgen.relations import cast, col, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from duckanon.disclosure.subject import Subject
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
@@ -42,8 +45,7 @@ def understood(original: Subject, released: Subject, hierarchies: Mapping[str, A
 
 def covered(engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, labels: str) -> str:
     """Create ``(cell, code)``: which of the values of a column its labels can stand for; ``labels`` is used up."""
-    column = _Column(engine, name, type_name, values.table, values.size, levels)
-    covers = column.described(labels).covers
+    covers = _Column(engine, name, type_name, values.table, values.size, levels).described(labels).covers
     assert not callable(covers)
     created = engine.fresh("covers")
     engine.create(created, covers)
@@ -77,14 +79,21 @@ class _Column:
             self._looked_up(candidates) if self.levels is None or level is None else self._whole_level(level)
         )
         read = self._read(labels, candidates)
+        spans = None
         if read is not None:
-            cells, covers = union_all([cells, read[0]]), union_all([covers, read[1]])
-        tables = {"cells": cells, "covers": covers}
-        names = {stem: self._made(stem, query) for stem, query in tables.items()}
-        queries = {stem: exp.select("*").from_(table(name)) for stem, name in names.items()}
+            cells = union_all([cells, read.cells, read.reaches.cells()])
+            covers = union_all([covers, read.covers])
+        cells, covers = (
+            exp.select("*").from_(table(self._made(s, q))) for s, q in (("cells", cells), ("covers", covers))
+        )
+        if read is not None:
+            if read.reaches.by_code:
+                spans = read.reaches.spans(), covers
+            # Wide intervals of many values would make a huge table, which few ask for.
+            covers = union_all([covers.copy(), read.reaches.covers()])
         height = None if self.levels is None else self.levels.height
         self.engine.drop(labels, candidates)
-        return Described(self.name, self.type, self.values, height, self.leaves, queries["cells"], queries["covers"])
+        return Described(self.name, self.type, self.values, height, self.leaves, cells, covers, spans=spans)
 
     def _made(self, stem: str, query: exp.Query) -> str:
         name = self.engine.fresh(stem)
@@ -151,8 +160,8 @@ class _Column:
 
     # Labels that are read
 
-    def _read(self, labels: str, candidates: str) -> tuple[exp.Query, exp.Query] | None:
-        """Return cells and covers of the labels that stand nowhere, or None if there are none."""
+    def _read(self, labels: str, candidates: str) -> _Read | None:
+        """Return what the labels that stand nowhere are, or None if there are none."""
         left = self.engine.arrow(
             exp.select(col("label"), col("n"))
             .from_(table(candidates))
@@ -168,18 +177,18 @@ class _Column:
         sets = self._made("sets", self._set_covers(parsed))
         complete = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(sets)))}
         spans = {label: p.span for label, p in parsed.items() if p.span is not None and label not in complete}
-        bounds = self._table("bounds", [(label, *span) for label, span in spans.items()], _BOUNDS)
+        reaches = _Reaches.of(self, spans)
         parts: list[exp.Query] = [exp.select(col("cell"), col("code")).from_(table(name)) for name in (sets, ranges)]
-        parts.append(self._span_covers(bounds))
         if WHOLE in rows:
             parts.append(exp.select(named(text(WHOLE), "cell"), col("code")).from_(table(self.values)))
-        covers = self._made("covers", union_all(parts))
-        covered = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(covers)))}
+        listed = self._made("listed", union_all(parts))
+        covered = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(listed)))}
         # Among numbers, one that no row had is a point, a centroid say; among texts it is just another word. An
         # interval without any value in it is no generalization of this column.
         points = {label for label, (low, high, *_) in spans.items() if self.ordered and low == high}
-        self._require_read(labels, [n for label, n in rows.items() if label not in covered | points])
-        return self._measured(bounds, covers), exp.select("*").from_(table(covers))
+        known = covered | reaches.covering | points
+        self._require_read(labels, [n for label, n in rows.items() if label not in known])
+        return _Read(self._measured(listed), exp.select("*").from_(table(listed)), reaches)
 
     def _require_read(self, labels: str, lost: list[int]) -> None:
         if lost:
@@ -197,8 +206,11 @@ class _Column:
             name: pa.array([row[i] for row in rows], getattr(pa, kind)())
             for i, (name, kind) in enumerate(layout.items())
         }
+        return self._kept(stem, pa.table(arrays))
+
+    def _kept(self, stem: str, content: pa.Table) -> str:
         incoming = self.engine.fresh("incoming")
-        self.engine.register(incoming, pa.table(arrays))
+        self.engine.register(incoming, content)
         name = self._made(stem, exp.select("*").from_(table(incoming)))
         self.engine.unregister(incoming)
         return name
@@ -245,27 +257,13 @@ class _Column:
             inside.append(exp.or_(exp.Is(this=col(end, "r"), expression=exp.null()), exp.and_(known, beyond)))
         return query.join(table(self.values, "v"), on=exp.and_(*inside))
 
-    def _span_covers(self, bounds: str) -> exp.Query:
-        value = col("number", "v")
-        low, high = col("lo", "b"), col("hi", "b")
-        inside = exp.and_(
-            exp.GTE(this=value, expression=low),
-            exp.LTE(this=value.copy(), expression=high),
-            exp.or_(exp.Not(this=col("above", "b")), exp.NEQ(this=value.copy(), expression=low.copy())),
-            exp.or_(exp.Not(this=col("below", "b")), exp.NEQ(this=value.copy(), expression=high.copy())),
-        )
-        query = exp.select(col("cell", "b"), col("code", "v")).from_(table(bounds, "b"))
-        return query.join(subquery(self._numbers(), "v"), on=inside)
-
-    def _measured(self, bounds: str, covers: str) -> exp.Query:
-        """Return ``(cell, level, leaves, lo, hi)``: of a cell that covers no value, its own bounds and one leaf."""
+    def _measured(self, covers: str) -> exp.Query:
+        """Return ``(cell, level, leaves, lo, hi)`` of cells by the values that they cover."""
         is_whole = exp.EQ(this=col("cell", "c"), expression=text(WHOLE))
         count = exp.Count(this=col("code", "c"))
         leaves = exp.case().when(is_whole, number(self.leaves)).else_(count)
-        query = exp.select(col("cell", "c"))
         level: exp.Expr = cast(exp.null(), "INTEGER")
-        source = exp.select("*").from_(table(covers))
-        grouped = query.from_(subquery(source, "c"))
+        grouped = exp.select(col("cell", "c")).from_(table(covers, "c"))
         if self.levels is not None:
             on = exp.EQ(this=col("code", "t"), expression=col("code", "c"))
             grouped = grouped.join(table(self.levels.tree, "t"), on=on)
@@ -275,19 +273,102 @@ class _Column:
                 level = level.when(_alike(col(f"l{i}", "t")), number(i))
             level = level.else_(number(self.levels.height))
         grouped = grouped.select(named(cast(level, "INTEGER"), "level"), named(leaves, "leaves"), *_no_bounds())
-        points = exp.select(
-            col("cell"),
-            named(cast(exp.null() if self.levels is None else number(0), "INTEGER"), "level"),
-            named(number(1), "leaves"),
-            col("lo"),
-            col("hi"),
-        ).from_(table(bounds))
-        seen = exp.Subquery(this=exp.select(col("cell")).from_(table(covers)))
-        points = points.where(exp.Not(this=exp.In(this=col("cell"), query=seen)))
-        return union_all([grouped.group_by(col("cell", "c")), points])
+        return grouped.group_by(col("cell", "c"))
 
 
-_BOUNDS = {"cell": "string", "lo": "float64", "hi": "float64", "above": "bool_", "below": "bool_"}
+@dataclass(frozen=True)
+class _Read:
+    """Cells and covers of labels that are sets, ranges of texts or the whole domain, and the intervals of numbers."""
+
+    cells: exp.Query
+    covers: exp.Query
+    reaches: _Reaches
+
+
+@dataclass(frozen=True)
+class _Reaches:
+    """Intervals of numbers, by the places of the first and the last value in them, all values in order.
+
+    ``intervals(cell, level, leaves, lo, hi, first, last)`` has them, ``places(place, code)`` the values. An interval
+    without a value has no places, its own bounds and one leaf. ``covering`` are those with one. ``by_code`` says that
+    codes follow each other as places do, so that a range of places is one of codes.
+    """
+
+    intervals: str
+    places: str
+    covering: set[str]
+    by_code: bool
+
+    @classmethod
+    def of(cls, column: _Column, spans: Mapping[str, tuple[float, float, bool, bool]]) -> _Reaches:
+        """Look up where intervals begin and end."""
+        import pyarrow as pa
+
+        numbers = exp.select(col("code"), named(cast(col("number"), "DOUBLE"), "number"))
+        numbers = numbers.from_(subquery(column._numbers(), "v")).where(_present(col("number")))
+        values = column.engine.arrow(numbers.order_by(col("number"), col("code")))
+        sizes, codes = values.column("number").to_numpy(), values.column("code").to_numpy()
+        bounds = np.array([(low, high) for low, high, *_ in spans.values()], dtype=np.float64).reshape(-1, 2)
+        above, below = (np.array([s[i] for s in spans.values()], dtype=bool) for i in (2, 3))
+        low, high = bounds[:, 0], bounds[:, 1]
+        first = np.where(above, np.searchsorted(sizes, low, "right"), np.searchsorted(sizes, low, "left"))
+        after = np.where(below, np.searchsorted(sizes, high, "left"), np.searchsorted(sizes, high, "right"))
+        some = after > first
+        level = cls._levels(column, codes, np.where(some, first, 0), np.where(some, after - 1, 0))
+        outside: dict[str, Any] = {"lo": low, "hi": high}
+        inside: dict[str, Any] = {"first": first, "last": after - 1}
+        intervals = {
+            "cell": pa.array(list(spans), pa.string()),
+            "level": pa.nulls(len(spans), pa.int32()) if level is None else pa.array(level, pa.int32()),
+            "leaves": pa.array(np.where(some, after - first, 1), pa.int64()),
+            **{name: pa.array(v, pa.float64(), mask=some) for name, v in outside.items()},
+            **{name: pa.array(v, pa.int64(), mask=~some) for name, v in inside.items()},
+        }
+        places = pa.table({"place": np.arange(len(codes)), "code": codes})
+        covering = {label for label, covers in zip(spans, some.tolist(), strict=True) if covers}
+        by_code = bool(column.ordered and (np.diff(codes) == 1).all())
+        return cls(column._kept("intervals", pa.table(intervals)), column._kept("places", places), covering, by_code)
+
+    @staticmethod
+    def _levels(column: _Column, codes: Any, first: Any, last: Any) -> Any:
+        """Return the lowest level on which all values of an interval have one label; None without a hierarchy."""
+        if column.levels is None:
+            return None
+        height = column.levels.height
+        tree = column.engine.arrow(exp.select("*").from_(table(column.levels.tree)).order_by(col("code")))
+        rows = np.searchsorted(tree.column("code").to_numpy(), codes)
+        level = np.full(len(first), height)
+        for i in range(height - 1, 0, -1):
+            own = tree.column(f"l{i}").combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+            changes = np.concatenate([[0], np.cumsum(np.diff(own[rows]) != 0)])
+            level[changes[first] == changes[last]] = i
+        level[first == last] = 0
+        return level
+
+    def cells(self) -> exp.Query:
+        """Return ``(cell, level, leaves, lo, hi)``."""
+        return exp.select(*(col(c) for c in ("cell", "level", "leaves", "lo", "hi"))).from_(table(self.intervals))
+
+    def covers(self) -> exp.Query:
+        """Return ``(cell, code)``."""
+        inside = exp.Between(this=col("place", "p"), low=col("first", "i"), high=col("last", "i"))
+        query = exp.select(col("cell", "i"), col("code", "p")).from_(table(self.intervals, "i"))
+        return query.join(table(self.places, "p"), on=inside)
+
+    def spans(self) -> exp.Query:
+        """Return ``(cell, first, last, members)``: the codes at both ends of those with a value, and how many."""
+        query = exp.select(
+            col("cell", "i"),
+            named(col("code", "a"), "first"),
+            named(col("code", "b"), "last"),
+            named(col("leaves", "i"), "members"),
+        ).from_(table(self.intervals, "i"))
+        for alias, end in (("a", "first"), ("b", "last")):
+            on = exp.EQ(this=col("place", alias), expression=col(end, "i"))
+            query = query.join(table(self.places, alias), on=on)
+        return query
+
+
 _RANGES = {"cell": "string", "lo": "string", "hi": "string"}
 _MEMBERS = {"cell": "string", "member": "string", "number": "float64", "members": "int64"}
 

@@ -148,11 +148,11 @@ class View:
         counts = np.zeros(len(cells), dtype=np.int64)
         columns = np.array(self.columns)
         for at, column in enumerate(self.columns):
-            own = np.flatnonzero(narrowest == at)
-            found, order = np.empty(len(own), dtype=np.int64), people.sorted_by(column)[0]
-            some = begins[at, own], ends[at, own]
-            fitting(self.places, cells[own], people.points, columns, order, *some, enough, found)
-            counts[own] = found
+            here = np.flatnonzero(narrowest == at)
+            found, order = np.empty(len(here), dtype=np.int64), people.sorted_by(column)[0]
+            some = begins[at, here], ends[at, here]
+            fitting(self.places, cells[here], people.points, columns, order, *some, enough, found)
+            counts[here] = found
         return counts
 
 

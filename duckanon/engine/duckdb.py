@@ -328,12 +328,14 @@ class DuckDBEngine:
                         self.progress.fraction(percent / 100)
 
         thread = threading.Thread(target=poll, daemon=True)
-        thread.start()
         try:
+            # An interruption may come while it starts, too: it must not go on with a connection that nobody closes.
+            thread.start()
             yield
         finally:
             done.set()
-            thread.join()
+            with contextlib.suppress(RuntimeError):
+                thread.join()
 
 
 def _refuse_transaction(connection: duckdb.DuckDBPyConnection) -> None:

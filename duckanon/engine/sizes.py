@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
 
 from duckanon.errors import ParameterError
 
@@ -11,8 +13,10 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z%]+)", re.IGNORECASE)
 _UNITS = {"b": 1, "bytes": 1, "byte": 1}
 for _power, _letter in enumerate("kmgt", start=1):
     _UNITS |= {f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
-_LIBRARIES = 250 * 10**6
-"""What the interpreter, the database and the compiled kernels take before there is any data (measured)."""
+_LIBRARIES = 450 * 10**6
+"""What is there besides data: the interpreter, libraries and kernels that were just compiled (measured)."""
+_LEAST = 300 * 10**6
+"""As much as the database needs to sort and count many rows."""
 
 
 def size_in_bytes(size: str) -> int:
@@ -33,14 +37,28 @@ def size_in_bytes(size: str) -> int:
 
 
 def share_of_database(whole: int) -> int:
-    """Return how much of a process's memory its database gets: what arrays and libraries leave, at least the half.
+    """Return how much of a process's memory its database gets: what arrays and libraries leave.
+
+    Where the whole is little, that is the half of it, up to 300 MB.
 
     Examples
     --------
-    >>> share_of_database(1_000_000_000), share_of_database(8_000_000_000)
-    (500000000, 5750000000)
+    >>> share_of_database(200_000_000), share_of_database(1_000_000_000), share_of_database(8_000_000_000)
+    (100000000, 300000000, 5550000000)
     """
-    return max(whole // 2, whole - whole // 4 - _LIBRARIES)
+    return max(min(whole // 2, _LEAST), whole - whole // 4 - _LIBRARIES)
 
 
-__all__ = ["share_of_database", "size_in_bytes"]
+def give_back() -> None:
+    """Return memory that was freed to the operating system.
+
+    The C library keeps it for later otherwise, and the database, which asks for memory by itself, cannot use it.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+
+
+__all__ = ["give_back", "share_of_database", "size_in_bytes"]

@@ -54,7 +54,7 @@ class Clock:
         """Raise where the time is up: the last look before anything is published."""
         if self._end is not None and time.monotonic() >= self._end:
             raise EngineError(
-                f"The run took longer than the {self.seconds:.0f} seconds of [limits] time. Nothing was published."
+                f"The run took longer than the {self.seconds:g} s of [limits] time. Nothing was published."
             )
 
     def stop(self) -> None:

@@ -36,8 +36,8 @@ def check_schema(
     lowered = {name.lower() for name in named}
     gone = [name for name in before if name not in types and name.lower() in lowered]
     if gone:
-        listed = ", ".join(repr(name) for name in gone)
-        raise DataError(f"The source changed since the last published run: {listed} is not there any more.")
+        listed, verb = ", ".join(repr(name) for name in gone), "is" if len(gone) == 1 else "are"
+        raise DataError(f"The source changed since the last published run: {listed} {verb} not there any more.")
     changed = [name for name, kind in types.items() if name in before and not _same(before[name], kind)]
     if changed:
         told = ", ".join(

@@ -175,6 +175,8 @@ def _tell(job: Job, runs: list[TableRun], error: BaseException | None = None) ->
     for one, record in zip(runs, records, strict=True):
         if record["outcome"] == "failed":
             steps.append((one.tell_failure, (record,)))
+        else:
+            steps.append((one.forget_failure, ()))
     if job.metrics is not None:
         steps.append((write_textfile, (job.metrics, records)))
     if job.lineage is not None:

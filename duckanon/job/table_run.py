@@ -145,6 +145,10 @@ class TableRun:
         path.touch(mode=0o600)
         path.write_text(page(None, record=record, history=history), encoding="utf-8")
 
+    def forget_failure(self) -> None:
+        """Remove the page of an earlier run that failed: what it says is not so any more."""
+        (self.state.folder / FAILURE).unlink(missing_ok=True)
+
     def _require_free(self) -> None:
         sink = self.table.target.sink
         if not self.table.overwrite and sink.exists():

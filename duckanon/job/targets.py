@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import JobError
-from duckanon.job.texts import any_day, is_dated
+from duckanon.job.texts import any_day, from_environment, is_dated
 from duckanon.paths import covers
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Target:
 
 
 def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, folder: Path, source: Source) -> Target:
-    """Return where a release goes; ``written`` is the table as it stands in the file, with dates not filled in."""
+    """Return where a release goes; ``written`` is the table as it stands in the file, with nothing filled in."""
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
         raise JobError("[output] needs one of path, database and postgres.")
@@ -64,9 +65,10 @@ def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, fold
             raise JobError("[output] path lies among the files of [source]: the next run would read its own release.")
     if "keep" not in table:
         return Target(sink)
-    if not is_dated(written["path"]):
+    path = from_environment("[output] path", written["path"])
+    if not is_dated(path):
         raise JobError("[output] keep needs a path with {date}: there is only one export otherwise.")
-    return Target(sink, table["keep"], str(folder / any_day(written["path"])))
+    return Target(sink, table["keep"], str(Path(glob.escape(str(folder))) / any_day(path)))
 
 
 def _file(table: Mapping[str, Any], folder: Path) -> Sink:

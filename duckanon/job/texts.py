@@ -69,6 +69,13 @@ def is_dated(value: Any) -> bool:
 
 
 def any_day(value: str) -> str:
-    """Return the pattern of a dated path for all days, as ``fnmatch`` reads it."""
+    """Return the pattern of a dated path for all days, as ``fnmatch`` reads it; nothing but digits is a date.
+
+    Examples
+    --------
+    >>> any_day("out/{year}/*-{month}.csv")
+    'out/[0-9][0-9][0-9][0-9]/[*]-[0-9][0-9].csv'
+    """
     literal = "".join(f"[{c}]" if c in "*?[" else c for c in value)
-    return _PLACE.sub("*", literal)
+    lengths = {"date": (4, 2, 2), "year": (4,)}
+    return _PLACE.sub(lambda found: "-".join("[0-9]" * n for n in lengths.get(found[1], (2,))), literal)

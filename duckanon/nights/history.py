@@ -141,7 +141,7 @@ FIGURES = (
     Figure("class_size_median", "median class"),
     Figure("class_size_mean", "mean class"),
     Figure("loss", "loss", share=True),
-    Figure("ncp", "NCP"),
+    Figure("ncp", "NCP", share=True),
 )
 """What ``drift`` watches and ``chart`` draws."""
 

@@ -14,7 +14,7 @@ _PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 def peak_memory() -> int:
     """Return the largest resident size of this process so far, in bytes.
 
-    That is data, the interpreter and the pages of libraries that were touched (those two take about 250 MB). Spilled
+    That is data, the interpreter and the pages of libraries that were touched (those two take about 350 MB). Spilled
     files are written and read, not mapped, and are not in it.
 
     Examples

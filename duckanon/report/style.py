@@ -109,9 +109,9 @@ svg.line { height: auto; margin: .2rem 0 .15rem; }
 .then:hover { fill: var(--tint); }
 .failed { fill: none; stroke: var(--bad); stroke-width: 2; stroke-linecap: round; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.6rem, 1fr)); gap: .9rem 1.4rem; }
-.chart b { font-size: 1.05rem; font-weight: 650; }
+.chart b { font-size: 1.05rem; font-weight: 650; white-space: nowrap; }
 .chart .what { color: var(--soft); font-size: .82rem; display: block; }
-.chart .top { display: flex; justify-content: space-between; align-items: baseline; gap: .5rem; }
+.chart .top { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: 0 .5rem; }
 .chart .range { color: var(--pale); font-size: .74rem; white-space: nowrap; }
 .chart .span { color: var(--pale); font-size: .74rem; display: flex; justify-content: space-between; gap: .5rem; }
 .key { display: inline-block; width: 1.1em; border-top: 2px dashed var(--pale); vertical-align: middle; }

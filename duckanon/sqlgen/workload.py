@@ -46,22 +46,25 @@ def summed(tuples: str, keys: Sequence[str], measured: bool) -> exp.Query:
     return exp.select(*(col(k) for k in keys), *sums).from_(table(tuples)).group_by(*(col(k) for k in keys))
 
 
-def actual(queries: str, marginal: exp.Query, ranks: Sequence[str], keys: Sequence[str], measured: bool) -> exp.Query:
+def actual(queries: str, tuples: str, cuts: Sequence[str], keys: Sequence[str], measured: bool) -> exp.Query:
     """Return ``(query, n, total, known)`` of the original rows.
 
-    ``queries(query, first_0, last_0, ...)`` has a range of ranks for each of ``keys``, the columns of ``marginal`` with
-    codes; ``ranks`` names the table ``(code, rank)`` of each.
+    ``queries(query, first_0, last_0, ...)`` has a range of cuts for each of ``keys``, the columns of ``tuples`` with
+    codes; ``cuts`` names the table ``(code, cut)`` of each. Values that every query asks for or leaves out alike have
+    one cut: rows are added up by cuts before queries look at them.
     """
-    inside = []
-    query = exp.select(col("query", "q")).from_(subquery(marginal, "m"))
-    for place, (name, key) in enumerate(zip(ranks, keys, strict=True)):
-        alias = f"r{place}"
-        on = exp.EQ(this=col("code", alias), expression=col(key, "m"))
-        query = query.join(table(name, alias), on=on)
-        inside.append(_within(col("rank", alias), place))
-    query = query.join(table(queries, "q"), on=conjunction(inside))
     names = TOTALS if measured else TOTALS[:1]
-    sums = (named(cast(exp.Sum(this=col(c, "m")), "DOUBLE"), c) for c in names)
+    marginal = exp.select(*(named(exp.Sum(this=col(c, "m")), c) for c in names)).from_(table(tuples, "m"))
+    inside = []
+    for place, (name, key) in enumerate(zip(cuts, keys, strict=True)):
+        alias, own = f"r{place}", f"cut_{place}"
+        on = exp.EQ(this=col("code", alias), expression=col(key, "m"))
+        marginal = marginal.join(table(name, alias), on=on).select(named(col("cut", alias), own))
+        inside.append(_within(col(own, "c"), place))
+    marginal = marginal.group_by(*(col("cut", f"r{place}") for place in range(len(keys))))
+    query = exp.select(col("query", "q")).from_(subquery(marginal, "c"))
+    query = query.join(table(queries, "q"), on=conjunction(inside))
+    sums = (named(cast(exp.Sum(this=col(c, "c")), "DOUBLE"), c) for c in names)
     return query.select(*sums).group_by(col("query", "q"))
 
 
@@ -110,6 +113,23 @@ def spans(covers: exp.Query, ranks: str) -> exp.Query:
         .join(table(ranks, "r"), on=on, join_type="left")
         .group_by(col("cell", "c"))
     )
+
+
+def given_spans(given: exp.Query, ranks: str) -> exp.Query:
+    """Return the same of ``(cell, first, last, members)``, cells that stand for all values from one code to another.
+
+    Codes and ranks must have the same order.
+    """
+    query = exp.select(
+        col("cell", "g"),
+        named(col("rank", "a"), "least"),
+        named(col("rank", "b"), "most"),
+        named(col("members", "g"), "ranked"),
+        col("members", "g"),
+    ).from_(subquery(given, "g"))
+    for alias, end in (("a", "first"), ("b", "last")):
+        query = query.join(table(ranks, alias), on=exp.EQ(this=col("code", alias), expression=col(end, "g")))
+    return query
 
 
 def gaps(covers: exp.Query, ranks: str, spans: str) -> exp.Query:

@@ -92,6 +92,10 @@ class Study(ABC):
     def tasks(self, settings: Settings) -> list[Task]:
         """Return all tasks, those that take longest first where that is known."""
 
+    def left_out(self, settings: Settings) -> list[str]:
+        """Return what the tasks lack because an optional package is not installed, a sentence for each."""
+        return []
+
     @abstractmethod
     def run(self, task: Task) -> list[Record]:
         """Do a task; called in another process, too."""

@@ -13,7 +13,10 @@ from duckanon.errors import ConfigError, did_you_mean
 from duckanon.resources import file_digest
 from duckanon.studies.base import Study
 
-_TABLE_KEYS = ("path", "hospital", "target", "quasi_identifiers", "unordered", "hierarchies", "rows", "part", "above")
+_TABLE_KEYS = (
+    *("path", "hospital", "target", "quasi_identifiers", "unordered", "hierarchies"),
+    *("rows", "train", "part", "above", "ls"),
+)
 DATA = "DUCKANON_DATA"
 
 

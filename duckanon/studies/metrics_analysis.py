@@ -95,11 +95,12 @@ def _coefficients(records: Sequence[Record], utility: str) -> dict[str, float]:
     """Return the coefficients of standardised metrics; nothing where there are fewer records than unknowns."""
     wanted = column(records, utility)
     cells = {m: column(records, m) for m in METRICS}
-    kept = [m for m, c in cells.items() if len(c) and not np.isnan(c).any() and c.std() > 1e-12]
+    kept = [m for m, c in cells.items() if len(c) and not np.isnan(c).any() and c.std() > 1e-9]
     if np.isnan(wanted).any() or len(wanted) < len(kept) + 2 or not kept:
         return {}
     matrix = np.column_stack([(cells[m] - cells[m].mean()) / cells[m].std() for m in kept])
-    solved = np.linalg.lstsq(matrix, wanted - wanted.mean(), rcond=None)[0]
+    # Directions in which metrics hardly differ tell nothing but noise; what is left is shared among those alike.
+    solved = np.linalg.lstsq(matrix, wanted - wanted.mean(), rcond=1e-3)[0]
     return dict(zip(kept, solved.tolist(), strict=True))
 
 
@@ -180,10 +181,15 @@ def _picks(cells: Any, held: Any, metrics: list[str], own: tuple[Any, Any, str],
         return []
     taught = _ensemble(seed).fit(matrix[known], wanted[known])
 
+    # All at once: asking a forest costs more than what it is asked about.
+    near = [key for key in cells if key[0] == table or key[1] == algorithm]
+    parts = [_matrix(cells[key], metrics)[held[key]] for key in near]
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    predicted = dict(zip(near, np.split(taught.predict(np.vstack(parts)), ends), strict=True))
+
     def rate(kind: str, used: Any, on: Any, where_: tuple[Any, Any], what: str) -> Record:
-        other, mask = cells[where_], held[where_]
-        predicted = taught.predict(_matrix(other, metrics)[mask])
-        right, _ = right_picks(-predicted, column(other, what)[mask])
+        mask = held[where_]
+        right, _ = right_picks(-predicted[where_], column(cells[where_], what)[mask])
         return {"kind": kind, "used": used, "on": on, "table": table, "rate": right, "pairs": int(mask.sum())}
 
     found = [rate("own", table, table, (table, algorithm), utility)]

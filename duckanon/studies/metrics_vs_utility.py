@@ -57,6 +57,7 @@ class MetricsVsUtility(Study):
         "algorithms": list,
         "versions": int,
         "rows": int,
+        "columns": int,
         "bins": int,
         "test_size": float,
         "trees": int,
@@ -68,7 +69,8 @@ class MetricsVsUtility(Study):
     }
 
     def tasks(self, settings: Settings) -> list[Task]:
-        given = {n: settings[n] for n in ("rows", "bins", "test_size", "trees", "variance", "bounds", "seed")}
+        names = ("rows", "columns", "bins", "test_size", "trees", "variance", "bounds", "seed")
+        given = {n: settings[n] for n in names}
         found = []
         for version in range(settings["versions"]):
             for name, table in settings.tables.items():
@@ -118,7 +120,7 @@ class _Drawn:
 
         given, algorithm = task.given, task.labels["algorithm"]
         spec = given["table"]
-        quasi, target = list(spec["quasi_identifiers"]), spec["target"]
+        quasi, target = list(spec["quasi_identifiers"])[: given["columns"] or None], spec["target"]
         table = read(spec, given["rows"])
         coded = {name: codes(table.column(name), given["bins"]) for name in quasi}
         rng = np.random.default_rng([given["seed"], task.seed()])

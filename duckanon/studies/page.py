@@ -32,6 +32,7 @@ def write_page(
         element("h1", study.title),
         _facts(settings, facts),
         _verdict(settings, facts),
+        *(element("p", text) for text in facts["left_out"]),
         *(_chapter(chapter, folder / "figures") for chapter in chapters),
         _settings(settings),
         element("footer", f"Made by duckanon {__version__}, after: {study.paper}. No value of the data is here."),

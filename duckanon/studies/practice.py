@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from duckanon.studies.base import Chapter, Record, Study, Task
 from duckanon.studies.releases import described, release_of
-from duckanon.studies.tables import ROW, numbered, read
+from duckanon.studies.tables import ROW, divide
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,12 +68,9 @@ class Practice(Study):
         return found
 
     def run(self, task: Task) -> list[Record]:
-        from duckanon import utility
-
         given = task.given
         spec = given["table"]
-        table = numbered(read(spec, given["rows"]))
-        parts = utility.split(table, target=spec["target"], test_size=given["test_size"], seed=given["seed"])
+        table, parts = divide(spec, given["rows"], given["test_size"], given["seed"])
         if task.labels["algorithm"] == "none":
             found = _evaluate(given, parts.train, parts.train, test=parts.test, baseline=True)
             return [line for line in found if line.pop("trained_on") == "raw"]

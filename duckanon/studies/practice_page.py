@@ -143,7 +143,7 @@ def _levels(made: list[Record]) -> Chapter:
         twin.plot(places, [r["f1"] for r in own], color=INK, marker="o", markersize=3, linewidth=1.4)
         twin.tick_params(labelsize=7, colors=INK)
         twin.set_ylabel(f"F1 of {learner}", fontsize=8, color=INK)
-        told = axes.legend(fontsize=7, frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1.09, 0.5))
+        told = axes.legend(fontsize=7, frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1.14, 0.5))
         for text in told.get_texts():
             text.set_color(INK)
         parts.append(Drawing(f"levels-{table}", f"{table}: what OLA generalized at each k, and F1 (Figure 5).", figure))

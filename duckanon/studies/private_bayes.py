@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,21 @@ if TYPE_CHECKING:
     Codes = NDArray[np.int64]
 
 
+NEEDED = "The differentially private learner needs OpenDP: pip install 'duckanon[dp]'."
+
+
 def require_opendp() -> Any:
     """Return OpenDP, or say how to get it."""
     try:
         import opendp.prelude as dp
     except ImportError:
-        raise UnsupportedError("The differentially private learner needs OpenDP: pip install 'duckanon[dp]'.") from None
+        raise UnsupportedError(NEEDED) from None
     return dp
+
+
+def has_opendp() -> bool:
+    """Say whether OpenDP is installed."""
+    return find_spec("opendp") is not None
 
 
 class PrivateBayes:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from duckanon.studies.config import Settings
 
+PRIVATE = "differential_privacy"
 LEVELS = {
     "none": None,
     "gower": "ks",
@@ -24,9 +25,11 @@ LEVELS = {
     "k_anonymity": "ks",
     "l_diversity": "ls",
     "t_closeness": "ts",
-    "differential_privacy": "epsilons",
+    PRIVATE: "epsilons",
 }
 """The methods, and which setting has their levels."""
+COMPARED = ("none", "gower", "ahmad_dey")
+"""Those that are looked at with every choice of quasi-identifiers; the others stand beside them with the first."""
 _DRAWS = 10
 """How often the noise of differential privacy is drawn: it cannot be repeated, so that the mean must be steady."""
 
@@ -49,6 +52,7 @@ class Probabilistic(Study):
         "epsilons": list,
         "learners": list,
         "attacks": list,
+        "attacked": list,
         "base_k": int,
         "trials": int,
         "rows": int,
@@ -59,19 +63,29 @@ class Probabilistic(Study):
 
     def tasks(self, settings: Settings) -> list[Task]:
         given = {n: settings[n] for n in ("learners", "attacks", "base_k", "rows", "test_size", "trees", "seed")}
+        left_out = {PRIVATE} if self.left_out(settings) else set()
+        methods = [m for m in ("none", *settings["methods"]) if m not in left_out]
         found = []
         for trial in range(settings["trials"]):
             for name, table in settings.tables.items():
                 for quasi in settings["quasi"]:
-                    for method in ["none", *settings["methods"]]:
-                        levels = [0] if LEVELS[method] is None else settings[str(LEVELS[method])]
-                        if method == "differential_privacy" and quasi != settings["quasi"][0]:
-                            # It protects whole rows, whatever others could know of them.
+                    for method in methods:
+                        if method not in COMPARED and quasi != settings["quasi"][0]:
+                            # As in the paper, whose Figure 4 is of a part of the columns.
                             continue
+                        levels = _levels(settings, table, method)
+                        own = given if method in settings["attacked"] else {**given, "attacks": []}
                         for level in levels:
                             labels = {"table": name, "method": method, "quasi": quasi, "level": level, "trial": trial}
-                            found.append(Task(labels, {**given, "table": dict(table)}))
+                            found.append(Task(labels, {**own, "table": dict(table)}))
         return found
+
+    def left_out(self, settings: Settings) -> list[str]:
+        from duckanon.studies.private_bayes import NEEDED, has_opendp
+
+        if PRIVATE not in settings["methods"] or has_opendp():
+            return []
+        return [f"Without differential privacy. {NEEDED} The study then goes on with it."]
 
     def run(self, task: Task) -> list[Record]:
         from duckanon import utility
@@ -81,7 +95,7 @@ class Probabilistic(Study):
         table = read(spec, given["rows"])
         seed = given["seed"] + task.labels["trial"]
         parts = utility.split(table, target=spec["target"], test_size=given["test_size"], seed=seed)
-        if method == "differential_privacy":
+        if method == PRIVATE:
             return [_private(table, parts, spec, task.labels["level"])]
         quasi = quasi_identifiers(spec, task.labels["quasi"])
         if method == "none":
@@ -97,6 +111,14 @@ class Probabilistic(Study):
         from duckanon.studies.probabilistic_page import chapters
 
         return chapters(records)
+
+
+def _levels(settings: Settings, table: Mapping[str, Any], method: str) -> list[Any]:
+    """Return the levels of a method; a target with few values cannot be as diverse as one with many."""
+    name = LEVELS[method]
+    if name is None:
+        return [0]
+    return [level for level in settings[name] if level in table.get(name, settings[name])]
 
 
 def _release(

@@ -249,9 +249,10 @@ def _curves(records: list[Record], table: Any) -> Chapter:
     score = "auroc" if own[0]["classes"] == 2 else "accuracy"
     pairs = [(t, e) for t in distinct(own, "trained") for e in distinct(where(own, trained=t), "encoding")]
     tested = distinct(own, "tested")
-    figure, axes = panels(2, -(-len(pairs) // 2), (3.1, 2.4), sharex=True, sharey=True)
+    wide = -(-len(pairs) // 2)
+    figure, axes = panels(2, wide, (3.1, 2.4), sharex=True, sharey=True)
     flat = [one for row in axes for one in row]
-    for one, (trained, encoding) in zip(flat, pairs, strict=False):
+    for at, (one, (trained, encoding)) in enumerate(zip(flat, pairs, strict=False)):
         for place, name in enumerate(tested):
             some = where(own, trained=trained, encoding=encoding, tested=name)
             ks = sorted(k for k in distinct(some, "k") if k > 1)
@@ -262,7 +263,10 @@ def _curves(records: list[Record], table: Any) -> Chapter:
                 reach = np.array([np.std(v) if v else 0.0 for v in by_k])
                 one.fill_between(ks, middle - reach, middle + reach, color=INK, alpha=0.12, linewidth=0)
         logarithmic(one.xaxis)
-        label(one, title=f"trained on {_from(trained)}, {encoding}", x="k", y=score)
+        lowest = at + wide >= len(pairs)
+        one.tick_params(labelbottom=lowest)
+        title = f"trained on {_from(trained)}, {encoding}"
+        label(one, title=title, x="k" if lowest else "", y=score if at % wide == 0 else "")
     for one in flat[len(pairs) :]:
         one.set_visible(False)
     legend(figure, [str(t) for t in tested])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,8 @@ class Outcome:
         An estimate of the processor time that the tasks still open take, added up, from those done; None where none is.
     errors : tuple of str
         Why tasks failed, each reason once.
+    left_out : tuple of str
+        What the study lacks because an optional package is not installed.
     """
 
     study: str
@@ -51,10 +53,11 @@ class Outcome:
     left: float | None
     errors: tuple[str, ...]
     page: Path | None = None
+    left_out: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain values."""
-        told = ("study", "tasks", "done", "failed", "ran", "seconds", "left", "errors")
+        told = ("study", "tasks", "done", "failed", "ran", "seconds", "left", "errors", "left_out")
         paths = {"folder": str(self.folder), "page": str(self.page) if self.page else None}
         return {name: getattr(self, name) for name in told} | paths
 
@@ -105,7 +108,7 @@ def run_study(
     """
     study = get_study(name)
     settings = load_settings(study, config, full=full, data=data)
-    tasks = study.tasks(settings)
+    tasks, left_out = study.tasks(settings), tuple(study.left_out(settings))
     wanted = _selected(tasks, only or {})
     folder = Path(out) if out is not None else Path(f"study-{study.name}")
     if not dry_run:
@@ -114,7 +117,7 @@ def run_study(
         require_matplotlib()
         folder.mkdir(parents=True, exist_ok=True)
     elif not (folder / RESULTS).exists():
-        return Outcome(study.name, folder, len(tasks), 0, 0, 0, 0.0, None, ())
+        return Outcome(study.name, folder, len(tasks), 0, 0, 0, 0.0, None, (), left_out=left_out)
     with Results(folder / RESULTS) as results:
         ran = 0
         if not dry_run:
@@ -123,7 +126,7 @@ def run_study(
             ran = _do(name, study, results, missing, workers, Progress(progress))
         lines = results.lines(study, tasks)
         page = None if dry_run else _show(study, settings, results, tasks, lines, folder)
-        return _outcome(study, folder, tasks, lines, ran, page)
+        return replace(_outcome(study, folder, tasks, lines, ran, page), left_out=left_out)
 
 
 def cores() -> int:
@@ -174,6 +177,7 @@ def _show(
     seconds = sum(line["seconds"] for line in lines.values())
     chapters = study.page(records, settings) if records else []
     facts = {"tasks": len(tasks), "done": done, "failed": failed, "seconds": seconds}
+    facts["left_out"] = study.left_out(settings)
     return write_page(folder, study, settings, chapters, facts)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.hierarchy import Hierarchy
+    from duckanon.utility import Split
 
 ROW = "row_of_the_study"
 """The column that ties a row of a release to its original, where both are looked at side by side."""
@@ -23,11 +24,28 @@ _SAMPLE = 20_260_101
 
 def read(given: Mapping[str, Any], rows: int = 0) -> pa.Table:
     """Return the quasi-identifiers and the target of a table; at most ``rows`` of them, drawn once for all."""
-    return _read(json.dumps(dict(given), sort_keys=True), rows)
+    return _read(json.dumps(dict(given), sort_keys=True), rows)[0]
+
+
+def divide(given: Mapping[str, Any], rows: int, test_size: float, seed: int) -> tuple[pa.Table, Split]:
+    """Return a table with numbered rows, and its rows to learn from and held-out ones.
+
+    Where ``train`` says how many of the file's first rows its authors learn from, the rest is held out; else chance
+    decides.
+    """
+    from duckanon.utility import Split, split
+
+    found, learned = _read(json.dumps(dict(given), sort_keys=True), rows)
+    table = numbered(found)
+    if learned is None:
+        return table, split(table, target=given["target"], test_size=test_size, seed=seed)
+    share = 1 - learned / table.num_rows
+    return table, Split(table.slice(0, learned), table.slice(learned), given["target"], share, seed, None)
 
 
 @lru_cache(maxsize=8)
-def _read(told: str, rows: int) -> pa.Table:
+def _read(told: str, rows: int) -> tuple[pa.Table, int | None]:
+    """Return a table, and how many of its rows, which come first, its authors learn from."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -39,7 +57,8 @@ def _read(told: str, rows: int) -> pa.Table:
             hint = did_you_mean(name, table.column_names)
             raise ConfigError(f"[tables.{given['name']}]: the table has no column {name!r}.{hint}")
     table = table.select(list(dict.fromkeys(names)))
-    table = table.filter(pc.is_valid(table.column(given["target"])))
+    valid = pc.is_valid(table.column(given["target"]))
+    table, origin = table.filter(valid), np.flatnonzero(valid.to_numpy())
     if "above" in given:
         place = table.column_names.index(given["target"])
         above = pc.if_else(pc.greater(table.column(place), given["above"]), "above", "not above")
@@ -47,8 +66,9 @@ def _read(told: str, rows: int) -> pa.Table:
     most = min((n for n in (rows, given.get("rows", 0)) if n), default=0)
     if most and table.num_rows > most:
         kept = np.sort(np.random.default_rng(_SAMPLE).permutation(table.num_rows)[:most])
-        table = table.take(kept)
-    return table.combine_chunks()
+        table, origin = table.take(kept), origin[kept]
+    learned = int((origin < given["train"]).sum()) if "train" in given else None
+    return table.combine_chunks(), learned
 
 
 def _file(path: str) -> pa.Table:

@@ -14,7 +14,7 @@ from duckanon.encode import Dictionary, frequency_query
 from duckanon.errors import DataError
 from duckanon.facts import size
 from duckanon.sqlgen import workload as statements
-from duckanon.sqlgen.relations import cast, col, named, qualified, subquery, table
+from duckanon.sqlgen.relations import cast, col, named, qualified, subquery, table, union_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,17 +105,15 @@ class Asked:
         engine, measured = self.engine, self.measure is not None
         tuples, cells = self._coded(), self._labelled()
         ranks = [self._ranks(j, own) for j, own in enumerate(drawn.ranks)]
-        covers, own = ([_query(getattr(d, name)) for d in self.described] for name in ("covers", "cells"))
-        spans = [self._made("spans", statements.spans(*made)) for made in zip(covers, ranks, strict=True)]
+        own = [_query(d.cells) for d in self.described]
+        covers = [_query(d.covers) if d.spans is None else d.spans[1].copy() for d in self.described]
+        spans = [self._spans(j, *made) for j, made in enumerate(zip(covers, ranks, strict=True))]
         gaps = [self._made("gaps", statements.gaps(*made)) for made in zip(covers, ranks, spans, strict=True)]
         names = statements.TOTALS if measured else statements.TOTALS[:1]
         found = {f"{name}{end}": np.zeros(len(drawn.columns)) for name in names for end in ("", "_estimate")}
         for columns, numbers in drawn.groups():
             asked = self._queries(drawn, numbers)
-            keys = [f"c_{j}" for j in columns]
-            marginal = statements.summed(tuples, keys, measured)
-            exact = statements.actual(asked, marginal, [ranks[j] for j in columns], keys, measured)
-            _fill(found, engine.arrow(exact), "")
+            self._count(found, drawn, columns, numbers, tuples)
             shares = [
                 self._made("shares", statements.shares(asked, place, spans[j], gaps[j], ranks[j], own[j]))
                 for place, j in enumerate(columns)
@@ -129,6 +127,30 @@ class Asked:
         if measured:
             found["total"] /= self.grain
         return found
+
+    def _count(
+        self, found: dict[str, Floats], drawn: Drawn, columns: tuple[int, ...], numbers: Ints, tuples: str
+    ) -> None:
+        """Count the original rows of some queries, all about the same columns."""
+        ranges, cuts = {"query": numbers}, []
+        for place, j in enumerate(columns):
+            first, last = (side[numbers, place] for side in (drawn.first, drawn.last))
+            ends = np.unique(np.concatenate([first, last + 1]))
+            ranges[f"first_{place}"], ranges[f"last_{place}"] = (
+                np.searchsorted(ends, e, "right") for e in (first, last)
+            )
+            own = {"code": np.arange(len(drawn.ranks[j])), "cut": np.searchsorted(ends, drawn.ranks[j], "right")}
+            cuts.append(self._given("cuts", own))
+        asked, measured = self._given("queries", ranges), self.measure is not None
+        exact = statements.actual(asked, tuples, cuts, [f"c_{j}" for j in columns], measured)
+        _fill(found, self.engine.arrow(exact), "")
+        self.engine.drop(asked, *cuts)
+
+    def _spans(self, j: int, covers: exp.Query, ranks: str) -> str:
+        query, given = statements.spans(covers, ranks), self.described[j].spans
+        if given is not None:
+            query = union_all([query, statements.given_spans(given[0], ranks)])
+        return self._made("spans", query)
 
     def _made(self, stem: str, query: exp.Query) -> str:
         name = self.engine.fresh(stem)
@@ -174,15 +196,18 @@ class Asked:
         return name
 
     def _queries(self, drawn: Drawn, numbers: Ints) -> str:
-        import pyarrow as pa
-
         columns = {"query": numbers}
         for place in range(drawn.columns.shape[1]):
             columns[f"first_{place}"] = drawn.first[numbers, place]
             columns[f"last_{place}"] = drawn.last[numbers, place]
+        return self._given("queries", columns)
+
+    def _given(self, stem: str, columns: dict[str, Ints]) -> str:
+        import pyarrow as pa
+
         incoming = self.engine.fresh("incoming")
         self.engine.register(incoming, pa.table(columns))
-        name = self._made("queries", exp.select("*").from_(table(incoming)))
+        name = self._made(stem, exp.select("*").from_(table(incoming)))
         self.engine.unregister(incoming)
         return name
 

@@ -15,7 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from duckanon.demo import write_hospital
+from duckanon.engine.sizes import share_of_database, size_in_bytes
 from duckanon.operations.memory import in_bytes
 from duckanon.sink import verify_files
 
@@ -106,7 +109,10 @@ def large(folder: Path, rows: int, memory: str, algorithm: str, source: Path | N
     (told,) = (folder / "large.state" / "large" / "history.jsonl").read_text().splitlines()
     peak = json.loads(told)["peak_memory"] / 1e9
     size, what = source.stat().st_size / 1e9, "persons" if persons else "rows"
-    print(f"{rows:,} rows ({size:.1f} GB of Parquet), memory {memory}, {algorithm}, k counts {what}:")
+    first = pq.ParquetFile(source).read_row_group(0)
+    whole, share = rows * first.nbytes / first.num_rows / 1e9, share_of_database(size_in_bytes(memory)) / 1e9
+    print(f"{rows:,} rows ({size:.1f} GB of Parquet, {whole:.1f} GB as Arrow), {algorithm}, k counts {what}:")
+    print(f"    memory {memory}, of which the database may use {share:.2f} GB")
     print(f"    exit code {code}, {seconds:.0f} s ({cpu:.0f} s of CPU), peak of the process {peak:.2f} GB")
     if code:
         print(f"    {said.strip()}")

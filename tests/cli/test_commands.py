@@ -404,5 +404,5 @@ def test_verbose_shows_sql_on_standard_error(people):
 def test_completion_knows_the_commands():
     words = {"_DUCKANON_COMPLETE": "complete_bash", "COMP_WORDS": "duckanon ve", "COMP_CWORD": "1"}
     environment = {**os.environ, **words, "PYTHONPATH": str(CHECKOUT)}
-    found = subprocess.run(COMMAND, capture_output=True, text=True, env=environment, timeout=60)
+    found = subprocess.run(COMMAND, capture_output=True, text=True, env=environment, timeout=600)
     assert found.stdout.split() == ["verify"]

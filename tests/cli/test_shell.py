@@ -213,17 +213,19 @@ def test_ctrl_c_reaches_a_release_in_the_making(people, monkeypatch):
     # The engine of the call works on a cursor of its own, which only it can interrupt.
     from duckanon.algorithms.datafly import Datafly
 
+    begun = []
+
     def forever(self, problem):
         # Sent once the release is in the making, however long that took.
+        begun.append(time.monotonic())
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         problem.engine.run(sqlglot.parse_one("SELECT count(*) FROM range(1000000) a, range(1000000) b"))
 
     monkeypatch.setattr(Datafly, "search", forever)
-    start = time.monotonic()
     query = "FROM anonymize('people.parquet', quasi_identifiers := ['zip'], k := 5, algorithm := 'datafly')"
     result = call("sql", "-c", query)
     assert (result.exit_code, result.stderr) == (130, "Error: Interrupted.\n")
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - begun[0] < 60  # the statement itself would take longer
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
@@ -234,11 +236,11 @@ def test_a_stopped_run_leaves_nothing_behind(people, temp_folder, name, code):
     call("sql", "-c", "COPY (SELECT p.* FROM 'people.parquet' p, range(50000)) TO 'many.parquet'")
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     process = subprocess.Popen([*COMMAND, "run", "job.toml"], env=environment, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not list(Path("out").glob(".duckanon-*/*.parquet")) and time.monotonic() < end:
         time.sleep(0.01)
     process.send_signal(getattr(signal, name))
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=600)
     word = {143: "Terminated", 130: "Interrupted"}[code]
     assert (process.returncode, said) == (code, f"Error: {word}.\n")
     assert not Path("out").exists()
@@ -247,6 +249,7 @@ def test_a_stopped_run_leaves_nothing_behind(people, temp_folder, name, code):
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
 @pytest.mark.parametrize("place", ["main", "make_context"])
+@pytest.mark.thinned
 def test_a_late_signal_still_gets_an_answer(name, code, place):
     # It comes when the command is done: while the parser cleans up, or when nothing is left that would catch it.
     late = f"""
@@ -264,7 +267,7 @@ sys.argv = ["duckanon", "list", "models"]
 main()
 """
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    found = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True, env=environment, timeout=60)
+    found = subprocess.run([sys.executable, "-c", late], capture_output=True, text=True, env=environment, timeout=600)
     assert found.returncode == code, found.stderr
     assert found.stderr in ("Error: Terminated.\n", "Error: Interrupted.\n")
 
@@ -285,6 +288,7 @@ def test_shell_on_a_terminal(in_folder):
 @pytest.mark.parametrize(
     ("algorithm", "how"), [("", "regions, as interval"), ('[algorithm]\nname = "datafly"\n', "of 1")]
 )
+@pytest.mark.thinned
 def test_summary_on_a_terminal(people, columns, algorithm, how):
     Path("job.toml").write_text(JOB + algorithm)
     code, drawn = terminal("run", "job.toml", columns=columns)
@@ -318,7 +322,7 @@ def test_progress_waits_and_then_shows_rows():
         early(Event("encode", 1, 10))
     assert drawn.getvalue() == ""
     with Bars(delay=0, console=console) as bars:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 200
         while "encode" not in drawn.getvalue() and time.monotonic() < end:
             bars(Event("encode", 900, 1000))
             time.sleep(0.05)

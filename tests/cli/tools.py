@@ -37,7 +37,7 @@ def call(*words: str, stdin: str | None = None) -> Result:
 
 def spawn(*words: str, **kwargs) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "NO_COLOR": "1"}
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, env=environment, timeout=120, **kwargs)
+    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, env=environment, timeout=600, **kwargs)
 
 
 def terminal(*words: str, columns: int = 80, feed: str = "", after: str = "") -> tuple[int, str]:
@@ -59,7 +59,7 @@ def terminal(*words: str, columns: int = 80, feed: str = "", after: str = "") ->
     except OSError:
         pass  # Linux says EIO when the other side is closed
     os.close(main)
-    return process.wait(timeout=120), drawn.decode(errors="replace")
+    return process.wait(timeout=600), drawn.decode(errors="replace")
 
 
 def document(result: Result) -> dict | list:

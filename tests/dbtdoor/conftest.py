@@ -21,12 +21,12 @@ import duckanon
 from duckanon.dbt import package_folder
 
 ROOT = Path(duckanon.__file__).parents[1]
-CANARIES = ("Zyxcanary", "90210-canary", "canaryitis", "7770")
+CANARIES = ("Zyxcanary", "90210-canary", "canaryitis", "777000777")
 """Marks of a name, a zip code, a diagnosis and an id: they may stand in the database, and nowhere else."""
 
 PATIENTS = """
     CREATE TABLE hospital."Patient Rows" AS
-    SELECT 7770000 + i AS id, 'Zyxcanary ' || i AS name, (20 + i * 7 % 60)::INTEGER AS age,
+    SELECT 777000777000 + i AS id, 'Zyxcanary ' || i AS name, (20 + i * 7 % 60)::INTEGER AS age,
            CASE WHEN i % 50 = 0 THEN NULL ELSE '90210-canary-' || (i * 37 % 40) END AS zip,
            ['canaryitis a', 'canaryitis b', 'canaryitis c'][1 + (i // 7) % 3] AS diagnosis
     FROM range(300) AS r(i)

@@ -27,6 +27,7 @@ from reference.v_mdav import v_mdav
 
 from duckanon.algorithms import clusters
 from duckanon.algorithms import mdav as mdav_module
+from duckanon.algorithms.blocks import in_blocks
 from duckanon.algorithms.clustering import Run
 from duckanon.algorithms.clusters import Cloud
 from duckanon.algorithms.partition import Items, Rules
@@ -301,7 +302,7 @@ def blocks_of(name: str, cloud: Cloud, k: int, size: int, threads: int) -> tuple
         sizes.append(len(part.points))
         return fast(name, part, k, 1)
 
-    labels, count = clusters.in_blocks(cloud, size, threads, cluster, nothing)
+    labels, count = in_blocks(cloud, size, threads, cluster, nothing)
     assert count == len(sizes)
     return labels, sizes
 

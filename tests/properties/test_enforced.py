@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from generated import share
+from hypothesis import given
 from hypothesis import strategies as st
 from properties.test_reference import Case
 from reference import datafly as slow
@@ -67,7 +68,7 @@ def connection():
         yield con
 
 
-@settings(max_examples=30)
+@share(1 / 2)
 @given(seed=st.integers(0, 2**32))
 def test_datafly_keeps_every_model_as_walking_does(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     rng = random.Random(seed)

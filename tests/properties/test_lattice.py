@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from generated import share
+from hypothesis import given
 from hypothesis import strategies as st
 from properties.test_enforced import ORDER, SENSITIVE_TREE, promise
 from properties.test_reference import Case
@@ -108,7 +109,7 @@ def lattice_of(problem: Problem, tables: Tables) -> Lattice:
 
 
 @pytest.mark.parametrize("sensitive", [False, True])
-@settings(max_examples=15)
+@share(1 / 4)
 @given(seed=st.integers(0, 2**32))
 def test_the_walks_find_exactly_the_minimal_nodes(sensitive: bool, seed: int, connection: Any) -> None:
     setting = Setting(random.Random(seed), sensitive)
@@ -131,7 +132,7 @@ def test_the_walks_find_exactly_the_minimal_nodes(sensitive: bool, seed: int, co
 
 
 @pytest.mark.parametrize("sensitive", [False, True])
-@settings(max_examples=15)
+@share(1 / 4)
 @given(seed=st.integers(0, 2**32))
 def test_optimal_is_the_best_of_all_and_bounds_never_exceed_values(sensitive: bool, seed: int, connection: Any) -> None:
     rng = random.Random(seed)
@@ -176,7 +177,7 @@ def anonymous_top(setting: Setting) -> bool:
     return max(setting.nodes, key=lambda n: n.levels).anonymous
 
 
-@settings(max_examples=12)
+@share(1 / 4)
 @given(seed=st.integers(0, 2**32))
 def test_objectives_are_the_metrics(seed: int, connection: Any) -> None:
     """What a search minimises is what the release is measured by."""
@@ -215,7 +216,7 @@ class Fixed(Algorithm):
 
 
 @pytest.mark.parametrize("name", ["samarati", "incognito", "ola", "mingen", "optimal", "best_effort"])
-@settings(max_examples=6)
+@share(1 / 10)
 @given(seed=st.integers(0, 2**32))
 def test_a_release_by_every_search(name: str, seed: int, connection: Any) -> None:
     setting = Setting(random.Random(seed), True)

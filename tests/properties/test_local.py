@@ -9,7 +9,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from generated import share
+from hypothesis import given
 from hypothesis import strategies as st
 from properties.test_lattice import Setting
 from reference import lattice as slow
@@ -26,7 +27,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.parametrize("algorithm", ["datafly", "optimal"])
-@settings(max_examples=12)
+@share(1 / 4)
 @given(seed=st.integers(0, 2**32))
 def test_every_pass_keeps_the_promise(algorithm: str, seed: int, connection: Any) -> None:
     setting = Setting(random.Random(seed), sensitive=True)

@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from generated import share
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import metrics as plain
 from reference.tables import Cell, Domain, Table, full_domain
@@ -165,7 +166,7 @@ def relations_of(table: Table, names: Sequence[str]) -> dict[str, list[tuple[Any
     return found
 
 
-@settings(max_examples=30)
+@share(1 / 2)
 @given(seed=st.integers(0, 2**32))
 def test_boxes_and_clusters(seed: int, engine: DuckDBEngine) -> None:
     table = boxes(random.Random(seed))
@@ -182,7 +183,7 @@ def test_boxes_and_clusters(seed: int, engine: DuckDBEngine) -> None:
 # Releases that duckanon makes
 
 
-@settings(max_examples=15)
+@share(1 / 4)
 @given(seed=st.integers(0, 2**32))
 def test_releases(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     rng = random.Random(seed)

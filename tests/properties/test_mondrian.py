@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from generated import Problem, key, problems, read, rows_of
-from hypothesis import given, settings
+from generated import Problem, key, problems, read, rows_of, share
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import mondrian as slow
 
@@ -55,9 +55,10 @@ def members(problem: Problem) -> list[Any]:
     return [key(0.0) if v == 0 and isinstance(v, float) else key(v) for v in problem.table[problem.entity].to_pylist()]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("bounds", BOUNDS)
-@settings(max_examples=5)
+@share(1 / 10)
 @given(data=st.data())
 def test_every_class_is_large_enough_and_every_cell_covers_its_value(
     bounds: str, relaxed: bool, data: st.DataObject, connection: Any
@@ -97,9 +98,10 @@ def assert_labels_cover(hierarchy: duckanon.Hierarchy, values: list[Any], cells:
     assert all(cell in labels[value] for value, cell in zip(values, cells, strict=True))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("bounds", BOUNDS)
-@settings(max_examples=5)
+@share(1 / 10)
 @given(data=st.data())
 def test_bounds_lie_around_every_value(bounds: str, relaxed: bool, data: st.DataObject, connection: Any) -> None:
     problem = data.draw(problems(max_rows=60))
@@ -140,9 +142,10 @@ def assert_between(values: list[Any], cell: dict[str, Any] | None, bounds: str) 
         assert (order(low), order(high)) == (least, most)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("bounds", BOUNDS)
-@settings(max_examples=3)
+@share(1 / 15)
 @given(problem=problems(max_rows=60), shuffle=st.randoms(use_true_random=False), seed=st.integers(0, 9), data=st.data())
 def test_threads_and_the_order_of_the_source_leave_no_trace(
     bounds: str, relaxed: bool, problem: Problem, shuffle: random.Random, seed: int, data: st.DataObject
@@ -165,7 +168,7 @@ def test_threads_and_the_order_of_the_source_leave_no_trace(
 
 
 @pytest.mark.parametrize("relaxed", [False, True])
-@settings(max_examples=6)
+@share(1 / 8)
 @given(data=st.data())
 def test_rows_are_only_joined_within(relaxed: bool, data: st.DataObject, connection: Any) -> None:
     """Parts that are too small as a whole are left out, all others are published, and nothing is mixed."""
@@ -300,7 +303,7 @@ def compare(case: Table, connection: Any) -> None:
         assert sorted(map(sorted, found.values())) == sorted(sorted(c.rows) for c in wanted)
 
 
-@settings(max_examples=15)
+@share(1 / 3)
 @given(seed=st.integers(0, 2**32))
 def test_the_published_classes_are_the_references(seed: int, connection: Any) -> None:
     compare(Table(random.Random(seed)), connection)

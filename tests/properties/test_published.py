@@ -8,7 +8,7 @@ from collections import Counter
 import duckdb
 import numpy as np
 import pytest
-from generated import Problem, assert_sound, problems, read, rows_of
+from generated import Problem, assert_sound, problems, read, rows_of, share
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +39,7 @@ def assert_really_infeasible(problem: Problem) -> None:
     assert members < problem.k or problem.limit > 0
 
 
+@share(1 / 3)
 @given(problem=problems())
 def test_the_published_file_keeps_the_promise(problem: Problem, connection) -> None:
     release = solved(problem, connection=connection)
@@ -52,6 +53,7 @@ def test_the_published_file_keeps_the_promise(problem: Problem, connection) -> N
         assert_within_bounds(release)
 
 
+@share(1 / 3)
 @given(problem=problems(persons=True))
 def test_persons_are_counted_with_an_entity_key(problem: Problem, connection) -> None:
     release = solved(problem, connection=connection)
@@ -100,6 +102,7 @@ def assert_within_bounds(release: duckanon.Release) -> None:
         assert high is None or found.value <= high + 1e-9
 
 
+@share(1 / 3)
 @given(problem=problems(), shuffle=st.randoms(use_true_random=False))
 def test_threads_and_the_order_of_the_source_leave_no_trace(problem: Problem, shuffle: random.Random) -> None:
     order = list(range(problem.table.num_rows))

@@ -8,6 +8,7 @@ import random
 import duckdb
 import pyarrow as pa
 import pytest
+from generated import share
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import datafly as slow
@@ -119,6 +120,7 @@ def compare_metrics(case: Case, release: duckanon.Release, expected: slow.Result
             assert math.isclose(found[metric.__name__, name], value, abs_tol=1e-9), (metric, name)
 
 
+@share(1 / 2)
 @given(seed=st.integers(0, 2**32))
 def test_datafly_and_its_metrics_equal_the_reference(seed: int, connection) -> None:
     compare(Case(random.Random(seed)), connection)

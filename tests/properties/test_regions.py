@@ -6,7 +6,8 @@ import datetime as dt
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from generated import share
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
@@ -51,7 +52,7 @@ def holds(shown: str | None, value: Any, kind: str) -> bool:
     return shown.startswith("group ") or read(shown, kind) == value
 
 
-@settings(max_examples=15)
+@share(1 / 4)
 @given(
     rows=st.lists(ROW, min_size=4, max_size=40),
     k=st.integers(1, 4),

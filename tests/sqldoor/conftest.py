@@ -28,6 +28,15 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same connection for all tests that leave it as it is."""
+    connection = duckanon.connect()
+    connection.execute(PATIENTS)
+    yield connection
+    connection.close()
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The releases that were made, not taken from the memo."""

@@ -92,6 +92,6 @@ def test_the_order_of_members_does_not_matter(con: Con, function: str) -> None:
 
 @pytest.mark.parametrize("function", ["mdav_classes", "tdg_classes"])
 @pytest.mark.parametrize(("members", "k", "reason"), [("[1]", "0", "k must be"), ("3", "2", "must be a list")])
-def test_errors_name_the_function(con: Con, function: str, members: str, k: str, reason: str) -> None:
+def test_errors_name_the_function(shared: Con, function: str, members: str, k: str, reason: str) -> None:
     with pytest.raises(duckdb.Error, match=f"{function}: .*{reason}"):
-        con.execute(f"SELECT {function}({members}, {k})")
+        shared.execute(f"SELECT {function}({members}, {k})")

@@ -66,8 +66,8 @@ def test_other_outputs_hierarchies_and_queries(con: Con, output: str) -> None:
         ("encoded('patients', columns := ['agee'])", "Did you mean 'age'"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(con: Con, call: str, message: str) -> None:
-    assert message in reason(con, f"FROM {call}")
+def test_what_is_wrong_is_said_in_one_line(shared: Con, call: str, message: str) -> None:
+    assert message in reason(shared, f"FROM {call}")
 
 
 def test_the_word_of_the_database_keeps_its_meaning(con: Con) -> None:

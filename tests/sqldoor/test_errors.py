@@ -48,9 +48,9 @@ Con = duckdb.DuckDBPyConnection
         ("'FROM patients WHERE false', quasi_identifiers := ['age'], k := 5", "no rows"),
     ],
 )
-def test_the_reason_stands_in_the_first_line(con: Con, call: str, expected: str) -> None:
+def test_the_reason_stands_in_the_first_line(shared: Con, call: str, expected: str) -> None:
     for function in ("anonymize", "anonymize_report", "anonymize_classes"):
-        message = reason(con, f"FROM {function}({call})")
+        message = reason(shared, f"FROM {function}({call})")
         assert expected.replace("anonymize:", f"{function}:") in message
         assert message.startswith("Invalid Input Error: ")
 

@@ -106,5 +106,5 @@ def test_compare_releases_are_steered_too(con: Con) -> None:
         (f"anonymize('patients', {ROLES}, k := 5, algorithm := 'optimal(')", "its name with parameters"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(con: Con, call: str, message: str) -> None:
-    assert message in reason(con, f"FROM {call}")
+def test_what_is_wrong_is_said_in_one_line(shared: Con, call: str, message: str) -> None:
+    assert message in reason(shared, f"FROM {call}")

@@ -208,8 +208,8 @@ def test_compare_releases_leaves_no_file(con: Con, temp_folder: Path) -> None:
         ("compare_releases('patients', releases := {'a': 5})", "give its arguments as a struct"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(con: Con, call: str, message: str) -> None:
-    assert message in reason(con, f"FROM {call}")
+def test_what_is_wrong_is_said_in_one_line(shared: Con, call: str, message: str) -> None:
+    assert message in reason(shared, f"FROM {call}")
 
 
 def test_no_error_quotes_a_value(con: Con) -> None:

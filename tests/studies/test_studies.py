@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,8 +21,9 @@ from duckanon.demo import hospital
 from duckanon.errors import ConfigError, ParameterError, UnsupportedError
 from duckanon.studies import Task, get_study, names, run_study
 from duckanon.studies.config import load_settings
+from duckanon.studies.private_bayes import has_opendp
 from duckanon.studies.store import Results
-from duckanon.studies.tables import codes
+from duckanon.studies.tables import ROW, codes, divide
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CANARY = "zebra-canary"
@@ -253,6 +255,80 @@ def test_shipped_settings_fit_the_study(study: str, data: Path) -> None:
         keys = {task.key(found) for task in tasks}
         assert len(keys) == len(tasks) > 10
         json.dumps([dict(t.given) for t in tasks[:5]])
+
+
+def test_full_studies_are_those_of_the_papers(data: Path) -> None:
+    def tasks(name: str) -> list[Task]:
+        return get_study(name).tasks(load_settings(get_study(name), full=True, data=data))
+
+    def some(name: str, **labels: object) -> list[Task]:
+        return [t for t in tasks(name) if all(t.labels.get(n) == v for n, v in labels.items())]
+
+    every = list(range(2, 101))
+    assert len(some("metrics-vs-utility", table="ring", algorithm="datafly_shuffled")) == 200
+    assert len(tasks("metrics-vs-utility")) == 4 * 3 * 200 + 4
+    curve = some("k-anonymity-in-practice", part="algorithms", table="mgm", algorithm="tdg")
+    assert [t.labels["k"] for t in curve] == every
+    close = some("k-anonymity-in-practice", part="ola", metric="precision", table="adult")
+    assert sorted({t.labels["limit"] for t in close}) == [0.0, 0.03, 0.06, 0.09]
+    assert len(tasks("k-anonymity-in-practice")) == 4 + 4 * 5 * 99 + 4 * 4 * 99
+    network = tasks("proportional-representation")
+    assert len(network) == 2 * (1 + 4) * 10
+    assert (len(network[0].given["ks"]), network[0].given["layers"]) == (14, [5, 2])
+    study = "probabilistic-k-anonymity"
+    assert [t.labels["level"] for t in some(study, table="german", method="gower", quasi="full", trial=4)] == [
+        5,
+        50,
+        100,
+        200,
+    ]
+    # No target is asked to be more diverse than it has values.
+    diverse = {t.labels["table"]: t.labels["level"] for t in some(study, method="l_diversity")}
+    assert diverse["contraceptive"] == 3
+    assert diverse["cardiotocography"] == 5
+    assert {diverse[n] for n in ("adult", "german", "heart", "mammographic")} == {2}
+    assert [t.labels["k"] for t in some("property-vectors", table="cmc")] == every
+
+
+@pytest.mark.parametrize("study", names())
+def test_shipped_settings_name_what_there_is(study: str) -> None:
+    from duckanon.algorithms.base import algorithms
+    from duckanon.disclosure.attacks.base import attackers
+    from duckanon.utility.learners import LEARNERS
+
+    text = tomllib.loads(get_study(study).shipped().read_text())
+    known = {"algorithms": {*algorithms, "datafly_shuffled"}, "learners": set(LEARNERS)}
+    known |= {"attacks": set(attackers), "ola_learners": set(LEARNERS)}
+    for part in ("study", "full"):
+        for key, values in text[part].items():
+            assert set(values) <= known[key] if key in known else True, key
+
+
+def test_without_the_private_learner_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    config = folder / "probabilistic-k-anonymity.toml"
+    config.write_text(config.read_text().replace('"k_anonymity"]', '"differential_privacy"]'))
+    study = get_study("probabilistic-k-anonymity")
+    settings = load_settings(study, config)
+    assert "differential_privacy" in {t.labels["method"] for t in study.tasks(settings)} or not has_opendp()
+    monkeypatch.setattr("duckanon.studies.private_bayes.find_spec", lambda name: None)
+    assert {t.labels["method"] for t in study.tasks(settings)} == {"none", "gower"}
+    said = call("study", study.name, "--config", config, "-o", folder / "out", "-w", 1)
+    assert said.exit_code == 0, said.output
+    assert "pip install 'duckanon[dp]'" in said.output
+    assert "pip install" in (folder / "out" / "index.html").read_text()
+
+
+def test_authors_may_say_which_rows_they_learn_from(folder: Path) -> None:
+    given = {"name": "ward", "path": str(folder / "people.parquet"), "target": "long", "quasi_identifiers": ["sex"]}
+    table, parts = divide({**given, "train": 100}, 0, 0.3, 1)
+    assert (table.num_rows, parts.train.num_rows, parts.test.num_rows) == (150, 100, 50)
+    assert parts.train.column(ROW).to_pylist() == list(range(100))
+    drawn, some = divide({**given, "train": 100}, 60, 0.3, 1)
+    whole = pq.read_table(folder / "people.parquet", columns=["sex", "long"])
+    assert some.train.num_rows + some.test.num_rows == drawn.num_rows == 60
+    first = {tuple(r.values()) for r in whole.slice(0, 100).to_pylist()}
+    assert {(r["sex"], r["long"]) for r in some.train.to_pylist()} <= first
+    assert divide(given, 0, 0.3, 1)[1].test.num_rows == 45
 
 
 def test_keys_depend_on_all_that_decides() -> None:

@@ -106,6 +106,7 @@ def test_fewer_rows_than_k(name: str) -> None:
     [(n, {}) for n in NAMES if n != "tdg"]
     + [(n, m) for n in ALL for m in ({"l": 3}, {"within": ["region"]}, {"entity_key": "person"})],
 )
+@pytest.mark.thinned(2)
 def test_blocks_keep_the_same_promises(name: str, more: dict[str, Any]) -> None:
     columns = ["age", "income", "born"]
     with publish(made(name, block=50), quasi_identifiers=columns, sensitive=["ill"], **more) as release:

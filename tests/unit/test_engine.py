@@ -221,6 +221,21 @@ def test_the_database_reports_progress() -> None:
     assert all(0 <= e.done <= 100 for e in events)
 
 
+def test_an_interrupt_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = DuckDBEngine(progress=Progress(lambda event: None), threads=1)
+    before, start = set(threading.enumerate()), threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.rows(sql("SELECT 1"))
+    assert set(threading.enumerate()) <= before
+    engine.close()
+
+
 def test_an_interrupt_is_an_error_without_text() -> None:
     engine = DuckDBEngine(threads=1)
     timer = threading.Timer(0.3, engine._connection.interrupt)

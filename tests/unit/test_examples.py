@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import gc
+import runpy
 from pathlib import Path
 
 import pytest
@@ -39,24 +38,21 @@ def test_every_script_is_numbered_and_known() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.stem)
-def test_script(script: Path, tmp_path: Path) -> None:
-    scratch = tmp_path / "tmp"
-    scratch.mkdir()
-    paths = os.pathsep.join(filter(None, [str(EXAMPLES.parent), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+def test_script(
+    script: Path,
+    tmp_path: Path,
+    temp_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(script), run_name="__main__")
+    gc.collect()
+    out, err = capfd.readouterr()
+    assert err == ""
     for said in SAID[script.stem]:
-        assert said in done.stdout
-    assert list(scratch.iterdir()) == []
+        assert said in out
+    assert list(temp_folder.iterdir()) == []
     assert [p.name for p in tmp_path.iterdir()] == ["tmp"]
 
 

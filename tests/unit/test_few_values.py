@@ -20,12 +20,15 @@ from duckanon.hierarchy import Levels
 from duckanon.pipeline import code_hierarchy
 from duckanon.sqlgen.relations import col, table
 
-ENGINE = DuckDBEngine()
+ENGINE: DuckDBEngine
 WORDS = ["a", "B", "ä", "b c", "", "Z", "10", "9"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _closed() -> Iterator[None]:
+def _opened() -> Iterator[None]:
+    """A worker may come back to this module after it closed what it had opened."""
+    global ENGINE
+    ENGINE = DuckDBEngine()
     yield
     ENGINE.close()
 
@@ -107,6 +110,7 @@ FLAGS = [("true", "yes", "*"), ("false", "no", "*")]
 @pytest.mark.parametrize("nulls", [0.0, 0.1])
 @pytest.mark.parametrize(("bounds", "output"), [("grid", "interval"), ("tight", "lca"), ("cut", "set")])
 @pytest.mark.parametrize("k", [2, 30])
+@pytest.mark.thinned
 def test_the_same_release(monkeypatch: pytest.MonkeyPatch, k: int, bounds: str, output: str, nulls: float) -> None:
     """What regions are called, and every fact about them, does not depend on where the names were looked up."""
     draw = random.Random(k)

@@ -153,13 +153,15 @@ def test_failures_are_in_the_history(folder: Path) -> None:
     page = (folder / STATE / "job" / "failure.html").read_text()
     assert "expected are at least 100" in page
     assert CANARY not in page
+    run_job(write(folder))
+    assert not (folder / STATE / "job" / "failure.html").exists()
 
 
 def test_time_is_up(folder: Path) -> None:
     rows = pa.table({c: pa.concat_arrays([PEOPLE[c].combine_chunks()] * 5000) for c in PEOPLE.column_names})
     pq.write_table(rows, folder / "people.parquet")
     path = write(folder, ("[output]", '[limits]\ntime = "0s"\n[output]'))
-    with pytest.raises(errors.EngineError, match=r"longer than the 0 seconds of \[limits\] time") as caught:
+    with pytest.raises(errors.EngineError, match=r"longer than the 0 s of \[limits\] time") as caught:
         run_job(path)
     assert exit_code(caught.value) == 6
     assert not (folder / "out").exists()

@@ -34,7 +34,7 @@ class TestRun:
         found = result.summary["found"]
         assert found["rows_in"] == ROWS == found["rows_published"] + found["rows_suppressed"]
         assert result.summary["checks"][0]["holds"]
-        assert list(dict.fromkeys(steps)) == ["encode", "search", "recode", "gate", "write"]
+        assert list(dict.fromkeys(steps)) == ["encode", "search", "recode", "gate", "measure", "write"]
         assert result.job.path == folder / "job.toml"
 
     def test_twice_gives_the_same_rows(self, folder: Path) -> None:

@@ -155,6 +155,16 @@ class TestOutputs:
         assert kept == ["people-2026-03-02.parquet", "people-2026-03-03.parquet"]
         assert len(list((folder / "out").glob("*.manifest.json"))) == 2
 
+    def test_old_exports_are_this_jobs_own(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DUCKANON_TEST_OUT", "o[u]t")
+        named = '"${DUCKANON_TEST_OUT}/people-{date}.parquet"\nkeep = 1'
+        small = write(folder, ('"out/people.parquet"', named.replace("-{", "-small-{"))).rename(folder / "small.toml")
+        path = write(folder, ('"out/people.parquet"', named))
+        for job, day in ((small, 1), (path, 1), (path, 2)):
+            run_job(job, day=date(2026, 3, day))
+        kept = sorted(p.name for p in (folder / "o[u]t").iterdir() if p.suffix == ".parquet")
+        assert kept == ["people-2026-03-02.parquet", "people-small-2026-03-01.parquet"]
+
     def test_a_source_of_the_day(self, folder: Path) -> None:
         (folder / "2026-03-01").mkdir()
         pq.write_table(PEOPLE, folder / "2026-03-01" / "people.parquet")

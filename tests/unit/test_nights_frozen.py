@@ -85,6 +85,7 @@ def test_the_same_data_give_the_same_release(nights: Nights, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.thinned(2)
 def test_whoever_stays_as_he_is_keeps_his_labels(nights: Nights, way: str) -> None:
     town = Town(300, 2)
     first = nights.make(town.table(), **WAYS[way])
@@ -111,6 +112,7 @@ def test_whoever_stays_as_he_is_keeps_his_labels(nights: Nights, way: str) -> No
 
 
 @pytest.mark.parametrize("way", [w for w in WAYS if "struct" not in w and "bounds" not in w])
+@pytest.mark.thinned(3)
 def test_a_label_is_true_of_every_row_that_has_it(nights: Nights, way: str) -> None:
     town = Town(300, 3)
     stored = nights.freeze(nights.make(town.table(), **WAYS[way]))

@@ -175,6 +175,14 @@ class TestProgress:
         assert lines[1]["seconds"] >= 0
         assert all((line["run"], line["job"], line["table"]) == ("r", "j", "t") for line in lines)
 
+    def test_between_two_steps_there_is_none(self, log: Log) -> None:
+        log.begin()
+        progress = Progress(LoggedProgress())
+        with progress.step("gate", 2000):
+            progress.fraction(0.5)
+        progress.fraction(0.1)
+        assert [line["phase"] for line in log.lines] == ["begin", "end"]
+
     def test_at_most_one_line_every_thirty_seconds_in_between(self, log: Log) -> None:
         log.begin()
         clock = Clock()

@@ -117,13 +117,14 @@ class TestCommand:
         code = (
             "import os, pathlib, time, sys\n"
             f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n"
-            "time.sleep(60)\n"
+            "time.sleep(20)\n"
         )
 
         def cancel() -> None:
             while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
                 time.sleep(0.02)
-            # To the thread that waits: another one would leave it waiting.
+            # To the thread that waits, once it does: another one, or a signal too early, would leave it waiting.
+            time.sleep(0.5)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
         thread = threading.Thread(target=cancel)
@@ -260,7 +261,7 @@ class TestSystemd:
         shutil.copy(FOLDER / "duckanon@.timer", tmp_path / "duckanon@night.timer")
         units = ["./duckanon@night.service", "./duckanon@night.timer"]
         done = subprocess.run(
-            [analyze, "verify", *units], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            [analyze, "verify", *units], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
         assert (done.returncode, done.stdout + done.stderr) == (0, "")
 

@@ -202,7 +202,9 @@ def test_icd10_ranges_hold_their_members() -> None:
         low, high = re.search(r"\((\w{3})-(\w{3})\)$", chapter).groups()  # type: ignore[union-attr]
         assert low <= first <= leaf <= last <= high
     assert len({chapter for _, _, chapter, _ in rows}) == 22
-    blocks = {block: {leaf for leaf, own, *_ in rows if own == block} for _, block, _, _ in rows}
+    blocks: dict[str, set[str]] = {}
+    for leaf, block, _, _ in rows:
+        blocks.setdefault(block, set()).add(leaf)
     whole = {re.search(r"\((.*)\)$", row[2])[1] for row in rows}  # type: ignore[index]
     every = {f"{letter}{number:02d}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" for number in range(100)}
     for block, members in blocks.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import numpy as np
@@ -207,12 +208,20 @@ def test_what_makes_no_sense_is_refused() -> None:
         resolve(["knn", "knn"])
     with pytest.raises(ParameterError, match="classifier"):
         resolve([3])
-    if not _has_xgboost():
-        with pytest.raises(UnsupportedError, match="pip install xgboost"):
-            resolve(["xgboost"])
 
 
-def _has_xgboost() -> bool:
-    from importlib.util import find_spec
+def test_xgboost_is_asked_for_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(UnsupportedError, match="pip install xgboost"):
+        resolve(["xgboost"])
 
-    return find_spec("xgboost") is not None
+
+def test_xgboost_learns_where_it_is_installed() -> None:
+    pytest.importorskip("xgboost")
+    parts = split_of(people(500))
+    options = {"target": "pay", "test": parts.test, "learners": ["xgboost"], "seeds": 2}
+    lines = [duckanon.utility.evaluate(parts.train, parts.train, **options).summary().to_pylist() for _ in range(2)]
+    assert lines[0] == lines[1]
+    by = {(line["learner"], line["trained_on"]): line for line in lines[0]}
+    assert by["xgboost", "release"]["auroc"] > 0.6 > by["zero_rule", "raw"]["auroc"] == 0.5
+    assert by["xgboost", "release"]["runs"] == 1
