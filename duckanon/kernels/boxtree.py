@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import Space, above, farthest_of, measure, nearest_of
+from duckanon.kernels.space import Space, above, copy_box, farthest_of, measure, nearest_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +88,8 @@ def _bound(tree: BoxTree, node: int) -> None:
     tree.table[node, ALIVE] = tree.table[left, ALIVE] + tree.table[left + 1, ALIVE]
     if not tree.table[left, ALIVE] or not tree.table[left + 1, ALIVE]:
         left += int(tree.table[left, ALIVE] == 0)
-        tree.table[node, FIRST], tree.box[node] = tree.table[left, FIRST], tree.box[left]
+        tree.table[node, FIRST] = tree.table[left, FIRST]
+        copy_box(tree.box[left], tree.box[node])
         return
     tree.table[node, FIRST] = min(tree.table[left, FIRST], tree.table[left + 1, FIRST])
     for j in range(width):

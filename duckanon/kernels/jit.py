@@ -52,9 +52,7 @@ def kernel(function: F) -> F:
 
 def part(function: F) -> F:
     """Compile what only kernels call: nothing is made for Python's sake, which halves the time to compile."""
-    options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
-    return cast("F", compiled)
+    return cast("F", _inside(function))
 
 
 def lean(function: F) -> F:
@@ -62,10 +60,17 @@ def lean(function: F) -> F:
 
     Counting who holds an array takes a locked step each time it is handed on, which small partitions feel.
     """
-    options: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    options["_nrt"] = False
+    return cast("F", _inside(function, _nrt=False))
+
+
+def _inside(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile for each combination of types, but not again for each number that is written out where it is called."""
+    options |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
-    return cast("F", compiled)
+    found = getattr(compiled, "get_call_template", None)
+    if found is not None:  # else nothing is compiled
+        compiled.get_call_template = lambda args, kws: found(tuple(map(numba.types.unliteral, args)), kws)
+    return compiled
 
 
 __all__ = ["kernel", "lean", "part", "trailing_zeros"]

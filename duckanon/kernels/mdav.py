@@ -13,7 +13,7 @@ import numpy as np
 
 from duckanon.kernels.boxtree import ALIVE, BEGIN, LEAF, LEFT, PARENT, BoxTree, farthest, nearest, remove
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import PLACES, Space, apart, measure
+from duckanon.kernels.space import PLACES, Space, apart, copy, measure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -216,14 +216,14 @@ def make(space: Space, tree: BoxTree, state: State, k: int, most: int) -> bool:
         if state.numbers[CLUSTERS] >= until:
             return False
         number = _outermost(space, tree, state, seen, farthest_in)
-        row[:] = tree.point[tree.slot[number]]
+        copy(tree.point[tree.slot[number]], row)
         two = state.numbers[LEFT_OVER] >= 3 * k
         _around(space, tree, state, number, row, k)
         if two:
             number = farthest(space, tree, 1, row)
-            row[:] = tree.point[tree.slot[number]]
+            copy(tree.point[tree.slot[number]], row)
             _around(space, tree, state, number, row, k)
-        old[:] = state.centre
+        copy(state.centre, old)
         set_centre(space, state)
         state.moved[0] += _metric(space, apart(space, old, state.centre)) * (1 + _ALLOWANCE)
     if state.numbers[LEFT_OVER]:
@@ -266,13 +266,13 @@ def make_across(space: Space, tree: BoxTree, state: State, strata: int, most: in
         if state.numbers[CLUSTERS] >= until:
             return False
         number = _outermost(space, tree, state, seen, farthest_in)
-        row[:] = tree.point[tree.slot[number]]
+        copy(tree.point[tree.slot[number]], row)
         _across(space, tree, state, number, row, strata, total - state.numbers[CLUSTERS])
         if state.numbers[LEFT_OVER]:
             number = farthest(space, tree, strata, row)
-            row[:] = tree.point[tree.slot[number]]
+            copy(tree.point[tree.slot[number]], row)
             _across(space, tree, state, number, row, strata, total - state.numbers[CLUSTERS])
-        old[:] = state.centre
+        copy(state.centre, old)
         set_centre(space, state)
         state.moved[0] += _metric(space, apart(space, old, state.centre)) * (1 + _ALLOWANCE)
     return True

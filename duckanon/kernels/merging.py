@@ -8,7 +8,7 @@ import numpy as np
 
 from duckanon.kernels.boxtree import ALIVE, BEGIN, DEEPEST, FIRST, LEAF, LEFT, PARENT, BoxTree
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import Space, hulls, least_hulls
+from duckanon.kernels.space import Space, copy_box, hulls, least_hulls
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def cover(tree: BoxTree, nodes: int, numbers, classes: Classes, held: Held) -> N
     for s in range(len(tree.number)):
         number = numbers[tree.number[s]]
         tree.number[s], held.slots[number] = number, s
-        held.boxes[s] = classes.boxes[number]
+        copy_box(classes.boxes[number], held.boxes[s])
         held.rows[s], held.widths[s] = classes.rows[number], classes.widths[number]
     for node in range(nodes - 1, -1, -1):
         tree.box[node, 0], tree.box[node, 1] = np.inf, -np.inf
@@ -123,7 +123,7 @@ def _leave(tree: BoxTree, held: Held, number: int) -> None:
     last = tree.table[node, BEGIN] + tree.table[node, ALIVE] - 1
     other = tree.number[last]
     tree.number[s], tree.number[last] = other, number
-    held.boxes[s] = held.boxes[last]
+    copy_box(held.boxes[last], held.boxes[s])
     held.rows[s], held.widths[s] = held.rows[last], held.widths[last]
     held.slots[other], held.slots[number] = s, -1
     while node >= 0:
@@ -143,7 +143,7 @@ def _merge(space: Space, tree: BoxTree, classes: Classes, held: Held, number: in
         boxes[other, 1, j] = max(boxes[other, 1, j], boxes[number, 1, j])
     hulls(space, boxes, other, other + 1, boxes[other], classes.widths[other : other + 1])
     s = held.slots[other]
-    held.boxes[s] = boxes[other]
+    copy_box(boxes[other], held.boxes[s])
     held.rows[s], held.widths[s] = classes.rows[other], classes.widths[other]
     node = tree.leaf[s]
     while node >= 0:

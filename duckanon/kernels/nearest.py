@@ -8,7 +8,7 @@ import numpy as np
 
 from duckanon.kernels.boxtree import ALIVE, BEGIN, DEEPEST, FIRST, LEAF, LEFT, BoxTree, farthest, nearest, remove
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import Space, hulls, least_hulls, measure, stretched
+from duckanon.kernels.space import Space, copy, hulls, least_hulls, measure, stretched
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +83,7 @@ def around_drawn(space: Space, tree: BoxTree, made: Made, left, draws, k: int, m
         if alive < k:
             break
         number = _choose(left, min(int(draws[made.numbers[CLUSTERS]] * alive), alive - 1))
-        row[:] = tree.point[tree.slot[number]]
+        copy(tree.point[tree.slot[number]], row)
         _take(tree, made, number)
         _count(left, number, -1)
         for i in range(nearest(space, tree, 0, row, k - 1, near, numbers)):
@@ -161,8 +161,9 @@ def best_fitting(space: Space, tree: BoxTree, made: Made, last, k: int, most: in
         if tree.table[0, ALIVE] < k:
             break
         number = farthest(space, tree, 1, last)
-        last[:] = tree.point[tree.slot[number]]
-        box[0], box[1] = last, last
+        copy(tree.point[tree.slot[number]], last)
+        copy(last, box[0])
+        copy(last, box[1])
         _take(tree, made, number)
         for _ in range(k - 1):
             number = _best_fit(space, tree, box)

@@ -46,6 +46,20 @@ class Space(NamedTuple):
 
 
 @part
+def copy(source: Floats, target: Floats) -> None:
+    """Copy a row: an assignment of arrays compiles what composes messages too, which takes longer than the rest."""
+    for j in range(len(source)):
+        target[j] = source[j]
+
+
+@part
+def copy_box(source: Rows, target: Rows) -> None:
+    """Copy both sides of a box."""
+    copy(source[0], target[0])
+    copy(source[1], target[1])
+
+
+@part
 def above(space: Space, j: int, a: int, b: int) -> float:
     """Return how far two places of a tree are apart: the width of the lowest node over both."""
     at, places = space.table[PAIRS, j], space.table[PLACES, j]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import Space, hulls, measure, stretched
+from duckanon.kernels.space import Space, copy, hulls, measure, stretched
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -206,14 +206,14 @@ def _halve(space: Space, data: Data, room: Room, start: int, end: int, path: int
     for side in range(2):
         for i in range(count):
             if room.side[i] == side:
-                room.points[at] = data.points[start + i]
+                copy(data.points[start + i], room.points[at])
                 room.counts[at], room.numbers[at] = data.counts[start + i], data.numbers[start + i]
                 at += 1
         if side == 0:
             middle = start + at
-    data.points[start:end] = room.points[:count]
-    data.counts[start:end] = room.counts[:count]
-    data.numbers[start:end] = room.numbers[:count]
+    for i in range(count):
+        copy(room.points[i], data.points[start + i])
+        data.counts[start + i], data.numbers[start + i] = room.counts[i], room.numbers[i]
     return middle
 
 
