@@ -35,7 +35,6 @@ VALUE, TARGET, PERSON, TIE = "duckanon s_", "duckanon t_", "duckanon person", "d
 _REPEATS = 4
 """Rows that repeat this often on average are divided as combinations with counts."""
 _MOST_TARGETS = 1000
-_BLOCK = 2**15
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,9 @@ class RowCoder:
         for position, (name, values) in enumerate(joined):
             alias = f"v{position}"
             query = query.select(named(cast(col("code", alias), code_type(values.size)), name))
-            on = same(qualified(values.expression, "s"), col("value", alias))
+            own, known = qualified(values.expression, "s"), col("value", alias)
+            # Plain equality lets the database look values up in an array, where they are numbers near each other.
+            on = same(own, known) if values.null else exp.EQ(this=own, expression=known)
             query = query.join(table(values.table, alias), on=on)
             extras += [] if name.startswith(CODE) else [name]
         params: dict[str, int] = {}
@@ -162,6 +163,8 @@ class RowCoder:
         """Return ``count`` items, of which there are columns of codes, as arrays of places."""
         import numpy as np
 
+        from duckanon.kernels.packing import put_places
+
         def array(name: str) -> NDArray[Any]:
             return np.ascontiguousarray(column(name))
 
@@ -170,7 +173,7 @@ class RowCoder:
         places = np.empty((count, len(self.placed)), dtype=kind, order="F")
 
         def put(j: int) -> None:
-            _look_up(self.placed[j].place.astype(kind), array(f"{CODE}{j}"), places[:, j])
+            put_places(self.placed[j].place.astype(kind), array(f"{CODE}{j}"), places[:, j])
 
         with ThreadPoolExecutor(self.engine.threads()) as pool:
             for _ in pool.map(put, range(len(self.placed))):
@@ -184,19 +187,6 @@ class RowCoder:
             array(TIE) if TIE in extras else None,
             tuple(array(t) for t in targets),
         )
-
-
-def _look_up(place: NDArray[Any], codes: NDArray[Any], out: NDArray[Any]) -> None:
-    """Put the place of every code into ``out``, so many at a time as stay in the cache as indices."""
-    import numpy as np
-
-    if len(place) and np.array_equal(place, np.arange(len(place))):
-        out[:] = codes
-        return
-    for begin in range(0, len(codes), _BLOCK):
-        some = slice(begin, begin + _BLOCK)
-        # Every code has a place; to look for one that has none would take a second copy.
-        np.take(place, codes[some], out=out[some], mode="clip")
 
 
 def numbered(values: NDArray[Any]) -> NDArray[Any]:

@@ -195,6 +195,7 @@ class Divider:
 
         found = self.engine.arrow(self._read(cuts, extras))
         items = self.coder.items(found.column, found.num_rows, extras, cuts.counted)
+        del found
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units, False)
         return self._stored("ids", pa.table(of_items))

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 _KEY = "duckanon key"
 _COPIES = 4
-"""What was fetched, the same in one piece, room to sort in, and what is on its way to the file."""
+"""The rows, texts before they are codes, room to sort in, and what is on its way to the file."""
+_BATCH = 200_000
+"""Rows that are fetched at a time."""
 
 
 @dataclass(frozen=True)
 class SortedRows:
     """The rows of a query that is ordered by one number of 64 bits, or whose order is settled already.
 
-    ``expected`` is how many rows there are.
+    ``expected`` is how many rows there are at most.
     """
 
     engine: Engine
@@ -50,10 +52,10 @@ class SortedRows:
             yield from self._from_database(size)
             return
         hidden = key.this if isinstance(key, exp.Ordered) else key
-        fetched = _coded(
-            self.engine.arrow(query.select(named(hidden.copy(), _KEY)), self.params), self.engine.threads()
-        )
-        numbers = _order(fetched.column(_KEY))
+        keyed = query.select(named(hidden.copy(), _KEY))
+        reader = self.engine.reader(keyed, self.params, batch=_BATCH, private=True)
+        fetched = _gathered(reader, self.expected)
+        numbers = _order(fetched.column(_KEY), self.engine.threads())
         rows = fetched.drop_columns([_KEY])
         for start in range(0, max(1, len(numbers)), size):
             yield partial(rows.take, pa.array(numbers[start : start + size]))
@@ -103,20 +105,75 @@ def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
     return None
 
 
-def _coded(rows: pa.Table, threads: int) -> pa.Table:
-    """Return rows in one piece, with codes in place of texts."""
+def _gathered(reader: pa.RecordBatchReader, expected: int) -> pa.Table:
+    """Return all rows in one piece, with codes in place of texts; what was fetched is let go batch by batch."""
     import pyarrow as pa
 
-    def encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-        with ThreadPoolExecutor(threads) as pool:
-            chunks = list(pool.map(pa.Array.dictionary_encode, column.chunks))
-        return pa.chunked_array(chunks, pa.dictionary(pa.int32(), pa.string()))
+    columns = [(_Fixed if _is_fixed(f.type) else _Chunks)(f.type, expected) for f in reader.schema]
+    count = 0
+    while (batch := _next(reader)) is not None:
+        if count + batch.num_rows > expected:
+            raise EngineError("DuckDB returned more rows than it had counted.")
+        for column, own in zip(columns, batch.columns, strict=True):
+            column.put(count, own)
+        count += batch.num_rows
+    return pa.table([c.array(count) for c in columns], names=reader.schema.names)
 
-    columns = [encoded(c) if pa.types.is_string(c.type) else c for c in rows.columns]
-    return pa.table(columns, names=rows.column_names).unify_dictionaries().combine_chunks()
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_primitive(kind) and kind.bit_width % 8 == 0) or bool(pa.types.is_decimal128(kind))
 
 
-def _order(hashes: pa.ChunkedArray) -> Any:
+class _Fixed:
+    """A column of values that take the same number of bytes each: there is room for all of them beforehand."""
+
+    def __init__(self, kind: pa.DataType, expected: int) -> None:
+        import numpy as np
+
+        self.kind, self.width = kind, kind.bit_width // 8
+        self.bytes = np.empty(expected * self.width, dtype=np.uint8)
+        self.missing: Any = None
+
+    def put(self, at: int, values: pa.Array) -> None:
+        import numpy as np
+
+        some = np.frombuffer(values.buffers()[1], dtype=np.uint8)[values.offset * self.width :]
+        end = at + len(values)
+        self.bytes[at * self.width : end * self.width] = some[: len(values) * self.width]
+        if values.null_count:
+            if self.missing is None:
+                self.missing = np.zeros(len(self.bytes) // self.width, dtype=np.bool_)
+            self.missing[at:end] = values.is_null().to_numpy(zero_copy_only=False)
+
+    def array(self, count: int) -> pa.Array:
+        import pyarrow as pa
+
+        valid = None if self.missing is None else pa.array(~self.missing[:count]).buffers()[1]
+        return pa.Array.from_buffers(self.kind, count, [valid, pa.py_buffer(self.bytes)])
+
+
+class _Chunks:
+    """A column of other values, of texts as codes."""
+
+    def __init__(self, kind: pa.DataType, expected: int) -> None:
+        self.kind = kind
+        self.chunks: list[pa.Array] = []
+
+    def put(self, at: int, values: pa.Array) -> None:
+        import pyarrow as pa
+
+        self.chunks.append(values.dictionary_encode() if pa.types.is_string(values.type) else values)
+
+    def array(self, count: int) -> pa.Array:
+        import pyarrow as pa
+
+        kind = self.chunks[0].type if self.chunks else self.kind
+        return pa.chunked_array(self.chunks, kind).unify_dictionaries().combine_chunks()
+
+
+def _order(hashes: pa.ChunkedArray, threads: int) -> Any:
     """Return the numbers of rows in the order of their hashes."""
     import numpy as np
 
@@ -124,7 +181,9 @@ def _order(hashes: pa.ChunkedArray) -> Any:
 
     own = np.ascontiguousarray(hashes.to_numpy())
     rows = np.empty(len(own), dtype=np.int32)
-    order_of(own, np.empty_like(own), rows)
+    keys = np.empty_like(own)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda part: order_of(own, keys, rows, part, threads), range(threads)))
     return rows
 
 

@@ -131,7 +131,8 @@ def partition(
     from duckanon.kernels import mondrian as kernels
     from duckanon.kernels.layout import BOUNDS
 
-    data, how, at = _data(axes, items, rules)
+    workers = threads if threads is not None else min(8, os.cpu_count() or 1)
+    data, how, at = _data(axes, items, rules, workers)
     # What is None is not compiled: rules are asked where more than the number of rows decides.
     judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
     flat, asked = _axes(axes, at), _asked(rules) if judged else None
@@ -140,7 +141,6 @@ def partition(
     bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
     if regions is None:
         regions = np.array([[0, a.size - 1 - a.null] for a in axes], dtype=np.int32)
-    workers = threads if threads is not None else min(8, os.cpu_count() or 1)
     grain = max(_GRAIN, count // (8 * workers))
     width = len(axes)
     scratches: list[Any] = []
@@ -196,7 +196,7 @@ def partition(
     )
 
 
-def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any, Any]:
+def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tuple[Any, Any, Any]:
     """Return the items in one buffer, and where their places and the rest stand in it."""
     from duckanon.kernels.layout import Data, How
     from duckanon.kernels.packing import pack_places
@@ -211,10 +211,14 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules) -> tuple[Any, Any, A
     extra = row.numbers(len(codes))
     tie = row.words() if items.ties is not None else -1
     target = row.words(len(items.targets))
-    buffer = np.zeros((count, len(row.used)), dtype=np.uint64)
+    buffer = np.empty((count, len(row.used)), dtype=np.uint64)
     data = Data(buffer.ravel(), np.empty(buffer.size, dtype=np.uint64), buffer.view(np.int32), buffer.view(np.float64))
-    pack_places(items.places, buffer, at)
-    data.numbers[:, order] = np.arange(count, dtype=np.int32)
+    if count <= _GRAIN:
+        pack_places(items.places, buffer, at, order, 0, count)
+    else:
+        edges = [count * t // threads for t in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda own: pack_places(items.places, buffer, at, order, *own), pairwise(edges)))
     if items.counts is not None:
         data.numbers[:, many] = items.counts
     for i, code in enumerate(codes):

@@ -26,10 +26,11 @@ def _settle(keys: Any, rows: Any, start: int, end: int) -> None:  # pragma: no c
 
 
 @kernel
-def order_of(hashes: Any, keys: Any, rows: Any) -> None:  # pragma: no cover
+def order_of(hashes: Any, keys: Any, rows: Any, part: int, parts: int) -> None:  # pragma: no cover
     """Write the hashes into ``keys`` and their numbers into ``rows``, sorted; equal hashes stay as they come.
 
-    They are dealt by their first bits, then by the next ones, and what is left of disorder is settled run by run.
+    They are dealt by their first bits, then by the next ones, and what is left of disorder is settled run by run. One
+    call does one of several parts of the work, whichever runs are its own.
     """
     count, first = len(hashes), 1
     while first < 14 and (count >> first) > _FEW:
@@ -42,17 +43,20 @@ def order_of(hashes: Any, keys: Any, rows: Any) -> None:  # pragma: no cover
         ends[(hashes[i] >> shift) + np.uint64(1)] += 1
     for b in range(1 << first):
         ends[b + 1] += ends[b]
+    low, high = (part << first) // parts, ((part + 1) << first) // parts
+    begin = ends[low]
     for i in range(count):
-        own = hashes[i] >> shift
-        keys[ends[own]], rows[ends[own]] = hashes[i], i
-        ends[own] += 1
+        own = np.int64(hashes[i] >> shift)
+        if low <= own < high:
+            keys[ends[own]], rows[ends[own]] = hashes[i], i
+            ends[own] += 1
     # Each run is filled now, so that its end stands where it began.
-    start, longest = 0, 0
-    for b in range(1 << first):
+    start, longest = begin, 0
+    for b in range(low, high):
         longest, start = max(longest, ends[b] - start), ends[b]
     spare, others = np.empty(longest, dtype=keys.dtype), np.empty(longest, dtype=rows.dtype)
-    start = 0
-    for b in range(1 << first):
+    start = begin
+    for b in range(low, high):
         end = ends[b]
         few[:] = 0
         for i in range(start, end):

@@ -117,13 +117,15 @@ def test_what_does_not_fit_is_sorted_by_the_database(many: list[int], monkeypatc
     assert asked == [300]
 
 
-def test_hashes_are_sorted_and_equal_ones_stay_as_they_come() -> None:
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_hashes_are_sorted_and_equal_ones_stay_as_they_come(parts: int) -> None:
     rng = np.random.default_rng(4)
     for count in (0, 1, 2, 40, 513, 6_000):
         for most in (1, 3, 2**20, 2**63, 2**64 - 1):
             hashes = rng.integers(0, most, count, dtype=np.uint64, endpoint=True)
             keys, rows = np.empty_like(hashes), np.empty(count, dtype=np.int32)
-            order_of(hashes, keys, rows)
+            for part in rng.permutation(parts):
+                order_of(hashes, keys, rows, int(part), parts)
             assert rows.tolist() == np.argsort(hashes, kind="stable").tolist()
             assert keys.tolist() == sorted(hashes.tolist())
 
