@@ -112,6 +112,8 @@ def _gathered(reader: pa.RecordBatchReader, expected: int) -> pa.Table:
     columns = [(_Fixed if _is_fixed(f.type) else _Chunks)(f.type, expected) for f in reader.schema]
     count = 0
     while (batch := _next(reader)) is not None:
+        if not batch.num_rows:
+            continue
         if count + batch.num_rows > expected:
             raise EngineError("DuckDB returned more rows than it had counted.")
         for column, own in zip(columns, batch.columns, strict=True):
