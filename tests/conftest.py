@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 _CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
 
 # The default run always tries the same examples; DUCKANON_HYPOTHESIS=explore tries new and many more, quick a few.
-settings.register_profile("default", max_examples=30, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
+settings.register_profile("default", max_examples=16, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 settings.register_profile("explore", max_examples=5000, deadline=None, print_blob=True, suppress_health_check=_CHECKS)
 settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
@@ -28,6 +30,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hear Ctrl-C: a shell starts what runs in the background deaf to it, and tests of Ctrl-C would wait for ever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(config, "workerinput"):
+        _one_thread_each()
+
+
+def _one_thread_each() -> None:
+    """Let databases in memory have one thread unless a test asks for more: workers have taken all cores already."""
+    connect = duckdb.connect
+
+    def connected(database: Any = ":memory:", *args: Any, **more: Any) -> duckdb.DuckDBPyConnection:
+        if database == ":memory:" and not args:
+            more["config"] = {"threads": 1, **(more.get("config") or {})}
+        return connect(database, *args, **more)
+
+    duckdb.connect = connected
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -123,7 +123,7 @@ def tune(
     ... path = "release/stays.parquet"
     ... ''')
     >>> found = duckanon.tuning.tune(
-    ...     folder / "stays.toml", target="ward", learner="decision_tree", algorithms=["datafly", "optimal"], seeds=1
+    ...     folder / "stays.toml", target="ward", learner="decision_tree", algorithms=["datafly"], seeds=1
     ... )
     >>> len(found.tried) > 2, found.best["k"] >= 5, found.write(folder / "best.toml").name
     (True, True, 'best.toml')

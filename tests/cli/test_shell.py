@@ -288,7 +288,7 @@ def test_shell_on_a_terminal(in_folder):
 @pytest.mark.parametrize(
     ("algorithm", "how"), [("", "regions, as interval"), ('[algorithm]\nname = "datafly"\n', "of 1")]
 )
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 def test_summary_on_a_terminal(people, columns, algorithm, how):
     Path("job.toml").write_text(JOB + algorithm)
     code, drawn = terminal("run", "job.toml", columns=columns)

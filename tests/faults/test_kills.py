@@ -31,14 +31,15 @@ def site(driver: Driver, tmp_path: Path, request: pytest.FixtureRequest) -> Site
 def test_at_every_named_point(site: Site) -> None:
     places = [*kills(site, CORE, after=False), *kills(site, ("fsync",), after=False)]
     assert len(places) > 15
-    # All of them in a job; of a table every other, and all on demand (test_at_every_call).
-    places = places if site.kind != "table" else places[::2]
+    # Every other of a job, every fourth of a table, and all on demand (test_at_every_call).
+    places = places[:: 4 if site.kind == "table" else 2]
     # Most of the next runs are killed, too: what is left adds up until one ends well.
     decided = {site.kill_and_recover(kill, follow=i % 4 == 0 or kill == places[-1]) for i, kill in enumerate(places)}
     assert decided == {True, False}
 
 
 @pytest.mark.parametrize("site", ["write", "csv"], indirect=True)
+@pytest.mark.thinned(2)
 def test_between_the_renames(site: Site) -> None:
     places = [*kills(site, ("replace",), after=False), *kills(site, ("propose", "discard"))]
     decided = [site.kill_and_recover(kill, follow=kill == places[-1]) for kill in places]
@@ -47,6 +48,7 @@ def test_between_the_renames(site: Site) -> None:
 
 
 @pytest.mark.parametrize("site", ["job", "folder", "csv", "table"], indirect=True)
+@pytest.mark.thinned(2)
 def test_after_a_random_time(site: Site) -> None:
     rng = random.Random(site.kind)
     for i in range(5):

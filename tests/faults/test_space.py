@@ -41,7 +41,7 @@ GUARDED = (
 )
 GUARDED += "    print(error)\n    raise SystemExit(6)\n"
 # A file and a table in every run; the others on demand.
-SOME = ("parquet", "table", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("csv", "folder")))
+SOME = ("parquet", "table", "csv", "folder")
 
 
 def source(path: Path, size: int) -> Path:
@@ -90,6 +90,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("kind", SOME)
+@pytest.mark.thinned(4)
 def test_a_small_file_system(small: Path, tmp_path: Path, kind: str) -> None:
     (small / "out").mkdir()
     little, much = source(tmp_path / "little.parquet", 64 * 1024), source(tmp_path / "much.parquet", 4 * SIZE)
@@ -110,6 +111,7 @@ def test_a_small_file_system(small: Path, tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SOME)
+@pytest.mark.thinned(4)
 def test_a_limit_on_the_size_of_files(tmp_path: Path, kind: str) -> None:
     """The same where nothing can be mounted: no file may grow beyond a limit."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

@@ -11,16 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import duckanon
 from duckanon.testing import strategies as das
-
-
-def share(part: float) -> settings:
-    """Try a part of as many examples as the profile says: for what takes long."""
-    return settings(max_examples=max(1, round(settings().max_examples * part)))
 
 
 @dataclass

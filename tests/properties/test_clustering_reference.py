@@ -279,6 +279,7 @@ def test_knn_clusters_are_seeds_and_what_is_near(seed: int, stable: bool) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.thinned(3)
 def test_k_member_widens_least(seed: int) -> None:
     space = random_space(np.random.default_rng(seed), tight=False)
     parts = deltas(space)
@@ -328,6 +329,7 @@ def merged(space: Space, k: int, numbers: Sequence[float] | None) -> list[list[i
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.thinned(3)
 def test_greedy_and_kaca_merge_where_it_costs_least(seed: int) -> None:
     space = random_space(np.random.default_rng(seed), weighted=True, tight=False)
     for k in [*SIZES, 20]:

@@ -199,6 +199,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 30))])
+@pytest.mark.thinned(2)
 def test_vectors_are_those_of_a_slow_recoding(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     draw = random.Random(f"vectors {seed}")
     case = Case(draw)

@@ -128,6 +128,7 @@ OUTPUTS = ("interval", "bounds", "struct", "set", "lca")
 
 
 @pytest.mark.parametrize("seed", range(7))
+@pytest.mark.thinned(2)
 def test_releases(seed: int) -> None:
     """The features of an original value are among those of its cell, and shares are those of the class."""
     dice = random.Random(seed)

@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from generated import share
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.test_reference import Case
@@ -20,6 +19,7 @@ from reference import models as plain
 
 import duckanon
 from duckanon.errors import InfeasibleError
+from tests.effort import share
 
 TREE = {"s0": ["s0", "m", "*"], "s1": ["s1", "m", "*"], "s2": ["s2", "n", "*"], "s3": ["s3", "n", "*"]}
 TREE[None] = [None, None, "*"]

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import duckdb
 import pyarrow as pa
 import pytest
-from generated import share
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.test_enforced import ORDER, SENSITIVE_TREE, promise
@@ -30,6 +29,7 @@ from duckanon.algorithms.optimal import Optimal
 from duckanon.algorithms.tables import Tables
 from duckanon.errors import InfeasibleError
 from duckanon.models.text import parse_model
+from tests.effort import share
 
 METRICS = ["loss", "loss_geometric", "precision", "height", "discernibility", "average_class_size", "entropy"]
 METRICS += ["non_uniform_entropy", "ambiguity", "granularity", "nllm", "iyengar_loss", "classification"]

@@ -96,6 +96,7 @@ def _mean(values: list[float]) -> float:
 
 
 @pytest.mark.parametrize("seed", range(15))
+@pytest.mark.thinned(2)
 def test_the_nearest_rows_are_those_of_the_reference(seed: int) -> None:
     tables = Tables.drawn(seed)
     found = {f.adversary: f for f in tables.attack("distance_linkage", known=["age", "city"])}
@@ -111,6 +112,7 @@ def test_the_nearest_rows_are_those_of_the_reference(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.thinned(2)
 def test_the_model_of_fellegi_and_sunter_is_that_of_the_reference(seed: int) -> None:
     tables = Tables.drawn(seed)
     (found,) = (f for f in tables.attack("probabilistic_linkage") if f.adversary == "full")
@@ -125,6 +127,7 @@ def test_the_model_of_fellegi_and_sunter_is_that_of_the_reference(seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.thinned(2)
 def test_linkability_and_linkage_are_those_of_the_reference(seed: int) -> None:
     tables = Tables.drawn(seed)
     (found,) = tables.attack("linkability")
@@ -138,6 +141,7 @@ def test_linkability_and_linkage_are_those_of_the_reference(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.thinned(2)
 def test_who_fits_a_description_is_counted_as_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     fast = View.fitting

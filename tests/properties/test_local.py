@@ -9,7 +9,6 @@ from typing import Any
 
 import duckdb
 import pytest
-from generated import share
 from hypothesis import given
 from hypothesis import strategies as st
 from properties.test_lattice import Setting
@@ -18,6 +17,7 @@ from reference import lattice as slow
 import duckanon
 from duckanon.errors import InfeasibleError
 from duckanon.recoding import LocalRecoding
+from tests.effort import share
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from generated import share
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import metrics as plain
@@ -23,6 +22,7 @@ from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import InfeasibleError
 from duckanon.metrics import Measure, measure, metrics
 from duckanon.testing.common import make_relations
+from tests.effort import share
 
 # Their statements give something else than the value on the fully suppressed table, and their docstrings say so.
 _NORMALISED_BY_ONE_CLASS = {"discernibility_star", "average_class_size_lefevre"}

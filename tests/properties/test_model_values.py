@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import models as reference
 
@@ -23,6 +23,7 @@ from duckanon.models import models
 from duckanon.models.base import Groups, Histograms, Model
 from duckanon.sqlgen.files import load, names
 from duckanon.testing.common import RELATIONS
+from tests.effort import share
 
 SENSITIVE = "dis'ease"
 OTHER = "other"
@@ -252,7 +253,7 @@ def test_statement_arrays_and_definition_agree(name: str, database: duckdb.DuckD
     check()
 
 
-@settings(max_examples=40)
+@share(1)
 @given(cases())
 def test_levels_are_the_strongest_parameters(database: duckdb.DuckDBPyConnection, case: Case) -> None:
     register(database, relations(case))

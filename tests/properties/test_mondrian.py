@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from generated import Problem, key, problems, read, rows_of, share
+from generated import Problem, key, problems, read, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import mondrian as slow
@@ -20,6 +20,7 @@ import duckanon
 from duckanon.algorithms import Mondrian
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import InfeasibleError
+from tests.effort import share
 
 BOUNDS = ["grid", "cut", "tight"]
 NUMBER = "no. of the row"

@@ -39,6 +39,7 @@ def compare_many(name: str, tables: int, **how: Any) -> None:
 
 
 @pytest.mark.parametrize("block", range(5))
+@pytest.mark.thinned(3)
 def test_strict_cuts_are_the_references(block: int) -> None:
     compare_many(f"strict {block}", 180)
 
@@ -159,6 +160,7 @@ def compare_all(axes: list[slow.Axis], k: int, step: int) -> None:
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("axes", PAIRS.values(), ids=PAIRS)
+@pytest.mark.thinned(2)
 def test_every_tiny_table(axes: list[slow.Axis], k: int) -> None:
     compare_all(axes, k, 29)
 

@@ -136,6 +136,7 @@ def test_groups_by_ahmad_dey_are_those_of_naive_mdav(seed: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.thinned(2)
 def test_blocks_follow_mutual_information(seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = 90

@@ -8,13 +8,14 @@ from collections import Counter
 import duckdb
 import numpy as np
 import pytest
-from generated import Problem, assert_sound, problems, read, rows_of, share
+from generated import Problem, assert_sound, problems, read, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import InfeasibleError
+from tests.effort import share
 
 
 @pytest.fixture(scope="module")

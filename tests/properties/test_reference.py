@@ -8,7 +8,6 @@ import random
 import duckdb
 import pyarrow as pa
 import pytest
-from generated import share
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import datafly as slow
@@ -18,6 +17,7 @@ from reference.tables import full_domain
 import duckanon
 from duckanon.algorithms import Datafly
 from duckanon.errors import InfeasibleError
+from tests.effort import share
 
 
 @pytest.fixture(scope="module")

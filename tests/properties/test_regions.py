@@ -6,11 +6,11 @@ import datetime as dt
 from typing import Any
 
 import pyarrow as pa
-from generated import share
 from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
+from tests.effort import share
 
 BEGIN = dt.date(2020, 1, 1)
 NUMBER = st.none() | st.integers(-30, 30)

@@ -22,6 +22,7 @@ def released(con: Con) -> Con:
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.thinned(2)
 def test_long_and_wide_are_the_matrix(released: Con, method: str) -> None:
     table = released.sql("FROM released").to_arrow_table()
     matrix, names = encode(table, method, columns=QUASI)

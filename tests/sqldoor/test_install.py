@@ -246,7 +246,7 @@ print("done")
         (":memory:", ["-X", "dev"], "sys.exit(0)"),
     ],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(5)
 def test_a_script_ends_in_silence(tmp_path: Path, path: str, options: list[str], end: str) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()

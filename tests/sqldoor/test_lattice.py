@@ -41,6 +41,7 @@ def test_a_table_with_structs_becomes_a_query_of_the_same_types(con: Con) -> Non
 
 
 @pytest.mark.parametrize("more", [{}, {"pareto": True}, {"l": 2, "suppression_limit": 0.1, "entity_key": "id"}])
+@pytest.mark.thinned(2)
 def test_the_lattice_is_the_one_of_python(con: Con, more: dict[str, Any]) -> None:
     names = ["loss", "precision"]
     expected = duckanon.lattice("patients", **GIVEN, k=5, metrics=names, connection=con, **more)

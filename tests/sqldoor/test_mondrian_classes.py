@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
@@ -27,6 +27,7 @@ from duckanon.algorithms.partition import Axis, Items, Rules, partition
 from duckanon.engine.functions import CATALOG
 from duckanon.group_classes import classes_of, divided
 from duckanon.models import KAnonymity
+from tests.effort import share
 
 from .conftest import fetch, reason
 
@@ -212,7 +213,7 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[list[Row] | None], list[int
     return types, groups, list(ks)
 
 
-@settings(max_examples=120, deadline=None)
+@share(3)
 @given(tables())
 def test_groups_are_divided_as_if_alone(given: tuple[list[str], list[list[Row] | None], list[int]]) -> None:
     types, groups, ks = given

@@ -62,6 +62,7 @@ def test_every_parameter(con: Con) -> None:
         "{'ZIP': 'us_zip5', 'age': NULL}",
     ],
 )
+@pytest.mark.thinned(2)
 def test_hierarchies_by_name_map_or_rule(con: Con, hierarchies: str) -> None:
     call = (
         f"('patients', quasi_identifiers := ['zip', 'age'], k := 5, hierarchies := {hierarchies}, on_unknown := 'top')"
@@ -194,6 +195,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_names_with_anything_in_them(con: Con, name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
     column = '"' + name.replace('"', '""') + ' c"'

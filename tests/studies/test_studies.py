@@ -138,7 +138,7 @@ def test_two_workers_find_what_one_does(tmp_path: Path) -> None:
     assert results(one, "toy") == results(two, "toy")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_study_goes_on(workers: int, tmp_path: Path) -> None:
     out, config = tmp_path / "out", tmp_path / "slow.toml"
     config.write_text("[study]\nseconds = 0.3\n")

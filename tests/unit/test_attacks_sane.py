@@ -115,6 +115,7 @@ def test_a_quasi_identifier_that_was_forgotten_is_found(people: pa.Table, others
 
 
 @pytest.mark.parametrize("output", ["bounds", "struct", "mean", "set"])
+@pytest.mark.thinned(2)
 def test_every_output_is_read(people: pa.Table, output: str, tmp_path: Path) -> None:
     with duckanon.anonymize(people, **NAMES, insensitive=["person"], k=10, output=output) as release:
         found = duckanon.attack(people, release, key="person", attacks=["distance_linkage"])

@@ -33,6 +33,7 @@ ALL = ("mdav", "greedy")
 @pytest.mark.parametrize(
     ("name", "asked"), [(n, m) for n in NAMES for m in MODELS if n in ALL or m in ("several", "persons and l")]
 )
+@pytest.mark.thinned(3)
 def test_models_hold(name: str, asked: str) -> None:
     more = MODELS[asked]
     with publish(name, quasi_identifiers=["age", "income"], **more) as release:
@@ -63,6 +64,7 @@ def test_strata_keep_ordered_t_closeness_in_small_clusters() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_within_keeps_regions_apart(name: str) -> None:
     with publish(name, quasi_identifiers=["age", "income"], within=["region"]) as release:
         found = classes(release, ["age", "income", "region"])
@@ -73,6 +75,7 @@ def test_within_keeps_regions_apart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_nothing_is_suppressed_unless_it_must_be(name: str) -> None:
     with publish(name, quasi_identifiers=["age", "income"], suppression_limit=0.2) as release:
         assert release.rows_suppressed == 0
@@ -89,6 +92,7 @@ def test_nothing_is_suppressed_unless_it_must_be(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_fewer_rows_than_k(name: str) -> None:
     with pytest.raises(InfeasibleError):
         publish(name, TABLE.slice(0, 4))
@@ -106,7 +110,7 @@ def test_fewer_rows_than_k(name: str) -> None:
     [(n, {}) for n in NAMES if n != "tdg"]
     + [(n, m) for n in ALL for m in ({"l": 3}, {"within": ["region"]}, {"entity_key": "person"})],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_blocks_keep_the_same_promises(name: str, more: dict[str, Any]) -> None:
     columns = ["age", "income", "born"]
     with publish(made(name, block=50), quasi_identifiers=columns, sensitive=["ill"], **more) as release:

@@ -20,7 +20,7 @@ from tests.unit.clustered import NAMES, QUASI, ROWS, TABLE, classes, covers, in_
 
 @pytest.mark.parametrize("bounds", ["grid", "tight"])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 def test_classes_are_large_enough_and_cells_cover_values(name: str, bounds: str) -> None:
     with publish(name, bounds=bounds) as release:
         assert release.rows_published == ROWS
@@ -81,6 +81,7 @@ def test_other_parameters_keep_the_rules_of_the_house(name: str, parameters: dic
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(3)
 def test_neither_the_order_of_rows_nor_threads_matter(name: str) -> None:
     shuffled = TABLE.take(pa.array(np.random.default_rng(1).permutation(ROWS)))
     found = []
@@ -95,6 +96,7 @@ def test_neither_the_order_of_rows_nor_threads_matter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["knn_clustering", "k_member", "tdg", "kaca"])
+@pytest.mark.thinned(2)
 def test_the_seed_of_an_algorithm_changes_classes(name: str) -> None:
     found = []
     for seed in (0, 0, 1, 2, 3):

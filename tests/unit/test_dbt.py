@@ -79,6 +79,7 @@ def test_a_table_is_made(con: duckdb.DuckDBPyConnection) -> None:
 
 @pytest.mark.parametrize("kind", ["view", "incremental", "snapshot", "materialized_view", "table_function", ""])
 @pytest.mark.parametrize("function", ["anonymize", "anonymize_report", "anonymize_classes"])
+@pytest.mark.thinned(4)
 def test_what_is_not_one_table_is_refused(
     con: duckdb.DuckDBPyConnection, node: dict[str, str], kind: str, function: str
 ) -> None:

@@ -19,7 +19,7 @@ SAID = {
     "04_job": ["of 20000 rows in", "exit code 3: No role is given for 'insurance'"],
     "05_compare": ["keeps: every combination", "'diagnosis'", "uneven by a Gini of"],
     "06_groups": ["stays with a class: 5000 of 5000", "smallest class has at least 10 stays: True"],
-    "07_clusters": ["birth_date date32[day]", "variance is lost: True", "promises kept: True", "loses least: mdav"],
+    "07_clusters": ["birth_date date32[day]", "variance is lost: True", "promises kept: True", "loses least: mondrian"],
     "08_nights": ["the same levels every night: True", "somebody had to wait: True", "published: [(4,)]"],
     "09_utility": ["AUROC", "more than the most frequent class: True", "in-sample: True", "written: best.toml"],
     "10_probabilistic": ["the same values as before: 5 of 5", "linked at most 1 in 5: True", "not visible by design"],

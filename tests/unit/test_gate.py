@@ -241,6 +241,7 @@ def test_a_lie_is_caught(
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__qualname__.split(".")[0])
+@pytest.mark.thinned(2)
 def test_a_lie_is_caught_by_hashes(
     mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,7 @@ FIRST = {"a column less": 2, "another type": 2, "half of the rows": 0, "a few ro
 
 class TestBadNights:
     @pytest.mark.parametrize("night", NIGHTS)
+    @pytest.mark.thinned(2)
     def test_the_last_release_stays(self, folder: Path, night: str) -> None:
         change, error, code = NIGHTS[night]
         path = write(folder)

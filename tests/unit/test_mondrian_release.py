@@ -93,6 +93,7 @@ LISTED = Hierarchy.from_table(pa.table({"leaf": ["1", "2", "3", "4"], "group": [
         ([0, 1], None, [0, 1], [(0, 0), (1, 1)]),
     ],
 )
+@pytest.mark.thinned(3)
 def test_groups_of_a_grid_are_published_whole(
     values: list[Any], hierarchy: Hierarchy | None, names: list[Any], bounds: list[Any], output: str
 ) -> None:

@@ -650,6 +650,7 @@ def test_all_columns_of_a_quasi_identifier_make_the_classes(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.thinned(2)
 def test_a_release_of_regions_tells_about_itself(kind: str) -> None:
     with duckanon.anonymize(ROWS, **RELEASE, output=kind, bounds="tight", within=["sex"]) as release:
         summary = release.summary()

@@ -59,6 +59,7 @@ def values(table: pa.Table, name: str) -> Counter[Any]:
 
 
 @pytest.mark.parametrize("groups", ["mdav", "mondrian", "tdg", "knn_clustering"])
+@pytest.mark.thinned(2)
 def test_every_column_keeps_its_type_and_its_values(groups: str) -> None:
     data = people()
     with release(data, algorithm=Probabilistic(groups=groups)) as found:

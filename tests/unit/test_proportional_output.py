@@ -104,6 +104,7 @@ def test_the_file_is_read_as_it_was_published(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
+@pytest.mark.thinned(3)
 def test_shares_on_every_level(level: int, persons: bool, tmp_path: Path) -> None:
     """Classes are those of the same levels as labels, whose values are counted; numbers on level 0 are themselves."""
     source = people(5, 400)

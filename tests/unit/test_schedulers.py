@@ -115,7 +115,9 @@ class TestCommand:
 
     def test_a_cancelled_task_ends_the_command(self, cli: types.ModuleType, tmp_path: Path) -> None:
         code = (
-            "import os, pathlib, time, sys\n"
+            "import os, pathlib, signal, time\n"
+            # A shell starts what runs in the background deaf to Ctrl-C.
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n"
             "time.sleep(20)\n"
         )

@@ -268,7 +268,7 @@ class TestCsv:
     def test_is_what_the_standard_says(self, release: Release, tmp_path: Path) -> None:
         put(make_sink("csv", tmp_path), release)
         raw = (tmp_path / "people.csv").read_bytes()
-        assert raw.startswith(b'age,"sex",ward,"ill",cost\r\n')
+        assert raw.startswith(b'"age","sex",ward,"ill",cost\r\n')
         with (tmp_path / "people.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file, strict=True))
         shown = [["" if v is None else str(v) for v in row.values()] for row in release.to_arrow().to_pylist()]

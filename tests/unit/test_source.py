@@ -42,7 +42,7 @@ def con():
 
 
 def ages(data: object, **options: object) -> list[int]:
-    with duckanon.anonymize(data, quasi_identifiers=["age"], k=2, **options) as release:
+    with duckanon.anonymize(data, quasi_identifiers=["age"], k=2, bounds="cut", **options) as release:
         assert release.to_arrow().column_names == ["age"]
         return sorted(release.to_arrow().column("age").to_pylist())
 

@@ -57,6 +57,7 @@ def squares(published: pa.Table) -> tuple[float, float]:
         {"algorithm": "mondrian(relaxed=True)", "within": ["town"], "suppression_limit": 0.2},
     ],
 )
+@pytest.mark.thinned(2)
 def test_every_release_is_measured(options: dict[str, Any]) -> None:
     given = {"quasi_identifiers": QUASI, "insensitive": ["row"], "k": 4, "hierarchies": {"age": AGES}}
     with duckanon.anonymize(PEOPLE, **given, **options) as release:

@@ -44,6 +44,7 @@ def test_pitman_beside_the_reference(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("sizes", SAMPLES[1:4], ids=str)
 @pytest.mark.parametrize("times", [2, 5])
+@pytest.mark.thinned(2)
 def test_the_snb_solves_its_equations(sizes: list[int], times: int) -> None:
     population = sum(sizes) * times
     found = uniqueness.snb(counts(sizes), population)

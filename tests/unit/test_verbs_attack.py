@@ -8,13 +8,14 @@ from itertools import permutations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
 from duckanon import Hierarchy
 from duckanon.disclosure import Attack, Finding
 from duckanon.errors import DataError, ParameterError, RoleError
+from tests.effort import share
 
 LINKING = (
     "distance_linkage",
@@ -92,7 +93,7 @@ def test_rows_unknown_to_the_release_are_not_linked() -> None:
         )
 
 
-@settings(max_examples=40)
+@share(0.5)
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None])), min_size=1, max_size=30))
 def test_homogeneity_by_hand(rows: list[tuple[int, str | None]]) -> None:
     data = pa.table({"q": [r[0] for r in rows], "s": pa.array([r[1] for r in rows], pa.string())})
@@ -108,7 +109,7 @@ def test_homogeneity_by_hand(rows: list[tuple[int, str | None]]) -> None:
     assert found.attribute == "s"
 
 
-@settings(max_examples=20)
+@share(0.5)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", None])), min_size=1, max_size=6))
 def test_skewness_by_hand(rows: list[tuple[int, str | None]]) -> None:
     """The base rate is the mean over all ways to deal the values to the rows."""

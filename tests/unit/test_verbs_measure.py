@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
 from duckanon import Hierarchy
 from duckanon.errors import DataError, HierarchyError, ParameterError, RoleError
+from tests.effort import share
 
 PEOPLE = pa.table(
     {
@@ -39,6 +40,7 @@ _MORE = [pytest.param(k, limit, marks=pytest.mark.slow) for k, limit in ((2, 0.3
 
 @pytest.mark.parametrize(("k", "limit"), [(1, 0.0), (3, 0.0), (5, 0.3), *_MORE])
 @pytest.mark.parametrize("hierarchies", [HIERARCHIES, {}])
+@pytest.mark.thinned(3)
 def test_the_written_file_has_the_loss_of_its_release(
     tmp_path: Path, k: int, limit: float, hierarchies: dict[str, Any]
 ) -> None:
@@ -65,7 +67,7 @@ def test_the_written_file_has_the_loss_of_its_release(
         _same(duckanon.measure(PEOPLE, release, metrics=["loss"]), release.measure(["loss"]))
 
 
-@settings(max_examples=25)
+@share(0.4)
 @given(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 99)), st.sampled_from("abc")), min_size=3, max_size=30),
     st.integers(1, 3),
@@ -152,6 +154,7 @@ def _value(released: dict[str, list[Any]], metric: str, attribute: str | None = 
         ("1", 1),
     ],
 )
+@pytest.mark.thinned(3)
 def test_texts_of_numbers(text: str, leaves: int) -> None:
     """Four numbers and NULL are the domain; an interval stands for the values that lie in it."""
     assert _value({"a": [text] * 6}, "ambiguity") == pytest.approx(leaves)

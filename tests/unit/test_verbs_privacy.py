@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import models as reference
 
 import duckanon
 from duckanon.errors import DataError, ParameterError, RoleError
 from duckanon.models import DeltaDisclosure, models
+from tests.effort import share
 
 PEOPLE = pa.table(
     {
@@ -61,7 +62,7 @@ cells = st.one_of(st.none(), st.integers(0, 2))
 rows_of = st.lists(st.tuples(cells, st.sampled_from([None, "flu", "gout"]), cells), min_size=1, max_size=25)
 
 
-@settings(max_examples=8)
+@share(0.4)
 @given(rows_of)
 def test_levels_are_those_of_the_definitions(rows: list[tuple[Any, Any, Any]]) -> None:
     qi, ill, pay = ([row[i] for row in rows] for i in range(3))
@@ -153,6 +154,7 @@ def test_delta_is_shown_to_base_2() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(models) - {"delta_presence", "probabilistic_k_anonymity"}))
+@pytest.mark.thinned(3)
 def test_the_level_is_where_the_check_turns(name: str) -> None:
     """At the level found the model holds (strict ones just above), a little stricter it does not."""
     people = pa.concat_tables([PEOPLE, PEOPLE.slice(0, 5)])

@@ -11,12 +11,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
 from duckanon.disclosure import with_risk
 from duckanon.errors import DataError, DuckanonError, ParameterError, RoleError
+from tests.effort import share
 
 PEOPLE = pa.table(
     {
@@ -50,7 +51,7 @@ def test_privacy_counts_persons() -> None:
     assert (row["unit"], row["value"], row["largest"]) == ("persons", 2.0, 3)
 
 
-@settings(max_examples=20)
+@share(0.5)
 @given(tables)
 def test_privacy_is_what_check_says(rows: list[tuple[int | None, int | None]]) -> None:
     data = _table(rows)
@@ -60,7 +61,7 @@ def test_privacy_is_what_check_says(rows: list[tuple[int | None, int | None]]) -
     assert not duckanon.check(data, quasi_identifiers=["a", "b"], k=k + 1)[0].holds
 
 
-@settings(max_examples=20)
+@share(0.5)
 @given(tables, st.sampled_from([0.0, 0.1, 0.2, 1 / 3, 0.5, 1.0]))
 def test_prosecutor_by_hand(rows: list[tuple[int | None, int | None]], threshold: float) -> None:
     found = duckanon.risk(_table(rows), quasi_identifiers=["a", "b"], threshold=threshold)
@@ -76,7 +77,7 @@ def test_prosecutor_by_hand(rows: list[tuple[int | None, int | None]], threshold
     assert found.marketer == found.prosecutor.average
 
 
-@settings(max_examples=20)
+@share(0.5)
 @given(tables, tables)
 def test_journalist_and_marketer_by_hand(
     rows: list[tuple[int | None, int | None]], others: list[tuple[int | None, int | None]]
@@ -150,7 +151,7 @@ def test_risk_is_plain_values() -> None:
     assert found["journalist"]["maximum"] == 1.0
 
 
-@settings(max_examples=25)
+@share(0.5)
 @given(tables)
 def test_every_row_beside_its_class_and_risk(rows: list[tuple[int | None, int | None]]) -> None:
     sizes = Counter(rows)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
 from duckanon.disclosure import identifying_sets
 from duckanon.errors import DataError, ParameterError, RoleError
+from tests.effort import share
 
 N = 400
 PEOPLE = pa.table(
@@ -54,7 +55,7 @@ def test_roles_and_reasons() -> None:
     assert found["empty"]["null_share"] == 1
 
 
-@settings(max_examples=15)
+@share(0.5)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=1, max_size=25))
 def test_distinction_and_separation_by_hand(values: list[int | None]) -> None:
     (row,) = duckanon.suggest(pa.table({"a": pa.array(values, pa.int64())})).to_pylist()
@@ -169,6 +170,7 @@ def test_values_that_are_null_do_not_count() -> None:
         ("stipendio", "sensitive"), ("blah", "quasi_identifier"),
     ],
 )  # fmt: skip
+@pytest.mark.thinned(3)
 def test_names_in_several_languages(name: str, role: str) -> None:
     (row,) = duckanon.suggest(pa.table({name: [1, 1, 2, 2, 3, 3]})).to_pylist()
     assert row["role"] == role
@@ -195,7 +197,7 @@ def minimal(rows: list[tuple[int, ...]], by: str, threshold: float, size: int) -
     return set(found)
 
 
-@settings(max_examples=40, deadline=None)
+@share(1)
 @given(
     st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=2, max_size=14),
     st.sampled_from(["uniqueness", "distinction", "separation"]),
