@@ -132,7 +132,7 @@ class _Watch:
         found = exp.null() if seen[1] is None else cast(text(str(seen[1])), "HUGEINT")
         as_seen = conjunction([same(count, number(seen[0])), same(total, found)])
         verdict = exp.Case().when(as_seen, exp.true()).else_(call("error", text(_CHANGED)))
-        return rows.where(exp.select(verdict).from_(subquery(source, "s")).subquery())
+        return rows.where(exp.paren(exp.select(verdict).from_(subquery(source, "s"))))
 
 
 def _sums(columns: Sequence[str]) -> tuple[exp.Expression, exp.Expression]:

@@ -317,6 +317,7 @@ def test_hierarchy_show_of_a_rule():
         (ZeroDivisionError("Jane Doe"), 1),
     ],
 )
+@pytest.mark.thinned(3)
 def test_exit_codes(monkeypatch, error, code):
     def fail(*args, **kwargs):
         raise error

@@ -80,6 +80,7 @@ def test_a_run_says_how_the_search_went(people):
     ("columns", "words", "title"),
     [(60, (), "Best first by loss"), (80, ("--pareto",), "The front of risk and loss")],
 )
+@pytest.mark.thinned(2)
 def test_screens_fit_the_terminal(people, columns, words, title):
     code, drawn = terminal("lattice", "job.toml", "--top", "1", *words, columns=columns)
     assert code == 0, drawn

@@ -117,6 +117,7 @@ def test_tune_writes_a_job_that_runs(earners):
     assert call("run", "best.toml").exit_code == 0
 
 
+@pytest.mark.slow
 def test_tune_goes_on_and_says_what_is_left(earners):
     words = ("tune", "job.toml", "--target", "pay", "--learner", "decision_tree", "--seeds", "1", "-k", "4")
     found = document(call(*words, "--algorithm", "datafly", "--results", "tune.duckdb", "--json"))

@@ -27,12 +27,14 @@ def site(driver: Driver, tmp_path: Path, request: pytest.FixtureRequest) -> Site
     return Site(driver, tmp_path, request.param)
 
 
-@pytest.mark.parametrize("site", ["job", "table", pytest.param("folder", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize(
+    "site", ["job", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("table", "folder"))], indirect=True
+)
 def test_at_every_named_point(site: Site) -> None:
     places = [*kills(site, CORE, after=False), *kills(site, ("fsync",), after=False)]
     assert len(places) > 15
-    # Every other of a job, every fourth of a table, and all on demand (test_at_every_call).
-    places = places[:: 4 if site.kind == "table" else 2]
+    # Every other, and all on demand (test_at_every_call).
+    places = places[::2]
     # Most of the next runs are killed, too: what is left adds up until one ends well.
     decided = {site.kill_and_recover(kill, follow=i % 4 == 0 or kill == places[-1]) for i, kill in enumerate(places)}
     assert decided == {True, False}
@@ -48,7 +50,7 @@ def test_between_the_renames(site: Site) -> None:
 
 
 @pytest.mark.parametrize("site", ["job", "folder", "csv", "table"], indirect=True)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_after_a_random_time(site: Site) -> None:
     rng = random.Random(site.kind)
     for i in range(5):

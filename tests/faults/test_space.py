@@ -112,6 +112,7 @@ def test_a_small_file_system(small: Path, tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SOME)
 @pytest.mark.thinned(4)
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files(tmp_path: Path, kind: str) -> None:
     """The same where nothing can be mounted: no file may grow beyond a limit."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

@@ -98,6 +98,7 @@ def test_the_node_that_arx_finds_for_five_diverse_occupations(adult: Path) -> No
         (5, 0.05, {"sensitive": ["occupation"], "l": 5}, (0, 3, 0, 1, 2, 1, 1, 0), 0.2317164404, 1404, 217),
     ],
 )
+@pytest.mark.thinned(2)
 def test_optimal_finds_what_arx_finds(
     adult: Path, k: int, limit: float, more: dict, levels: tuple[int, ...], loss: float, suppressed: int, classes: int
 ) -> None:

@@ -177,6 +177,7 @@ def check_left_over(space: Space, clusters: list[list[int]], k: int) -> None:
 
 
 @pytest.mark.parametrize("name", TIDY)
+@pytest.mark.thinned(2)
 def test_clusters_are_a_partition(name: str) -> None:
     for seed in SEEDS:
         space = random_space(np.random.default_rng(seed), weighted=name in ("greedy", "kaca"))

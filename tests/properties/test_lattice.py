@@ -218,6 +218,7 @@ class Fixed(Algorithm):
 @pytest.mark.parametrize("name", ["samarati", "incognito", "ola", "mingen", "optimal", "best_effort"])
 @share(1 / 10)
 @given(seed=st.integers(0, 2**32))
+@pytest.mark.thinned(2)
 def test_a_release_by_every_search(name: str, seed: int, connection: Any) -> None:
     setting = Setting(random.Random(seed), True)
     good = {n.levels: n for n in setting.nodes if n.anonymous and n.suppressed < len(setting.case.rows)}

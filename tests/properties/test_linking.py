@@ -127,7 +127,7 @@ def test_the_model_of_fellegi_and_sunter_is_that_of_the_reference(seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_linkability_and_linkage_are_those_of_the_reference(seed: int) -> None:
     tables = Tables.drawn(seed)
     (found,) = tables.attack("linkability")

@@ -228,6 +228,7 @@ def instance(name: str, given_: dict[str, Any]) -> Model:
 
 
 @pytest.mark.parametrize("name", list(models))
+@pytest.mark.thinned(2)
 def test_statement_arrays_and_definition_agree(name: str, database: duckdb.DuckDBPyConnection) -> None:
     @given(promises(name))
     def check(drawn: tuple[Case, dict[str, Any]]) -> None:

@@ -55,6 +55,7 @@ def test_other_boundaries_are_the_references(choose: str | None) -> None:
 
 
 @pytest.mark.parametrize("choose", slow.GAINS)
+@pytest.mark.thinned(2)
 def test_cuts_by_gain_are_the_references(choose: str) -> None:
     compare_many(choose, 180, choose=choose)
 

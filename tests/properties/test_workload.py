@@ -64,6 +64,7 @@ def text_cell(value, domain, rng):
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.thinned(2)
 def test_answers_are_those_counted_row_by_row(seed: int) -> None:
     table, written, meant, columns = made(seed)
     domains = []

@@ -44,7 +44,7 @@ REMOVE = "DELETE FROM patients WHERE id = 3"
         (REMOVE, f"SELECT 1 FROM {CALL} LIMIT 1"),
     ],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_uncommitted_rows_are_refused(con: Con, change: str, how: str) -> None:
     con.begin()
     con.execute(change)

@@ -105,6 +105,7 @@ def _whole(name: str):
 
 
 @pytest.mark.parametrize("study", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in TINY])
+@pytest.mark.thinned(3)
 def test_a_study_runs_and_says_no_value(study: str, folder: Path) -> None:
     out = folder / "out"
     said = call("study", study, "--config", folder / f"{study}.toml", "-o", out, "-w", 1, "--json")

@@ -131,6 +131,7 @@ def test_mondrian_refused_every_cut_that_is_listed(seed: int, bounds: str) -> No
 
 
 @pytest.mark.parametrize("algorithm", ["optimal", "ola", "samarati"])
+@pytest.mark.thinned(2)
 def test_minimal_algorithms_refused_every_node_below(algorithm: str) -> None:
     listed = 0
     for seed in range(4):

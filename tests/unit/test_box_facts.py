@@ -299,6 +299,7 @@ def test_nothing_is_read_that_nobody_asks_for(engine: DuckDBEngine) -> None:
 
 
 @pytest.mark.parametrize("bounds", ["grid", "cut", "tight"])
+@pytest.mark.thinned(2)
 def test_whoever_reads_the_intervals_finds_the_same_loss(bounds: str) -> None:
     """The texts alone, read by what reads other people's tables, stand for what the release says of itself."""
     data = pa.table({"age": [17 + i * i % 70 for i in range(40)], "pay": [i * 37 % 100 / 4 for i in range(40)]})

@@ -20,7 +20,7 @@ from tests.unit.clustered import NAMES, QUASI, ROWS, TABLE, classes, covers, in_
 
 @pytest.mark.parametrize("bounds", ["grid", "tight"])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 def test_classes_are_large_enough_and_cells_cover_values(name: str, bounds: str) -> None:
     with publish(name, bounds=bounds) as release:
         assert release.rows_published == ROWS
@@ -76,12 +76,13 @@ OTHERS = [
     [pytest.param(*other, marks=[pytest.mark.slow] if at != 1 else []) for at, other in enumerate(OTHERS)],
     ids=str,
 )
+@pytest.mark.slow
 def test_other_parameters_keep_the_rules_of_the_house(name: str, parameters: dict[str, Any]) -> None:
     check_algorithm(made(name, **parameters))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(7)
 def test_neither_the_order_of_rows_nor_threads_matter(name: str) -> None:
     shuffled = TABLE.take(pa.array(np.random.default_rng(1).permutation(ROWS)))
     found = []

@@ -154,6 +154,7 @@ def test_three_nulls_do_not_hide_a_singleton() -> None:
 
 @pytest.mark.parametrize("algorithm", ["datafly", "mondrian"])
 @pytest.mark.parametrize("default", ["", "NOCASE", "NOACCENT"])
+@pytest.mark.thinned(3)
 def test_a_collation_merges_nothing(default: str, algorithm: str) -> None:
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t (c VARCHAR COLLATE NOCASE, d VARCHAR)")

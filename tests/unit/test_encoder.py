@@ -54,7 +54,7 @@ FORMS = [(kind, "grid") for kind in KINDS] + [
 
 
 @pytest.mark.parametrize(("output", "bounds"), FORMS)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_every_output_is_read(people: pa.Table, output: str, bounds: str) -> None:
     """A value has a feature of the cell that it was published as, and the cells of rows and files are read alike."""
     names = ["age", "height", "born", "seen", "ward"]

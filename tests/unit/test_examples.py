@@ -38,6 +38,7 @@ def test_every_script_is_numbered_and_known() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.stem)
+@pytest.mark.thinned(2)
 def test_script(
     script: Path,
     tmp_path: Path,

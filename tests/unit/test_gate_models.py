@@ -68,6 +68,7 @@ def test_every_model_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.thinned(2)
 def test_a_model_is_enforced_and_checked(name: str) -> None:
     with release(parse_model(PROMISES[name])) as found:
         kept = {"a", "b"} if name == "sample_uniqueness" else {"a"}
@@ -86,6 +87,7 @@ def test_a_model_is_enforced_and_checked(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.thinned(2)
 def test_the_gate_does_not_trust_the_search(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search believes that every class satisfies the model."""
     model = parse_model(PROMISES[name])
@@ -105,6 +107,7 @@ def _permissive(model: Model) -> Any:
 
 
 @pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.thinned(3)
 def test_a_table_of_anybody_is_checked(name: str) -> None:
     model = parse_model(PROMISES[name])
     (found,) = duckanon.check(TABLE, **options(model))

@@ -139,7 +139,7 @@ def test_the_front_is_what_nothing_beats(seed: int, connection: Any) -> None:
 
 @pytest.mark.parametrize("algorithm", SEARCHES)
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 def test_what_a_search_knows(algorithm: str, seed: int, connection: Any) -> None:
     setting = Setting(f"search {seed}", True)
     truth = {",".join(map(str, n.levels)): setting.expected(n) for n in setting.nodes}

@@ -91,7 +91,7 @@ _RARE = [pytest.param(case, marks=pytest.mark.slow) for case in (*CASES[1:4], *C
 
 
 @pytest.mark.parametrize("options", [CASES[0], *CASES[4:8], *_RARE], ids=str)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(5)
 def test_the_file_is_that_of_the_whole_sort(options: dict[str, Any], request: pytest.FixtureRequest) -> None:
     plain, _ = released(people(), **options)
     calls = request.getfixturevalue("many")

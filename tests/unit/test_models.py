@@ -82,7 +82,7 @@ def test_the_rules_hold_whatever_the_parameters(model: Model) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({m.name for m in MANY if not m.traits.whole_table}))
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_no_trait_is_left_out(name: str) -> None:
     """What a model does not claim is refuted by some table: searches need not be slower than they must."""
     candidates = [m for m in MANY if m.name == name]

@@ -130,6 +130,7 @@ def test_a_region_that_is_too_small_is_refused_or_suppressed() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"l": 3}, {"t": 0.5}, {"within": ["region"]}])
+@pytest.mark.thinned(2)
 def test_parts_keep_the_same_promises(more: dict[str, Any]) -> None:
     with duckanon.anonymize(people(2000), **ROLES, k=5, **more, algorithm=Mondrian(budget=150)) as release:
         assert release.summary()["search"]["parts"] > 1

@@ -75,7 +75,7 @@ def nights(tmp_path: Path) -> Iterator[Nights]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_the_same_data_give_the_same_release(nights: Nights, way: str) -> None:
     data = Town(300, 1).table()
     first = nights.make(data, **WAYS[way])

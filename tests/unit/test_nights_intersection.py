@@ -84,6 +84,7 @@ def test_a_new_search_after_changes_breaks_k(job: Job) -> None:
 
 
 @pytest.mark.parametrize("plan", [LEVELS, {"algorithm": "mondrian"}], ids=["levels", "regions"])
+@pytest.mark.thinned(2)
 def test_the_figures_are_those_of_a_recount(job: Job, plan: dict[str, Any]) -> None:
     town = Town(200, 3)
     for i in range(4):

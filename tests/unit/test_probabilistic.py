@@ -59,7 +59,7 @@ def values(table: pa.Table, name: str) -> Counter[Any]:
 
 
 @pytest.mark.parametrize("groups", ["mdav", "mondrian", "tdg", "knn_clustering"])
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_every_column_keeps_its_type_and_its_values(groups: str) -> None:
     data = people()
     with release(data, algorithm=Probabilistic(groups=groups)) as found:
@@ -189,6 +189,7 @@ def invented(self: Any, items: Any, parts: Any, places: Any) -> None:
 @pytest.mark.parametrize(
     "change", [identity, one_block_stays, one_group_stays, between_groups, torn, invented], ids=lambda c: c.__name__
 )
+@pytest.mark.thinned(3)
 def test_the_gate_catches_a_wrong_permutation(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Probabilistic, "permuted", mutant(change))
     with pytest.raises(PrivacyViolation, match="probabilistic_k_anonymity is broken"):

@@ -58,6 +58,7 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "jsonl", "tsv"])
+@pytest.mark.thinned(2)
 def test_files(files: Path, suffix: str) -> None:
     path = files / f"t.{suffix}"
     assert ages(path) == ages(str(path)) == [30, 30, 40, 40]
@@ -118,6 +119,7 @@ def test_hive_partitions(tmp_path: Path) -> None:
         "FROM people",
     ],
 )
+@pytest.mark.thinned(2)
 def test_tables_views_and_queries(con, name: str) -> None:
     assert ages(name, connection=con) == [30, 30, 40, 40]
 
@@ -129,6 +131,7 @@ def test_a_schema(con) -> None:
 @pytest.mark.parametrize(
     "name", ['we"ird', "a.b", "x; DROP TABLE people; --", "new\nline", "select", "o'clock", "名前", "map_0", "source"]
 )
+@pytest.mark.thinned(3)
 def test_untrusted_table_names(con, name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
     con.execute(f"CREATE TABLE {quoted} AS SELECT * FROM people")
@@ -170,6 +173,7 @@ class Stream:
     [TABLE, TABLE.to_pandas(), pl.from_arrow(TABLE), ds.dataset(TABLE), pa.record_batch(TABLE.to_pydict()), Stream()],
     ids=lambda d: type(d).__module__ + "." + type(d).__name__,
 )
+@pytest.mark.thinned(2)
 def test_arrow_and_frames(data: object) -> None:
     assert ages(data) == [30, 30, 40, 40]
 

@@ -69,7 +69,7 @@ DATAFLY = {"algorithm": "datafly", "suppression_limit": 0.1}
     ],
     ids=str,
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_files_give_the_release_that_tables_give(
     asked: dict[str, Any], kinds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

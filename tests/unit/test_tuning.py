@@ -49,6 +49,7 @@ def job(tmp_path: Path) -> Path:
     return tmp_path / "job.toml"
 
 
+@pytest.mark.slow
 def test_the_best_job_can_be_run(job: Path) -> None:
     found = duckanon.tuning.tune(job, algorithms=WAYS, k=[4, 12], **FAST)
     assert {
