@@ -164,7 +164,7 @@ def _compared(records: list[Record]) -> Chapter:
         values = [r["accuracy"] for r in own]
         axes.plot([at - 0.35, at + 0.35], [np.mean(values)] * 2, color=INK, linewidth=1.5)
         rows.append([_WORDS[method], float(np.mean(values)), float(np.median(values)), len(values)])
-    axes.set_xticks(range(len(methods)), [_WORDS[m].replace(", ", ",\\n") for m in methods], fontsize=7.5)
+    axes.set_xticks(range(len(methods)), [_WORDS[m].replace(", ", ",\n") for m in methods], fontsize=7.5)
     label(axes, y="accuracy on held-out rows")
     legend(figure, [str(t) for t in tables], lines=False)
     about = (
