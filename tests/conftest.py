@@ -20,7 +20,7 @@ _CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.functio
 # The default run always tries the same examples; DUCKANON_HYPOTHESIS=explore tries new and many more, quick a few.
 settings.register_profile("default", max_examples=16, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 settings.register_profile("explore", max_examples=5000, deadline=None, print_blob=True, suppress_health_check=_CHECKS)
-settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
+settings.register_profile("quick", max_examples=8, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
 
 _ON_DEMAND = ("slow", "bench", "peers", "postgres", "dbt")

@@ -229,11 +229,12 @@ def test_ctrl_c_reaches_a_release_in_the_making(people, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+@pytest.mark.thinned(2)
 def test_a_stopped_run_leaves_nothing_behind(people, temp_folder, name, code):
     job = Path("job.toml")
     job.write_text(job.read_text().replace("people.parquet", "many.parquet", 1))
     # It takes long enough to be met at work.
-    call("sql", "-c", "COPY (SELECT p.* FROM 'people.parquet' p, range(50000)) TO 'many.parquet'")
+    call("sql", "-c", "COPY (SELECT p.* FROM 'people.parquet' p, range(30000)) TO 'many.parquet'")
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     process = subprocess.Popen([*COMMAND, "run", "job.toml"], env=environment, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 600

@@ -240,7 +240,7 @@ def test_errors_are_one_line_and_an_exit_code(people, words, code, message):
     ],
     ids=lambda words: words[0],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned
 def test_screens_fit_the_terminal(people, words, columns):
     code, drawn = terminal(*words, columns=columns)
     assert code == 0, drawn

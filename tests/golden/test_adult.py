@@ -121,7 +121,7 @@ def trees(adult: Path) -> list[dict]:
     ("k", "limit", "stop", "persons"),
     [(5, 0.0, "limit", False), (5, 0.05, "limit", False), (50, 0.01, "k", False), (10, 0.05, "limit", True)],
 )
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_datafly_equals_its_reference(adult: Path, k: int, limit: float, stop: str, persons: bool) -> None:
     table = pq.read_table(adult / "data.parquet")
     columns = [[str(v) for v in table.column(q).to_pylist()] for q in QUASI]

@@ -83,7 +83,7 @@ MEASURED = ("n", "f", "m", "d", "s", "o")
 @pytest.mark.parametrize("missing", [0.0, 0.05])
 @pytest.mark.parametrize("bounds", ["grid", "cut", "tight"])
 @pytest.mark.parametrize("output", list(AGGREGATES))
-@pytest.mark.thinned(2)
+@pytest.mark.thinned
 def test_every_class_has_what_its_rows_say(output: str, bounds: str, missing: float) -> None:
     data = sample(random.Random(f"{bounds} {missing}"), missing)
     names = data.column_names[:-1]
