@@ -7,13 +7,13 @@ codes go to arrays. Where rows repeat, each combination goes there once, with it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.algorithms.partition import Items
+from duckanon.algorithms.places import CodedPlaces
 from duckanon.encode import Coded, Dictionary, code_type, dictionary
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.facts import size
@@ -159,25 +159,19 @@ class RowCoder:
         (self.engine.create_file if large else self.engine.create)(name, grouped)
         return name
 
-    def items(self, column: Callable[[str], Any], count: int, extras: Sequence[str], counted: bool) -> Items:
-        """Return ``count`` items, of which there are columns of codes, as arrays of places."""
+    def items(self, column: Callable[[str], Any], extras: Sequence[str], counted: bool) -> Items:
+        """Return items, of which there are columns of codes."""
         import numpy as np
-
-        from duckanon.kernels.packing import put_places
 
         def array(name: str) -> NDArray[Any]:
             return np.ascontiguousarray(column(name))
 
-        largest = max(p.axis.size for p in self.placed)
-        kind = np.uint16 if largest <= 2**16 else np.uint32
-        places = np.empty((count, len(self.placed)), dtype=kind, order="F")
+        def pieces(name: str) -> tuple[NDArray[Any], ...]:
+            own = column(name)
+            return tuple(c.to_numpy() for c in own.chunks) if hasattr(own, "chunks") else (np.ascontiguousarray(own),)
 
-        def put(j: int) -> None:
-            put_places(self.placed[j].place.astype(kind), array(f"{CODE}{j}"), places[:, j])
-
-        with ThreadPoolExecutor(self.engine.threads()) as pool:
-            for _ in pool.map(put, range(len(self.placed))):
-                pass
+        codes = tuple(pieces(f"{CODE}{j}") for j in range(len(self.placed)))
+        places = CodedPlaces(codes, tuple(p.place.astype(np.uint32) for p in self.placed))
         targets = [e for e in extras if e.startswith(TARGET)]
         return Items(
             places,

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from duckanon.algorithms.clustering import medoids
 from duckanon.algorithms.judging import judge, rows_of
-from duckanon.algorithms.partition import Items, Parts, Rules
+from duckanon.algorithms.partition import Items, Parts, Rules, classes_of_items
 from duckanon.box_facts import Boxes
 from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
 from duckanon.engine.sizes import give_back
@@ -194,7 +194,7 @@ class Divider:
         import pyarrow as pa
 
         found = self.engine.arrow(self._read(cuts, extras))
-        items = self.coder.items(found.column, found.num_rows, extras, cuts.counted)
+        items = self.coder.items(found.column, extras, cuts.counted)
         del found
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units, False)
@@ -212,7 +212,7 @@ class Divider:
         classes: ClassFile | None = None
         for part, bounds in enumerate(cutting.bounds):
             records = files.take(part)
-            items = self.coder.items(records.__getitem__, len(records), extras, cuts.counted)
+            items = self.coder.items(records.__getitem__, extras, cuts.counted)
             rid = np.ascontiguousarray(records[RID])
             del records
             regions = self._whole()
@@ -270,8 +270,7 @@ class Divider:
         stored = pa.table(columns)
         self.found.boxes = self._stored("boxes", stored, self.found.boxes)
         self.found.few = stored if not several and classes <= FEW_CLASSES else None
-        ids = np.empty(len(parts.order), dtype=np.int32)
-        ids[parts.order] = np.repeat(columns["class_id"].astype(np.int32), np.diff(parts.starts))
+        ids = classes_of_items(parts, first + 1, self.engine.threads())
         of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
         self.found.classes += classes
         self.found.kept += int(kept.sum())
@@ -303,8 +302,10 @@ class Divider:
         axes = [p.axis for p in self.coder.placed]
         order, starts = self._regions(items)
         ordered = items if order is None else items.taken(order)
+        # Who is in the whole matters where more than rows is counted.
+        counted = items.counts is not None or items.entity is not None or bool(rules.totals)
         whole = Parts(
-            np.arange(len(items.places), dtype=np.int32),
+            np.arange(len(items) if counted else 0, dtype=np.int32),
             starts,
             np.zeros((len(starts) - 1, len(axes), 2), dtype=np.int32),
             np.zeros((len(starts) - 1, len(axes)), dtype=np.int32),
@@ -321,7 +322,7 @@ class Divider:
             threads=self.engine.threads(),
             advance=lambda n: progress.advance(before + n),
         )
-        self.found.items += len(items.places)
+        self.found.items += len(items)
         for name, value in parts.told.items():
             self.found.told[name] = self.found.told.get(name, 0) + value
         if order is not None:
@@ -337,7 +338,7 @@ class Divider:
         """Return the order that brings rows together which are equal ``within`` some columns, and where they end."""
         import numpy as np
 
-        count = len(items.places)
+        count = len(items)
         names = [c.dictionary.attribute for c in self.coder.coded]
         columns = [items.places[:, names.index(name)] for name in self.plan.within]
         if not columns:

@@ -75,6 +75,7 @@ class LookedUp:
         path: Path,
         params: Mapping[str, Any] | None,
         expected: int,
+        bytes_of_texts: exp.Select | None = None,
     ) -> None:
         """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
         import pyarrow.parquet as pq
@@ -101,7 +102,7 @@ class LookedUp:
         # Looking up and writing take about as long, and neither holds the interpreter.
         with ThreadPoolExecutor(_AHEAD) as pool:
             try:
-                for group in SortedRows(self.engine, rows, params, expected).groups(size):
+                for group in SortedRows(self.engine, rows, params, expected, bytes_of_texts).groups(size):
                     waiting.append(pool.submit(texts.of, group, columns))
                     while len(waiting) > _AHEAD:
                         write_next()

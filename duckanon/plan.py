@@ -237,6 +237,10 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values."""
+        return {**self.described(), "statements": [{"step": step, "sql": sql} for step, sql in self.statements()]}
+
+    def described(self) -> dict[str, Any]:
+        """Return the plan as plain values, without its statements."""
         return {
             "source": {"kind": self.relation.kind, "name": self.relation.name},
             "roles": self.roles.to_dict(),
@@ -254,7 +258,6 @@ class Plan:
             },
             "published": self.published_names,
             "hidden": self.roles.hidden,
-            "statements": [{"step": step, "sql": sql} for step, sql in self.statements()],
         }
 
     def _outputs_in_words(self) -> list[str]:

@@ -271,7 +271,10 @@ class Regions:
         rows = self._sorted_classes(through)
         if from_file is not None and self._joins:
             rows, params = from_file(rows), {}
-        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params, count)
+        texts = [e.this for e, c in zip(through, passed[: len(through)], strict=True) if c.type == "VARCHAR"]
+        lengths = [call("sum", call("strlen", t.copy())) for t in texts]
+        sizes = exp.select(*lengths).from_(table(self.division.rows, "s")) if lengths else None
+        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params, count, sizes)
         return True
 
     @property

@@ -145,7 +145,7 @@ class Release:
 
     def summary(self) -> dict[str, Any]:
         """Return promise, proof and loss as plain values: what reports and terminals show. No cell value is in it."""
-        plan = self.plan.to_dict()
+        plan = self.plan.described()
         hierarchies = [
             {
                 "attribute": level.attribute,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.errors import EngineError
-from duckanon.sqlgen.relations import call, col, named, subquery
+from duckanon.sqlgen.relations import named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,13 +31,14 @@ _BATCH = 200_000
 class SortedRows:
     """The rows of a query that is ordered by one number of 64 bits, or whose order is settled already.
 
-    ``expected`` is how many rows there are at most.
+    ``expected`` is how many rows there are at most, ``texts`` asks for the bytes of texts that they have at most.
     """
 
     engine: Engine
     rows: exp.Select
     params: Mapping[str, Any] | None
     expected: int
+    texts: exp.Select | None = None
 
     def groups(self, size: int) -> Iterator[Callable[[], pa.Table]]:
         """Return what gives the rows, ``size`` at a time, at least one group. Texts may be codes of a dictionary."""
@@ -53,9 +56,11 @@ class SortedRows:
             return
         hidden = key.this if isinstance(key, exp.Ordered) else key
         keyed = query.select(named(hidden.copy(), _KEY))
+        # Nothing else is asked of the database while its rows come.
+        threads = self.engine.threads()
         reader = self.engine.reader(keyed, self.params, batch=_BATCH, private=True)
-        fetched = _gathered(reader, self.expected)
-        numbers = _order(fetched.column(_KEY), self.engine.threads())
+        fetched = _gathered(reader, self.expected, threads)
+        numbers = _order(fetched.column(_KEY), threads)
         rows = fetched.drop_columns([_KEY])
         for start in range(0, max(1, len(numbers)), size):
             yield partial(rows.take, pa.array(numbers[start : start + size]))
@@ -65,11 +70,9 @@ class SortedRows:
         limit = self.engine.array_limit()
         if limit is None:
             return True
-        columns = self.engine.columns(query)
-        size = self.expected * 8 * (len(columns) + 2)
-        texts = [call("sum", call("strlen", col(c.name))) for c in columns if c.type == "VARCHAR"]
-        if texts and size * _COPIES <= limit:
-            size += sum(int(n or 0) for n in self.engine.row(exp.select(*texts).from_(subquery(query.copy(), "t"))))
+        size = self.expected * 8 * (len(query.expressions) + 2)
+        if self.texts is not None and size * _COPIES <= limit:
+            size += sum(int(n or 0) for n in self.engine.row(self.texts))
         return size * _COPIES <= limit
 
     def _from_database(self, size: int) -> Iterator[Callable[[], pa.Table]]:
@@ -105,20 +108,31 @@ def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
     return None
 
 
-def _gathered(reader: pa.RecordBatchReader, expected: int) -> pa.Table:
+def _gathered(reader: pa.RecordBatchReader, expected: int, threads: int) -> pa.Table:
     """Return all rows in one piece, with codes in place of texts; what was fetched is let go batch by batch."""
     import pyarrow as pa
 
     columns = [(_Fixed if _is_fixed(f.type) else _Chunks)(f.type, expected) for f in reader.schema]
+    waiting: deque[Future[None]] = deque()
     count = 0
-    while (batch := _next(reader)) is not None:
-        if not batch.num_rows:
-            continue
-        if count + batch.num_rows > expected:
-            raise EngineError("DuckDB returned more rows than it had counted.")
+
+    def put(at: int, batch: pa.RecordBatch) -> None:
         for column, own in zip(columns, batch.columns, strict=True):
-            column.put(count, own)
-        count += batch.num_rows
+            column.put(at, own)
+
+    # While the database makes one batch, others are put where they belong.
+    with ThreadPoolExecutor(threads) as pool:
+        while (batch := _next(reader)) is not None:
+            if not batch.num_rows:
+                continue
+            if count + batch.num_rows > expected:
+                raise EngineError("DuckDB returned more rows than it had counted.")
+            waiting.append(pool.submit(put, count, batch))
+            count += batch.num_rows
+            while len(waiting) > threads:
+                waiting.popleft().result()
+        for one in waiting:
+            one.result()
     return pa.table([c.array(count) for c in columns], names=reader.schema.names)
 
 
@@ -137,6 +151,7 @@ class _Fixed:
         self.kind, self.width = kind, kind.bit_width // 8
         self.bytes = np.empty(expected * self.width, dtype=np.uint8)
         self.missing: Any = None
+        self.lock = Lock()
 
     def put(self, at: int, values: pa.Array) -> None:
         import numpy as np
@@ -145,8 +160,9 @@ class _Fixed:
         end = at + len(values)
         self.bytes[at * self.width : end * self.width] = some[: len(values) * self.width]
         if values.null_count:
-            if self.missing is None:
-                self.missing = np.zeros(len(self.bytes) // self.width, dtype=np.bool_)
+            with self.lock:
+                if self.missing is None:
+                    self.missing = np.zeros(len(self.bytes) // self.width, dtype=np.bool_)
             self.missing[at:end] = values.is_null().to_numpy(zero_copy_only=False)
 
     def array(self, count: int) -> pa.Array:
@@ -161,18 +177,18 @@ class _Chunks:
 
     def __init__(self, kind: pa.DataType, expected: int) -> None:
         self.kind = kind
-        self.chunks: list[pa.Array] = []
+        self.chunks: dict[int, pa.Array] = {}
 
     def put(self, at: int, values: pa.Array) -> None:
         import pyarrow as pa
 
-        self.chunks.append(values.dictionary_encode() if pa.types.is_string(values.type) else values)
+        self.chunks[at] = values.dictionary_encode() if pa.types.is_string(values.type) else values
 
     def array(self, count: int) -> pa.Array:
         import pyarrow as pa
 
-        kind = self.chunks[0].type if self.chunks else self.kind
-        return pa.chunked_array(self.chunks, kind).unify_dictionaries().combine_chunks()
+        chunks = [self.chunks[at] for at in sorted(self.chunks)]
+        return pa.chunked_array(chunks, chunks[0].type if chunks else self.kind).unify_dictionaries().combine_chunks()
 
 
 def _order(hashes: pa.ChunkedArray, threads: int) -> Any:

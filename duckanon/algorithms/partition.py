@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.algorithms.places import CodedPlaces, pack
 from duckanon.algorithms.row_layout import Row
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Model
@@ -52,16 +53,25 @@ class Axis:
 class Items:
     """The rows, or their distinct combinations with the number of rows of each.
 
-    ``values`` has the codes of sensitive columns, ``entity`` the numbers of persons, ``targets`` what information gain
-    and least squares look at. ``ties`` tells rows apart that are equal in everything else, for relaxed cuts.
+    ``given`` are their places on the axes, as an array or as codes that become one when it is asked for. ``values`` has
+    the codes of sensitive columns, ``entity`` the numbers of persons, ``targets`` what information gain and least
+    squares look at. ``ties`` tells rows apart that are equal in everything else, for relaxed cuts.
     """
 
-    places: NDArray[Any]
+    given: NDArray[Any] | CodedPlaces
     counts: Integers | None = None
     entity: Integers | None = None
     values: dict[str, Integers] = field(default_factory=dict)
     ties: NDArray[np.uint64] | None = None
     targets: tuple[NDArray[Any], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def places(self) -> NDArray[Any]:
+        """The place of each item on each axis."""
+        return self.given.array if isinstance(self.given, CodedPlaces) else self.given
 
     def taken(self, order: Integers) -> Items:
         """Return these items of them, in this order."""
@@ -137,7 +147,7 @@ def partition(
     judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
     flat, asked = _axes(axes, at), _asked(rules) if judged else None
     relaxed, gains = True if rules.relaxed else None, True if items.targets else None
-    count = len(items.places)
+    count = len(items)
     bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
     if regions is None:
         regions = np.array([[0, a.size - 1 - a.null] for a in axes], dtype=np.int32)
@@ -189,19 +199,31 @@ def partition(
     done.sort(key=lambda classes: classes[0])
     firsts = np.zeros(1, dtype=np.int64)
     return Parts(
-        np.ascontiguousarray(data.numbers[:, how.order]),
+        data.numbers[:, how.order],
         np.concatenate([firsts, *(classes[2] for classes in done)]),
         np.concatenate([classes[3] for classes in done]) if done else np.empty((0, width, 2), dtype=np.int32),
         np.concatenate([classes[4] for classes in done]) if done else np.empty((0, width), dtype=np.int32),
     )
 
 
+def classes_of_items(parts: Parts, first: int, threads: int) -> NDArray[np.int32]:
+    """Return the number of every item's class, counted from ``first`` on."""
+    from duckanon.kernels.packing import put_classes
+
+    found = np.empty(int(parts.starts[-1]), dtype=np.int32)
+    classes = len(parts.starts) - 1
+    edges = [classes * t // threads for t in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda a, b: put_classes(parts.order, parts.starts, first, a, b, found), edges, edges[1:]):
+            pass
+    return found
+
+
 def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tuple[Any, Any, Any]:
     """Return the items in one buffer, and where their places and the rest stand in it."""
     from duckanon.kernels.layout import Data, How
-    from duckanon.kernels.packing import pack_places
 
-    count = len(items.places)
+    count = len(items)
     codes = [items.values[name] for name in rules.totals]
     codes += [items.entity] if items.entity is not None else []
     row = Row()
@@ -212,13 +234,9 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tup
     tie = row.words() if items.ties is not None else -1
     target = row.words(len(items.targets))
     buffer = np.empty((count, len(row.used)), dtype=np.uint64)
-    data = Data(buffer.ravel(), np.empty(buffer.size, dtype=np.uint64), buffer.view(np.int32), buffer.view(np.float64))
-    if count <= _GRAIN:
-        pack_places(items.places, buffer, at, order, 0, count)
-    else:
-        edges = [count * t // threads for t in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda own: pack_places(items.places, buffer, at, order, *own), pairwise(edges)))
+    spare = np.empty_like(buffer)
+    pack(items.given, buffer, spare, at, order, threads)
+    data = Data(buffer.ravel(), spare.ravel(), buffer.view(np.int32), buffer.view(np.float64))
     if items.counts is not None:
         data.numbers[:, many] = items.counts
     for i, code in enumerate(codes):

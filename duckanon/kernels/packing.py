@@ -1,4 +1,4 @@
-"""Codes become places, and places bits of words."""
+"""Codes become places, and places bits of words; classes become numbers of rows."""
 
 from __future__ import annotations
 
@@ -8,37 +8,35 @@ import numpy as np
 
 from duckanon.kernels.jit import kernel
 
-_BLOCK = 4096
-"""Rows whose words stay in the cache until all axes are in them."""
-
 
 @kernel
-def put_places(place: Any, codes: Any, out: Any) -> None:  # pragma: no cover
-    """Put the place of every code into ``out``."""
-    for i in range(len(codes)):
-        out[i] = place[codes[i]]
-
-
-@kernel
-def pack_places(places: Any, words: Any, at: Any, order: int, first: int, last: int) -> None:  # pragma: no cover
-    """Fill the words of rows from ``first`` to before ``last``: with the places of every axis, and their own numbers.
-
-    ``at`` has the word and the first bit of each axis, ``order`` says which half of a word has the number.
-    """
+def number_rows(words: Any, order: int, first: int) -> None:  # pragma: no cover
+    """Put numbers from ``first`` on into half ``order`` of the words of each row, and nothing into the others."""
     own, half = order // 2, np.uint64(32 * (order % 2))
-    for begin in range(first, last, _BLOCK):
-        end = min(begin + _BLOCK, last)
-        for i in range(begin, end):
-            for w in range(words.shape[1]):
-                words[i, w] = np.uint64(0)
-            words[i, own] = np.uint64(i) << half
-        for j in range(places.shape[1]):
-            word, shift = at[0, j], np.uint64(at[1, j])
-            for i in range(begin, end):
-                words[i, word] |= np.uint64(places[i, j]) << shift
+    for i in range(words.shape[0]):
+        for w in range(words.shape[1]):
+            words[i, w] = np.uint64(0)
+        words[i, own] = np.uint64(first + i) << half
+
+
+@kernel
+def add_places(codes: Any, place: Any, words: Any, word: int, shift: Any) -> None:  # pragma: no cover
+    """Put the place of every code into its bits of a word; without ``place``, codes are places."""
+    for i in range(len(codes)):
+        if place is None:
+            words[i, word] |= np.uint64(codes[i]) << shift
+        else:
+            words[i, word] |= np.uint64(place[codes[i]]) << shift
+
+
+@kernel
+def put_classes(order: Any, starts: Any, first: int, low: int, high: int, out: Any) -> None:  # pragma: no cover
+    """Put the numbers of classes ``low`` to before ``high``, counted from ``first`` on, at the rows that they have."""
+    for c in range(low, high):
+        for i in range(starts[c], starts[c + 1]):
+            out[order[i]] = first + c
 
 
 def warm() -> None:
     """Load what every kernel needs, by way of the smallest: the first takes a second, whichever it is."""
-    places = np.zeros((2, 2), dtype=np.uint16, order="F")
-    pack_places(places, np.zeros((2, 2), dtype=np.uint64), np.zeros((3, 2), dtype=np.int64), 0, 0, 2)
+    number_rows(np.zeros((2, 2), dtype=np.uint64), 0, 0)

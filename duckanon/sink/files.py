@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,8 +95,10 @@ def _put(
             work = staged / target.name
             write(work)
             sync(work)
-            files = [file_entry(work, "release")]
-            verify(work)
+            with ThreadPoolExecutor(1) as pool:
+                entry = pool.submit(file_entry, work, "release")
+                verify(work)
+                files = [entry.result()]
             for kind, name in names.items():
                 write_text(staged / name, reports[kind])
                 files.append(file_entry(staged / name, "report"))

@@ -174,7 +174,7 @@ class Case:
         counted = any(row.count > 1 for row in rows)
         kind = np.int64 if self.choose == "information_gain" else np.float64
         return Items(
-            places=np.array([row.places for row in rows], dtype=np.uint16).reshape(len(rows), len(self.axes)),
+            np.array([row.places for row in rows], dtype=np.uint16).reshape(len(rows), len(self.axes)),
             counts=np.array([row.count for row in rows], dtype=np.int64) if counted else None,
             entity=np.array([people[row.person] for row in rows], dtype=np.int64) if self.persons else None,
             values={

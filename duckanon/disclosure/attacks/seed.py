@@ -186,7 +186,7 @@ def _first_groups(call: _Call, count: int) -> _Call:
     owner = np.empty(len(order), dtype=np.int64)
     owner[call.parts.order] = np.repeat(np.arange(len(call.units)), np.diff(call.parts.starts))
     ties = None if call.items.ties is None else call.items.ties[rows]
-    items = type(call.items)(places=call.items.places[rows], ties=ties)
+    items = type(call.items)(call.items.places[rows], ties=ties)
     starts = np.flatnonzero(np.diff(group[group <= last], prepend=-1))
     units = call.units[owner[rows[starts]]]
     parts = replace(

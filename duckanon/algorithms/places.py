@@ -1,0 +1,90 @@
+"""The places of items on their axes: an array, or still codes in the pieces in which they came from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+
+_BLOCK = 32_768
+"""Rows whose words stay in the cache until all axes are in them."""
+
+
+@dataclass(frozen=True)
+class CodedPlaces:
+    """``codes[j]`` are the codes on axis j, in pieces that are as long on every axis; ``place[j]`` has their places."""
+
+    codes: tuple[tuple[NDArray[Any], ...], ...]
+    place: tuple[NDArray[np.uint32] | None, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.codes[0]))
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """The places, of which most searches never need all at once."""
+        largest = max(len(p) for p in self.place if p is not None)
+        found = np.empty((len(self), len(self.codes)), np.uint16 if largest <= 2**16 else np.uint32, order="F")
+        for j, (pieces, place) in enumerate(zip(self.codes, self.place, strict=True)):
+            assert place is not None
+            start = 0
+            for own in pieces:
+                found[start : start + len(own), j] = place[own]
+                start += len(own)
+        return found
+
+
+def pack(
+    places: NDArray[Any] | CodedPlaces, words: Words, spare: Words, at: NDArray[np.int64], order: int, threads: int
+) -> None:
+    """Fill the words of all rows with the places on every axis and the rows' own numbers.
+
+    ``at`` has the word and the first bit of each axis, ``order`` says which half of a word has the number. ``spare`` is
+    room that the first cut fills with one thread: to touch memory for the first time takes long on some machines.
+    """
+    if not isinstance(places, CodedPlaces):
+        width = places.shape[1]
+        places = CodedPlaces(tuple((places[:, j],) for j in range(width)), (None,) * width)
+    blocks, start = [], 0
+    for piece, own in enumerate(places.codes[0] if places.codes else [words]):
+        blocks += [(start, piece, a, min(a + _BLOCK, len(own))) for a in range(0, len(own), _BLOCK)]
+        start += len(own)
+    if len(blocks) <= 1:
+        _fill(places, words, spare, at, order, blocks)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda t: _fill(places, words, spare, at, order, blocks[t::threads]), range(threads)):
+            pass
+
+
+def _fill(
+    places: CodedPlaces,
+    words: Words,
+    spare: Words,
+    at: NDArray[np.int64],
+    order: int,
+    blocks: Sequence[tuple[int, int, int, int]],
+) -> None:
+    from duckanon.kernels.packing import add_places, number_rows
+
+    for start, piece, low, high in blocks:
+        own = words[start + low : start + high]
+        spare[start + low : start + high] = 0
+        number_rows(own, order, start + low)
+        for j, place in enumerate(places.place):
+            codes = np.ascontiguousarray(places.codes[j][piece][low:high])
+            # What comes from the database cannot be written to; kernels are compiled for that alone.
+            codes.flags.writeable = False
+            add_places(codes, place, own, at[0, j], np.uint64(at[1, j]))
+
+
+__all__ = ["CodedPlaces", "pack"]
