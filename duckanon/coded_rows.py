@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.algorithms.partition import Items
-from duckanon.algorithms.places import CodedPlaces
+from duckanon.algorithms.items import CodedPlaces, Items
 from duckanon.encode import Coded, Dictionary, code_type, dictionary
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.facts import size

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.clustering import medoids
-from duckanon.algorithms.judging import judge, rows_of
-from duckanon.algorithms.partition import Items, Parts, Rules, classes_of_items
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.judging import judge, rows_of, undivided
+from duckanon.algorithms.partition import Parts, Rules, classes_of_items
 from duckanon.box_facts import Boxes
 from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
 from duckanon.engine.sizes import give_back
@@ -302,14 +303,7 @@ class Divider:
         axes = [p.axis for p in self.coder.placed]
         order, starts = self._regions(items)
         ordered = items if order is None else items.taken(order)
-        # Who is in the whole matters where more than rows is counted.
-        counted = items.counts is not None or items.entity is not None or bool(rules.totals)
-        whole = Parts(
-            np.arange(len(items) if counted else 0, dtype=np.int32),
-            starts,
-            np.zeros((len(starts) - 1, len(axes), 2), dtype=np.int32),
-            np.zeros((len(starts) - 1, len(axes)), dtype=np.int32),
-        )
+        whole = undivided(ordered, starts, rules)
         allowed, _ = judge(whole, ordered, rules)
         self._require(rows_of(whole, ordered.counts), allowed)
         before, progress = self.found.items, self.engine.progress

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.algorithms.clusters import Cloud, mdav, tdg
-from duckanon.algorithms.partition import Axis, Items, Rules, partition
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.partition import Axis, Rules, partition
 from duckanon.algorithms.spaces import on_lines
 from duckanon.engine.functions import reason_of
 from duckanon.engine.scalars import PROBLEM, RESULT, Scalar

@@ -16,7 +16,8 @@ from duckanon.errors import UnsupportedError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition import Axis, Items
+    from duckanon.algorithms.items import Items
+    from duckanon.algorithms.partition import Axis
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]

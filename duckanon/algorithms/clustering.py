@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.algorithms.items import Items
 from duckanon.algorithms.judging import judge
-from duckanon.algorithms.partition import Axis, Items, Parts, Rules
+from duckanon.algorithms.partition import Axis, Parts, Rules
 from duckanon.algorithms.partitioner import Partitioner
 from duckanon.algorithms.spaces import FEW_COLUMNS, Spaced, spaced
 from duckanon.errors import ParameterError

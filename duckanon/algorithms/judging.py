@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from duckanon.algorithms.partition import Parts
 from duckanon.models.base import Groups, Histograms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition import Items, Parts, Rules
+    from duckanon.algorithms.items import Items
+    from duckanon.algorithms.partition import Rules
+
+
+def undivided(items: Items, starts: NDArray[np.int64], rules: Rules) -> Parts:
+    """Return runs of items as classes without regions; who is in them only where more than rows is counted."""
+    counted = items.counts is not None or items.entity is not None or rules.totals
+    none = np.empty((len(starts) - 1, 0), dtype=np.int32)
+    return Parts(np.arange(len(items) if counted else 0, dtype=np.int32), starts, none, none)
 
 
 def rows_of(parts: Parts, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:

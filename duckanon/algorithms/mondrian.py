@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.partition import CHOICES, Axis, Items, Parts, Rules, partition, rule_of
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.partition import CHOICES, Axis, Parts, Rules, partition, rule_of
 from duckanon.algorithms.partitioner import Partitioner
 from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 

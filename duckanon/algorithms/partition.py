@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.algorithms.places import CodedPlaces, pack
+from duckanon.algorithms.items import Items, pack
 from duckanon.algorithms.row_layout import Row
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Model
@@ -47,41 +47,6 @@ class Axis:
     weight: float = 1.0
     top: int = 1
     """The level of the top label, which a class gets that has NULL and other values."""
-
-
-@dataclass(frozen=True)
-class Items:
-    """The rows, or their distinct combinations with the number of rows of each.
-
-    ``given`` are their places on the axes, as an array or as codes that become one when it is asked for. ``values`` has
-    the codes of sensitive columns, ``entity`` the numbers of persons, ``targets`` what information gain and least
-    squares look at. ``ties`` tells rows apart that are equal in everything else, for relaxed cuts.
-    """
-
-    given: NDArray[Any] | CodedPlaces
-    counts: Integers | None = None
-    entity: Integers | None = None
-    values: dict[str, Integers] = field(default_factory=dict)
-    ties: NDArray[np.uint64] | None = None
-    targets: tuple[NDArray[Any], ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.given)
-
-    @property
-    def places(self) -> NDArray[Any]:
-        """The place of each item on each axis."""
-        return self.given.array if isinstance(self.given, CodedPlaces) else self.given
-
-    def taken(self, order: Integers) -> Items:
-        """Return these items of them, in this order."""
-
-        def some(array: Any) -> Any:
-            return None if array is None else array[order]
-
-        values = {name: codes[order] for name, codes in self.values.items()}
-        targets = tuple(t[order] for t in self.targets)
-        return Items(self.places[order], some(self.counts), some(self.entity), values, some(self.ties), targets)
 
 
 @dataclass(frozen=True)

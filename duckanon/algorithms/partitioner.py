@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.base import Problem
+    from duckanon.algorithms.items import Items
     from duckanon.algorithms.nodes import Node
-    from duckanon.algorithms.partition import Axis, Items, Parts, Rules
+    from duckanon.algorithms.partition import Axis, Parts, Rules
     from duckanon.algorithms.permuting import Permuted
     from duckanon.models.base import Model
 

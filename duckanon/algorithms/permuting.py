@@ -13,7 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition import Items, Parts
+    from duckanon.algorithms.items import Items
+    from duckanon.algorithms.partition import Parts
 
     Integers = NDArray[np.int64]
 

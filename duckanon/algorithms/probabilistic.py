@@ -11,10 +11,11 @@ import numpy as np
 
 from duckanon.algorithms.ahmad_dey import AhmadDeyMdav, Apart
 from duckanon.algorithms.base import algorithms
+from duckanon.algorithms.items import Items
 from duckanon.algorithms.knn_clustering import KnnClustering
 from duckanon.algorithms.mdav import Mdav
 from duckanon.algorithms.mondrian import Mondrian
-from duckanon.algorithms.partition import Axis, Items, Parts, Rules
+from duckanon.algorithms.partition import Axis, Parts, Rules
 from duckanon.algorithms.partitioner import Partitioner
 from duckanon.algorithms.permuting import Draw, Permuted, permute
 from duckanon.algorithms.tdg import Tdg

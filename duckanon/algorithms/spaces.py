@@ -11,7 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition import Axis, Items
+    from duckanon.algorithms.items import Items
+    from duckanon.algorithms.partition import Axis
     from duckanon.kernels.space import Space
 
     Integers = NDArray[np.int64]

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.base import Problem
+    from duckanon.algorithms.items import Items
     from duckanon.algorithms.nodes import Node
-    from duckanon.algorithms.partition import Axis, Items, Rules
+    from duckanon.algorithms.partition import Axis, Rules
     from duckanon.axes import Placed
     from duckanon.encode import Coded
     from duckanon.engine.base import Engine

@@ -30,7 +30,8 @@ from duckanon.algorithms import mdav as mdav_module
 from duckanon.algorithms.blocks import in_blocks
 from duckanon.algorithms.clustering import Run
 from duckanon.algorithms.clusters import Cloud
-from duckanon.algorithms.partition import Items, Rules
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.partition import Rules
 from duckanon.models import KAnonymity, LDiversity
 
 WEIGHTED = ("greedy", "kaca", "tdg", "tdg_stable")

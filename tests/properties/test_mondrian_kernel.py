@@ -14,7 +14,8 @@ import pytest
 from properties.mondrian_cases import Case, Found, compare, draw, drawn_axis, drawn_places, expected, plain
 from reference import mondrian as slow
 
-from duckanon.algorithms.partition import Items, Rules, partition
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.partition import Rules, partition
 from duckanon.models import models
 
 # Random tables.

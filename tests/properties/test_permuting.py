@@ -18,7 +18,8 @@ import duckanon
 from duckanon.algorithms.ahmad_dey import Apart, Beside, apart
 from duckanon.algorithms.clusters import Cloud
 from duckanon.algorithms.clusters import mdav as fast_mdav
-from duckanon.algorithms.partition import Axis, Items, Parts
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.partition import Axis, Parts
 from duckanon.algorithms.permuting import Draw, _chance_to_stay, permute
 from duckanon.algorithms.spaces import free_space
 from duckanon.permuted import secret_of

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 import duckanon
 from duckanon import group_classes
-from duckanon.algorithms.partition import Axis, Items, Rules, partition
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.partition import Axis, Rules, partition
 from duckanon.engine.functions import CATALOG
 from duckanon.group_classes import classes_of, divided
 from duckanon.models import KAnonymity

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from duckanon.algorithms.clustering import region_of
-from duckanon.algorithms.partition import Axis, Items
+from duckanon.algorithms.items import Items
+from duckanon.algorithms.partition import Axis
 from duckanon.algorithms.spaces import MEASURES, Spaced, on_lines, spaced
 from duckanon.kernels.nearest import from_middle
 

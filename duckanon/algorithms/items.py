@@ -1,10 +1,10 @@
-"""The places of items on their axes: an array, or still codes in the pieces in which they came from the database."""
+"""The items that are divided, and their places on the axes: an array, or codes in pieces as the database gave them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Integers = NDArray[np.int64]
     Words = NDArray[np.uint64]
 
 _BLOCK = 32_768
@@ -43,8 +44,43 @@ class CodedPlaces:
         return found
 
 
+@dataclass(frozen=True)
+class Items:
+    """The rows, or their distinct combinations with the number of rows of each.
+
+    ``given`` are their places on the axes, as an array or as codes that become one when it is asked for. ``values`` has
+    the codes of sensitive columns, ``entity`` the numbers of persons, ``targets`` what information gain and least
+    squares look at. ``ties`` tells rows apart that are equal in everything else, for relaxed cuts.
+    """
+
+    given: NDArray[Any] | CodedPlaces
+    counts: Integers | None = None
+    entity: Integers | None = None
+    values: dict[str, Integers] = field(default_factory=dict)
+    ties: NDArray[np.uint64] | None = None
+    targets: tuple[NDArray[Any], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def places(self) -> NDArray[Any]:
+        """The place of each item on each axis."""
+        return self.given.array if isinstance(self.given, CodedPlaces) else self.given
+
+    def taken(self, order: Integers) -> Items:
+        """Return these items of them, in this order."""
+
+        def some(array: Any) -> Any:
+            return None if array is None else array[order]
+
+        values = {name: codes[order] for name, codes in self.values.items()}
+        targets = tuple(t[order] for t in self.targets)
+        return Items(self.places[order], some(self.counts), some(self.entity), values, some(self.ties), targets)
+
+
 def pack(
-    places: NDArray[Any] | CodedPlaces, words: Words, spare: Words, at: NDArray[np.int64], order: int, threads: int
+    places: NDArray[Any] | CodedPlaces, words: Words, spare: Words, at: Integers, order: int, threads: int
 ) -> None:
     """Fill the words of all rows with the places on every axis and the rows' own numbers.
 
@@ -70,7 +106,7 @@ def _fill(
     places: CodedPlaces,
     words: Words,
     spare: Words,
-    at: NDArray[np.int64],
+    at: Integers,
     order: int,
     blocks: Sequence[tuple[int, int, int, int]],
 ) -> None:
@@ -87,4 +123,4 @@ def _fill(
             add_places(codes, place, own, at[0, j], np.uint64(at[1, j]))
 
 
-__all__ = ["CodedPlaces", "pack"]
+__all__ = ["CodedPlaces", "Items", "pack"]
