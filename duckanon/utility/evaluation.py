@@ -123,6 +123,8 @@ def evaluate(
     """
     chosen = resolve(learners)
     numbers = _seeds(seeds)
+    if pca is not None and (isinstance(pca, bool) or not isinstance(pca, float) or not 0 < pca < 1):
+        raise ParameterError(f"pca is a share of the variance, between 0 and 1. Got {pca!r}.")
     before = table_of(original, connection)
     name = column_of(before, target, "target")
     in_sample, notes = False, []

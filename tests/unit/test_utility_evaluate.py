@@ -198,6 +198,9 @@ def test_what_makes_no_sense_is_refused() -> None:
         duckanon.utility.evaluate(parts.train, parts.train, features=["pay"], **options)
     with pytest.raises(ParameterError, match="seeds"):
         duckanon.utility.evaluate(parts.train, parts.train, **{**options, "seeds": 0})
+    for pca in (0.0, 1.0, 3.0, True):
+        with pytest.raises(ParameterError, match="share of the variance"):
+            duckanon.utility.evaluate(parts.train, parts.train, pca=pca, **options)
     with pytest.raises(ParameterError, match="Did you mean 'midpoint'"):
         duckanon.utility.evaluate(parts.train, parts.train, encoding="midpont", **options)
     with pytest.raises(DataError, match="101 values"):
