@@ -126,6 +126,8 @@ def show_risk(screen: Screen, name: str, found: Risk) -> None:
         screen.line(f"table: {name}")
         for measure, value, _ in found.figures():
             screen.line(f"{measure}: {figure(value)}")
+        if found.composition is not None:
+            screen.line(f"note: {_TIED[found.composition.tied_by]}")
         return
     from rich.text import Text
 
@@ -161,7 +163,8 @@ def show_risk(screen: Screen, name: str, found: Risk) -> None:
 _TIED = {
     "key": "persons are followed by their key",
     "original": "rows of the original are placed in the classes of both",
-    "overlap": "nobody is followed: only what the overlap of classes proves is counted",
+    "overlap": "nobody is followed: only what the overlap of classes proves is counted, which is little (--original "
+    "gives the people themselves)",
 }
 
 
@@ -174,7 +177,7 @@ def _together(found: Composition) -> RenderableType:
         table.add_row("smallest", f"{count(found.smallest)} in the smallest group that both tell apart")
     lost = [(found.persons_below, "in both"), (found.new_below, "only in this"), (found.departed_below, "only before")]
     for number, where in lost:
-        style = "bold red" if number else "bold green"
+        style = "bold red" if number else "bold yellow" if found.tied_by == "overlap" else "bold green"
         table.add_row(f"below {found.k}", Text.assemble((count(number), style), f" persons {where}"))
     return table
 
