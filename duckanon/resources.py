@@ -92,6 +92,11 @@ def _close_all() -> None:
         folder.close()
 
 
+def cores() -> int:
+    """Return how many threads or processes of this one can run at a time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's content."""
     with path.open("rb") as file:

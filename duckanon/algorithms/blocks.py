@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from duckanon.resources import cores
 
 if TYPE_CHECKING:
     from duckanon.algorithms.clusters import Advance, Cloud, Integers
@@ -30,7 +31,7 @@ def in_blocks(
         middle = int(tree.table[left + 1, BEGIN])
         waiting += [(left + 1, middle, end), (left, begin, middle)]
     labels = np.empty(len(cloud.points), dtype=np.int64)
-    workers = threads if threads is not None else min(8, os.cpu_count() or 1)
+    workers = threads if threads is not None else min(8, cores())
     first = 0
     with ThreadPoolExecutor(workers) as pool:
         try:

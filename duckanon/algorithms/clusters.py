@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.algorithms.spaces import FEW_COLUMNS
+from duckanon.resources import cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -342,7 +342,7 @@ def tdg(cloud: Cloud, k: int, seed: int, stable: bool, threads: int | None, adva
     data = kernels.Data(
         cloud.points.copy(), cloud.counts.copy(), np.arange(count), ranks, np.zeros(count, dtype=np.bool_)
     )
-    workers = threads if threads is not None else min(8, os.cpu_count() or 1)
+    workers = threads if threads is not None else min(8, cores())
     grain = max(_GRAIN, count // (8 * workers))
     rooms: list[Any] = []
     lock = Lock()

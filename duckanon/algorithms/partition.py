@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from duckanon.algorithms.items import Items, pack
 from duckanon.algorithms.row_layout import Row
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Model
+from duckanon.resources import cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def partition(
     from duckanon.kernels import mondrian as kernels
     from duckanon.kernels.layout import BOUNDS
 
-    workers = threads if threads is not None else min(8, os.cpu_count() or 1)
+    workers = threads if threads is not None else min(8, cores())
     data, how, at = _data(axes, items, rules, workers)
     # What is None is not compiled: rules are asked where more than the number of rows decides.
     judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)

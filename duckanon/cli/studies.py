@@ -56,8 +56,8 @@ def study(
         _list(screen)
         return
     from duckanon.cli.bars import Bars
+    from duckanon.resources import cores
     from duckanon.studies import run_study
-    from duckanon.studies.run import cores
 
     with Bars(screen.watched) as bars:
         found = run_study(

@@ -7,7 +7,6 @@ which their first row stands in the input, so the result does not depend on anyt
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.kernels.jit import kernel
+from duckanon.resources import cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FREE = np.int32(-1)
 _NO_LINES = np.zeros(0, dtype=np.int64)
-_WORKERS = min(4, os.cpu_count() or 1)
+_WORKERS = min(4, cores())
 _LEAST = 40_000
 """Below this many rows a thread is not worth its start."""
 

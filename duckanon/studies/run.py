@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -127,11 +126,6 @@ def run_study(
         lines = results.lines(study, tasks)
         page = None if dry_run else _show(study, settings, results, tasks, lines, folder)
         return replace(_outcome(study, folder, tasks, lines, ran, page), left_out=left_out)
-
-
-def cores() -> int:
-    """Return how many processes this one may keep busy."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _do(name: str, study: Study, results: Results, tasks: Sequence[Task], workers: int, progress: Progress) -> int:

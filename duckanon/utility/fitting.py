@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.errors import UnsupportedError
+from duckanon.resources import cores
 from duckanon.utility.scores import confidence_of, scores
 
 if TYPE_CHECKING:
@@ -119,8 +119,7 @@ def fit_all(
 
 
 def _threads(workers: int | None) -> int:
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, workers if workers is not None else min(available, 16))
+    return max(1, workers if workers is not None else min(cores(), 16))
 
 
 def _fit(

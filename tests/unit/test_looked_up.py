@@ -236,7 +236,7 @@ def test_sixty_files_have_the_rows_of_the_first(many: list[int], monkeypatch: py
         plain = release.engine.arrow(recoder.released(recoder.rows(kept), columns), keys)
         path = release.path.parent / "again.parquet"
         for _ in range(60):
-            assert recoder.write(kept, columns, path, keys, ROWS)
+            assert recoder.write(kept, columns, path, keys, len(table))
             assert release.engine.arrow(release.engine.parquet([path])).equals(plain)
         assert first is not None
         assert len(whole) == len(plain)
