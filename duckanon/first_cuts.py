@@ -166,10 +166,11 @@ class FirstCuts:
         widths = {j: self._width(j, *spans[j]) for j in lines if spans[j][0] != spans[j][1]}
         for j in sorted(widths, key=lambda j: (-widths[j], j)):
             axis = self.placed[j].axis
-            if axis.null and spans[j][1] == axis.size - 1:
-                place = axis.size - 1
-            else:
-                place = _halved(self._counts(j, bounds), np.asarray(axis.atoms), self.rules.least)
+            null = axis.size - 1
+            if axis.null and spans[j][1] == null and self._allowed(j, null, bounds):
+                return j, null
+            # NULL that cannot stand alone goes with the largest values.
+            place = _halved(self._counts(j, bounds), np.asarray(axis.atoms), self.rules.least)
             if place > 0 and self._allowed(j, place, bounds):
                 return j, place
         return None
