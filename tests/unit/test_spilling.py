@@ -251,4 +251,4 @@ def test_the_peak_is_the_limit_and_the_libraries(tmp_path: Path, algorithm: str)
     (tmp_path / "few").mkdir()
     libraries = run(tmp_path / "few", 2000, "200MB", algorithm)["peak_memory"]
     told = run(tmp_path, 5_000_000, "200MB", algorithm)
-    assert told["peak_memory"] < libraries + 1.2 * 200e6
+    assert told["peak_memory"] < libraries + 200e6, (told["peak_memory"], libraries)
