@@ -6,21 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.kernels.jit import lean
-from duckanon.kernels.keys import clear, keys_at, tally
+from duckanon.kernels.jit import inlined, lean
+from duckanon.kernels.keys import clear, keys_at, tally_apart
 from duckanon.kernels.layout import BOUNDS, COUNTS, GROUP, HEADS, HIGH, LOW, MEMBER, SEEN
 from duckanon.kernels.rows import bits_of, place_of
 
 
-@lean
-def arrange(  # pragma: no cover
+def _arrange(  # pragma: no cover
     data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, found: int, groups: int, scratch: Any
 ) -> None:
     """Bring the rows of each group together: GROUP has that of each key, BOUNDS gets their ends."""
     room = scratch.room
     if how.many >= 0:
         clear(found, room)
-        tally(data, axes, how, start, end, j, level, scratch, True)
+        tally_apart(data, axes, how, start, end, j, level, scratch, True)
     for g in range(groups + 1):
         room[BOUNDS, g] = 0
     for c in range(found):
@@ -52,7 +51,10 @@ def arrange(  # pragma: no cover
         words[w] = spare[w]
 
 
-@lean
+arrange, arrange_apart = inlined(_arrange), lean(_arrange)
+
+
+@inlined
 def halves(data: Any, axes: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
     """Bring the rows before a place on axis j to the front; BOUNDS gets the ends of both sides."""
     words, spare, bits = data.words, data.spare, bits_of(data, axes, j)

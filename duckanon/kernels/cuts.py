@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckanon.kernels.arranging import arrange, halves
-from duckanon.kernels.jit import lean
-from duckanon.kernels.keys import ancestor, clear, halve, is_line, key_level, keys_at, tally, weight
+from duckanon.kernels.arranging import arrange, arrange_apart, halves
+from duckanon.kernels.jit import inlined, lean
+from duckanon.kernels.keys import ancestor, clear, halve, is_line, key_level, keys_at, tally, tally_apart, weight
 from duckanon.kernels.layout import (
     BOUNDS,
     COUNTS,
@@ -90,7 +90,7 @@ def both_allowed(data: Any, rules: Any, how: Any, scratch: Any) -> bool:  # prag
     return fine
 
 
-@lean
+@inlined
 def _pooled(data: Any, rules: Any, how: Any, scratch: Any, children: int) -> int:  # pragma: no cover
     """Put children that cannot stand alone together; return how many groups there are, MEMBER says whose is whose.
 
@@ -138,7 +138,7 @@ def _pooled(data: Any, rules: Any, how: Any, scratch: Any, children: int) -> int
     return groups
 
 
-@lean
+@inlined
 def cut(  # pragma: no cover
     data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, regions: Any, after: int, scratch: Any
 ) -> int:
@@ -159,7 +159,7 @@ def cut(  # pragma: no cover
             level = ancestor(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j]) - 1
 
 
-@lean
+@inlined
 def _cut_on(  # pragma: no cover
     data: Any,
     axes: Any,
@@ -197,10 +197,10 @@ def _cut_on(  # pragma: no cover
             # Children become runs of rows first, so that rules can be asked about each.
             for c in range(found):
                 room[GROUP, room[SEEN, c]] = c
-            arrange(data, axes, how, start, end, j, level, found, found, scratch)
+            arrange_apart(data, axes, how, start, end, j, level, found, found, scratch)
             if how.many >= 0:
                 clear(found, room)
-                tally(data, axes, how, start, end, j, level, scratch, False)
+                tally_apart(data, axes, how, start, end, j, level, scratch, False)
         groups = _pooled(data, rules, how, scratch, found)
         groups = groups if groups > 1 else 0
         for c in range(found):
@@ -218,7 +218,7 @@ def _cut_on(  # pragma: no cover
     return groups
 
 
-@lean
+@inlined
 def _bound(  # pragma: no cover
     axes: Any, rows: int, j: int, level: int, place: int, groups: int, scratch: Any
 ) -> None:
@@ -291,10 +291,10 @@ def sweep(  # pragma: no cover
     Rows move from the right to the left, key by key, and the histograms of both sides with them.
     """
     room, values, people = scratch.room, scratch.values, scratch.people
-    found = tally(data, axes, how, start, end, j, 1, scratch, False)
+    found = tally_apart(data, axes, how, start, end, j, 1, scratch, False)
     for c in range(found):
         room[GROUP, room[SEEN, c]] = c
-    arrange(data, axes, how, start, end, j, 1, found, found, scratch)
+    arrange_apart(data, axes, how, start, end, j, 1, found, found, scratch)
     columns = rules.columns.shape[1] - 1
     rows, persons, came = 0, 0, 0
     for c in range(columns):

@@ -63,6 +63,14 @@ def lean(function: F) -> F:
     return cast("F", _inside(function, _nrt=False))
 
 
+def inlined(function: F) -> F:
+    """Compile a lean part into whoever calls it, which takes longer to compile where many do.
+
+    Else every call hands over dozens of arrays, which takes longer than what is done with a small partition.
+    """
+    return cast("F", _inside(function, _nrt=False, forceinline=True))
+
+
 def _inside(function: Callable[..., Any], **options: Any) -> Any:
     """Compile for each combination of types, but not again for each number that is written out where it is called."""
     options |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -73,4 +81,4 @@ def _inside(function: Callable[..., Any], **options: Any) -> Any:
     return compiled
 
 
-__all__ = ["kernel", "lean", "part", "trailing_zeros"]
+__all__ = ["inlined", "kernel", "lean", "part", "trailing_zeros"]

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.kernels.jit import lean, trailing_zeros
+from duckanon.kernels.jit import inlined, lean, trailing_zeros
 from duckanon.kernels.layout import COUNTS, HEADS, HIGH, INNER, LEVELS, LOW, NULL, SEEN, SPAN, START, TREE
 from duckanon.kernels.rows import bits_of, place_of
 
 
-@lean
+@inlined
 def weight(data: Any, how: Any, i: int) -> int:  # pragma: no cover
     """Return the rows of an item."""
     return int(data.numbers[i, how.many]) if how.many >= 0 else 1
 
 
-@lean
+@inlined
 def ancestor(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
     """Return the level of the lowest common ancestor of two places of a tree."""
     at, span, level = axes.table[START, j], axes.table[SPAN, j], 0
@@ -27,7 +27,7 @@ def ancestor(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
     return level
 
 
-@lean
+@inlined
 def width_of(axes: Any, j: int, low: int, high: int) -> float:  # pragma: no cover
     """Return how much of an axis a partition takes up, times its weight."""
     if high == axes.table[NULL, j]:
@@ -40,7 +40,7 @@ def width_of(axes: Any, j: int, low: int, high: int) -> float:  # pragma: no cov
     return float(axes.weights[j] * ((axes.widths[at + high] - axes.widths[at + low]) / whole))
 
 
-@lean
+@inlined
 def key_level(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cover
     """Return on which level rows are told apart: -1 by NULL, -2 not at all."""
     if low == high:
@@ -55,20 +55,19 @@ def key_level(axes: Any, j: int, low: int, high: int) -> int:  # pragma: no cove
     return 0 if axes.table[INNER, j] else -2
 
 
-@lean
+@inlined
 def is_line(axes: Any, j: int, level: int) -> bool:  # pragma: no cover
     """Say whether an axis is cut in two between atoms."""
     return axes.table[TREE, j] == 0 and level == 1
 
 
-@lean
+@inlined
 def keys_at(axes: Any, j: int, level: int) -> int:  # pragma: no cover
     """Return where the keys of a level begin; those that tell NULL apart are the last of an axis."""
     return int(axes.table[START, j] + (level if level >= 0 else axes.table[LEVELS, j]) * axes.table[SPAN, j])
 
 
-@lean
-def tally(  # pragma: no cover
+def _tally(  # pragma: no cover
     data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, scratch: Any, items: bool
 ) -> int:
     """Count the rows (or items) by their keys on axis j; SEEN lists the keys, ascending, counted from the smallest."""
@@ -108,14 +107,17 @@ def tally(  # pragma: no cover
     return found
 
 
-@lean
+tally, tally_apart = inlined(_tally), lean(_tally)
+
+
+@inlined
 def clear(found: int, room: Any) -> None:  # pragma: no cover
     """Set the counts back to zero."""
     for i in range(found):
         room[COUNTS, room[SEEN, i]] = 0
 
 
-@lean
+@inlined
 def halve(found: int, total: int, least: int, room: Any) -> int:  # pragma: no cover
     """Return the key after which a cut comes nearest to the half, -1 where none leaves enough on both sides.
 

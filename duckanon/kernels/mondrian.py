@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from duckanon.kernels.cuts import cut, deal, sweep
-from duckanon.kernels.jit import kernel, lean, part
-from duckanon.kernels.keys import ancestor, clear, is_line, key_level, keys_at, tally, weight, width_of
+from duckanon.kernels.jit import inlined, kernel, lean, part
+from duckanon.kernels.keys import ancestor, clear, is_line, key_level, keys_at, tally_apart, weight, width_of
 from duckanon.kernels.layout import (
     AFTER,
     BOUNDED,
@@ -43,7 +43,7 @@ _LOOK = 64
 """Rows that are looked at before the bounds are asked again."""
 
 
-@lean
+@inlined
 def _extent(data: Any, axes: Any, start: int, end: int, j: int, marks: Any) -> None:  # pragma: no cover
     """Find the smallest and largest place on an axis, between those that are known to bound it."""
     words, bits = data.words, bits_of(data, axes, j)
@@ -60,7 +60,7 @@ def _extent(data: Any, axes: Any, start: int, end: int, j: int, marks: Any) -> N
     marks[LOW, j], marks[HIGH, j], marks[STATE, j] = low, high, EXACT
 
 
-@lean
+@inlined
 def _extents(data: Any, axes: Any, start: int, end: int, marks: Any) -> None:  # pragma: no cover
     """Find the smallest and largest place on every axis where they are not known."""
     for j in range(marks.shape[1]):
@@ -96,7 +96,7 @@ def _gain(  # pragma: no cover
     room, sums, bits = scratch.room, scratch.sums, bits_of(data, axes, j)
     scratch.marks[AFTER, j] = -1
     level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j])
-    found = tally(data, axes, how, start, end, j, level, scratch, False)
+    found = tally_apart(data, axes, how, start, end, j, level, scratch, False)
     base = keys_at(axes, j, level)
     first = axes.keys[base + scratch.marks[LOW, j]]
     targets = len(how.slots) - 1
@@ -162,7 +162,7 @@ def _places(data: Any, axes: Any, start: int, end: int, j: int, room: Any) -> in
     return found
 
 
-@lean
+@inlined
 def _score(  # pragma: no cover
     data: Any, axes: Any, how: Any, gains: Any, start: int, end: int, parent: int, scratch: Any
 ) -> None:
@@ -184,7 +184,7 @@ def _score(  # pragma: no cover
                 _gain(data, axes, how, start, end, j, scratch)
 
 
-@lean
+@inlined
 def _next_axis(data: Any, axes: Any, gains: Any, start: int, end: int, scratch: Any) -> int:  # pragma: no cover
     """Return the best axis that was not tried, the first of equals, -1 if none is left; what matters is made exact.
 
@@ -290,7 +290,7 @@ def _elsewhere(  # pragma: no cover
         scores[best] = -np.inf
 
 
-@lean
+@inlined
 def _publish(axes: Any, how: Any, regions: Any, marks: Any, out: Any, levels: Any, at: int) -> None:  # pragma: no cover
     """Write the region of a class on every axis, and its level: -1 for a run of places."""
     for j in range(marks.shape[1]):

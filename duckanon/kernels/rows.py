@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.kernels.jit import lean
+from duckanon.kernels.jit import inlined, lean
 from duckanon.kernels.layout import MASK, SHIFT, WORD
 
 
-@lean
+@inlined
 def bits_of(data: Any, axes: Any, j: int) -> Any:  # pragma: no cover
     """Return where the places of an axis stand: the words of a row, which of them it is, the first bit, the mask.
 
@@ -20,7 +20,7 @@ def bits_of(data: Any, axes: Any, j: int) -> Any:  # pragma: no cover
     return np.uint64(data.numbers.shape[1] >> 1), np.uint64(word), np.uint64(shift), np.uint64(mask)
 
 
-@lean
+@inlined
 def place_of(words: Any, i: int, bits: Any) -> Any:  # pragma: no cover
     """Return the place of a row."""
     return np.int64((words[np.uint64(i) * bits[0] + bits[1]] >> bits[2]) & bits[3])
@@ -123,7 +123,7 @@ def select_ties(  # pragma: no cover
             break
 
 
-@lean
+@inlined
 def copy_regions(regions: Any, to: Any, at: int) -> None:  # pragma: no cover
     """Copy the regions of a partition to one place among many."""
     for j in range(len(regions)):
