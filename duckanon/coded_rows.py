@@ -1,7 +1,8 @@
 """The rows of a source with codes for values: what a division works on, and what is published of it.
 
 Codes stand beside the columns that are published as they are, in one private table that spills like any other; only the
-codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows.
+codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows. Of many rows, texts of
+few values stand there as enumerations, which are smaller and fetched sooner.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from sqlglot import exp
 
 from duckanon.algorithms.items import CodedPlaces, Items
 from duckanon.encode import Coded, Dictionary, code_type, dictionary
+from duckanon.enumerated import ENUM_LIMIT
+from duckanon.enumerated import short as enumerated
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.facts import size
+from duckanon.looked_up import MANY_ROWS
 from duckanon.outputs import has_distance
 from duckanon.roles import Attribute, Role
 from duckanon.sqlgen.relations import call, cast, col, named, number, param, qualified, same, subquery, table
@@ -34,6 +38,21 @@ VALUE, TARGET, PERSON, TIE = "duckanon s_", "duckanon t_", "duckanon person", "d
 _REPEATS = 4
 """Rows that repeat this often on average are divided as combinations with counts."""
 _MOST_TARGETS = 1000
+_LOOKED_AT, _FEW_TEXTS = 100_000, 5_000
+"""Of the first rows, so many, and the most texts that they may have for a column to be taken for one of few."""
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """The table of the coded rows, the columns besides codes that the search needs, and the number of rows.
+
+    ``short`` are the columns whose texts are stored as enumerations.
+    """
+
+    table: str
+    extras: list[str]
+    count: int
+    short: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -60,11 +79,8 @@ class RowCoder:
         """The columns of codes."""
         return [col(f"{CODE}{j}") for j in range(len(self.coded))]
 
-    def rows(self, expected: int) -> tuple[str, list[str], int]:
-        """Create the coded rows; return their table, the columns besides codes that the search needs, their number.
-
-        They lie in a file where ``expected`` rows would take too much of the memory.
-        """
+    def rows(self, expected: int) -> CodedRows:
+        """Create the coded rows; they lie in a file where ``expected`` of them would take too much of the memory."""
         plan, engine = self.plan, self.engine
         query = exp.select().from_(subquery(plan.relation.query, "s"))
         extras: list[str] = []
@@ -95,7 +111,16 @@ class RowCoder:
         taken = [name for name in kept if name.lower().startswith("duckanon ")]
         if taken:
             raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")
-        query = query.select(*(col(name, "s") for name in kept))
+        large = engine.is_crowded_by(expected * 4 * (len(joined) + 2 * len(extras) + 6 * len(kept)))
+        short = {} if large or expected < MANY_ROWS or self.algorithm.permutes else self._enumerated()
+        for i, name in enumerate(kept):
+            own = col(name, "s")
+            if name in short:
+                values_of, null = short[name]
+                text = col("value", f"e{i}")
+                on = same(own, text) if null else exp.EQ(this=own, expression=text)
+                query, own = query.join(table(values_of, f"e{i}"), on=on), named(col("short", f"e{i}"), name)
+            query = query.select(own)
         if self.algorithm.by_rows:
             # Rows that are equal in everything that is looked at are told apart by what is published of them.
             told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
@@ -104,9 +129,37 @@ class RowCoder:
             query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
             params = self.keys
         rows = engine.fresh("rows")
-        large = engine.is_crowded_by(expected * 4 * (len(joined) + 2 * len(extras) + 6 * len(kept)))
         total = (engine.create_file if large else engine.create)(rows, query, params)
-        return rows, extras, total
+        return CodedRows(rows, extras, total, frozenset(short))
+
+    def _enumerated(self) -> dict[str, tuple[str, bool]]:
+        """Create ``(value, short)`` of the columns of texts that are published as they are, where those are few.
+
+        ``short`` is the text as a value of an enumeration. The second result says whether NULL is among them.
+        """
+        engine, source = self.engine, self.plan.relation.query
+        found: dict[str, tuple[str, bool]] = {}
+        for attribute in self.plan.roles.published:
+            own = self.plan.expression(attribute)
+            # A collation stands in the way of plain texts.
+            plain = attribute.type == "VARCHAR" and isinstance(own, exp.Column)
+            if attribute.role is Role.QUASI_IDENTIFIER or not plain:
+                continue
+            some = exp.select(own).from_(subquery(source, "s")).limit(_LOOKED_AT)
+            (several,) = engine.row(exp.select(call("approx_count_distinct", own.copy())).from_(subquery(some, "f")))
+            if several > _FEW_TEXTS:
+                continue
+            values, value = engine.fresh("values"), col("value")
+            different = engine.create(values, exp.select(named(own, "value")).distinct().from_(subquery(source, "s")))
+            missing = exp.Is(this=value, expression=exp.null())
+            (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(values)))
+            if null < different <= ENUM_LIMIT:
+                name = engine.fresh("short")
+                enum = named(enumerated(engine, table(values), value, different), "short")
+                engine.create(name, exp.select(value, enum).from_(table(values)))
+                found[attribute.name] = name, bool(null)
+            engine.drop(values)
+        return found
 
     def _target_attributes(self) -> list[Attribute]:
         known = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}

@@ -15,7 +15,8 @@ from duckanon.algorithms.items import Items
 from duckanon.algorithms.judging import judge, rows_of, undivided
 from duckanon.algorithms.partition import Parts, Rules, classes_of_items
 from duckanon.box_facts import Boxes
-from duckanon.coded_rows import CODE, PERSON, VALUE, RowCoder
+from duckanon.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
+from duckanon.division import RELEASED, Division, Looked
 from duckanon.engine.sizes import give_back
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.few_cells import FEW_CLASSES
@@ -37,49 +38,10 @@ if TYPE_CHECKING:
 
 _BATCH = 250_000
 """Items that are read at a time where they do not all fit."""
+_ROOMS = 4
+"""What a search worked in is kept for the next step where so many times as much would fit."""
 _OF_PERSONS = 48
 """Bytes of an item that are needed to tell persons apart."""
-RELEASED = "r_"
-"""Codes that rows are published with, beside their classes, where values are permuted."""
-
-
-@dataclass(frozen=True)
-class Looked:
-    """What was seen of the coded rows before they are divided: ``coder`` has the algorithm that knows of it."""
-
-    coder: RowCoder
-    columns: Sequence[Any]
-    pairs: str
-    """How often values occur together, see ``associations``."""
-
-
-@dataclass(frozen=True)
-class Division:
-    """The rows with their classes.
-
-    ``rows`` has the codes of every row and the columns that are published as they are; ``ids`` the class of each, in
-    the same order, or ``words`` that of each combination of codes. ``suppressed`` rows lie in classes that break the
-    promise.
-    """
-
-    boxes: Boxes
-    rows: str
-    ids: str | None
-    words: str | None
-    sizes: tuple[int, ...]
-    suppressed: int
-    searched: dict[str, Any] = field(default_factory=dict)
-    looked: Looked | None = None
-
-    def classed(self, columns: Sequence[exp.Expr]) -> exp.Select:
-        """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``."""
-        if self.ids is not None:
-            query = exp.select(*columns, col("class_id", "k")).from_(table(self.rows, "s"))
-            return positional(query, self.ids, "k")
-        words = pack([col(f"{CODE}{j}", "s") for j in range(len(self.sizes))], self.sizes)
-        on = exp.and_(*(exp.EQ(this=exp.paren(w), expression=col(f"w_{i}", "k")) for i, w in enumerate(words)))
-        query = exp.select(*columns, col("class_id", "k")).from_(table(self.rows, "s"))
-        return query.join(table(str(self.words), "k"), on=on)
 
 
 @dataclass
@@ -93,6 +55,7 @@ class _Found:
     suppressed: int = 0
     items: int = 0
     told: dict[str, Any] = field(default_factory=dict)
+    room: tuple[NDArray[Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,20 +88,20 @@ class Divider:
         # The compiler's library takes a second to load: that is done while the database is at work.
         with engine.progress.step("code", expected), ThreadPoolExecutor(1) as pool:
             pool.submit(coder.algorithm.load)
-            rows, extras, total = coder.rows(expected)
-        if total != expected:
+            rows = coder.rows(expected)
+        if rows.count != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
         if self.look is None:
-            return self._divided(rows, extras, expected, None)
+            return self._divided(rows, None)
         with engine.progress.step("associate", expected):
-            looked = self.look(coder, rows)
-        return replace(self, coder=looked.coder)._divided(rows, extras, expected, looked)
+            looked = self.look(coder, rows.table)
+        return replace(self, coder=looked.coder)._divided(rows, looked)
 
-    def _divided(self, rows: str, extras: list[str], expected: int, looked: Looked | None) -> Division:
-        engine, coder = self.engine, self.coder
-        with engine.progress.step("search", expected, unit="rows"):
-            grouped = coder.grouped(rows, extras, expected)
-            cuts = self._first_cuts(grouped or rows, extras, grouped is not None)
+    def _divided(self, rows: CodedRows, looked: Looked | None) -> Division:
+        engine, coder, extras = self.engine, self.coder, rows.extras
+        with engine.progress.step("search", rows.count, unit="rows"):
+            grouped = coder.grouped(rows.table, extras, rows.count)
+            cuts = self._first_cuts(grouped or rows.table, extras, grouped is not None)
             cutting = cuts.parts(self._budget(extras))
             parts = len(cutting.bounds)
             ids = self._in_parts(cuts, cutting, extras) if parts > 1 else self._at_once(cuts, extras)
@@ -150,13 +113,15 @@ class Divider:
         tables = tuple(p.table for p in self.coder.placed)
         division = Division(
             Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds(), self.found.few),
-            rows,
+            rows.table,
             None if words else ids,
             words,
             tuple(c.dictionary.size for c in self.coder.coded),
             self.found.suppressed,
             {**({"parts": parts} if parts > 1 else {}), **self.found.told},
             looked,
+            rows.short,
+            self.found.room,
         )
         engine.later(members, lambda: self._members(division))
         return division
@@ -199,6 +164,9 @@ class Divider:
         del found
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units, False)
+        limit = self.engine.array_limit()
+        if limit is None or _ROOMS * sum(array.nbytes for array in parts.room) <= limit:
+            self.found.room = parts.room
         return self._stored("ids", pa.table(of_items))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
@@ -391,4 +359,4 @@ class Divider:
         self.engine.create_as(division.boxes.members, query.sql(dialect=DIALECT), view=True)
 
 
-__all__ = ["RELEASED", "Divider", "Division", "Looked"]
+__all__ = ["Divider"]

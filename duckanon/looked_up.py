@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -70,12 +70,9 @@ class LookedUp:
 
     def write(
         self,
-        rows: exp.Select,
+        rows: SortedRows,
         columns: Sequence[tuple[str, str]],
         path: Path,
-        params: Mapping[str, Any] | None,
-        expected: int,
-        bytes_of_texts: exp.Select | None = None,
     ) -> None:
         """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
         import pyarrow.parquet as pq
@@ -86,23 +83,24 @@ class LookedUp:
             size = min(size, _SMALL_GROUP)
             # The columns as they came from the database would lie beside the sort otherwise.
             give_back()
-        waiting: deque[Future[pa.Table]] = deque()
+        waiting: deque[Future[tuple[pa.Table, Any]]] = deque()
         writer: Any = None
         done = 0
 
         def write_next() -> None:
             nonlocal writer, done
-            found = waiting.popleft().result()
+            found, codes = waiting.popleft().result()
             if writer is None:
                 writer = pq.ParquetWriter(path, found.schema, **_options(found.schema))
             writer.write_table(found, row_group_size=size)
+            texts.written.append(codes)
             done += found.num_rows
             self.engine.progress.advance(done)
 
         # Looking up and writing take about as long, and neither holds the interpreter.
         with ThreadPoolExecutor(_AHEAD) as pool:
             try:
-                for group in SortedRows(self.engine, rows, params, expected, bytes_of_texts).groups(size):
+                for group in rows.groups(size):
                     waiting.append(pool.submit(texts.of, group, columns))
                     while len(waiting) > _AHEAD:
                         write_next()
@@ -141,9 +139,11 @@ class _Texts:
             self.codes[:, j] = own[self.at] if len(own) else -1
         self.firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.rooms: list[tuple[Any, Any]] = []
+        self.written: list[Any] = []
+        """Arrays of codes that are in the file, for the next group: to touch memory for the first time takes long."""
 
-    def of(self, rows: Callable[[], pa.Table], columns: Sequence[tuple[str, str]]) -> pa.Table:
-        """Return the rows of a group as they are published."""
+    def of(self, rows: Callable[[], pa.Table], columns: Sequence[tuple[str, str]]) -> tuple[pa.Table, Any]:
+        """Return the rows of a group as they are published, and the array that their codes lie in."""
         import numpy as np
         import pyarrow as pa
 
@@ -151,7 +151,9 @@ class _Texts:
 
         group = rows()
         ids = np.ascontiguousarray(group.column("class_id").to_numpy(), dtype=np.int32)
-        out = np.empty((len(self.texts), len(ids)), dtype=np.int32)
+        size = len(self.texts) * len(ids)
+        whole = self.written.pop() if self.written else np.empty(size, dtype=np.int32)
+        out = whole[:size].reshape(len(self.texts), len(ids))
         counts = np.zeros((2, len(self.texts)), dtype=np.int64)
         # Several groups may be looked up at a time, each in a room of its own.
         ranks, used = self.rooms.pop() if self.rooms else self._room()
@@ -165,7 +167,7 @@ class _Texts:
         for name, values in self.values.items():
             found[name] = values.take(pa.array(self.at[ids]))
         chosen = [found[inner] if inner in found else _used(group.column(inner)) for _, inner in columns]
-        return pa.table(chosen, names=[name for name, _ in columns])
+        return pa.table(chosen, names=[name for name, _ in columns]), whole
 
     def _room(self) -> tuple[Any, Any]:
         import numpy as np

@@ -24,7 +24,7 @@ from duckanon.associations import (
     with_sensitive,
 )
 from duckanon.coded_rows import CODE, RowCoder
-from duckanon.dividing import RELEASED, Division, Looked
+from duckanon.division import RELEASED, Division, Looked
 from duckanon.errors import UnsupportedError
 from duckanon.facts import Relations
 from duckanon.hidden_groups import GROUP, PERSON, Evidence, require_source

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, file_digest, sweep
 from duckanon.roles import Role
+from duckanon.sink.disk import sync
 from duckanon.sqlgen.recode import Cell, recoded_counts
 from duckanon.sqlgen.relations import cast, col, named, number, subquery, table, text, union_all
 from duckanon.written_rows import hidden_person, shuffle_keys, write_proof, write_rows
@@ -106,7 +109,7 @@ def _carry_out(plan: Plan, engine: Engine, stage: Path | None) -> Release:
     folder = PrivateFolder(stage)
     try:
         path = folder.path / "release.parquet"
-        return _materialise(plan, solve(plan, engine, path), folder, path)
+        return _materialise(plan, solve(plan, engine, path), folder, path, stage is not None)
     except BaseException:
         folder.close()
         raise
@@ -167,14 +170,16 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     return _Solved(prepared, recoder, division.suppressed, division.searched)
 
 
-def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path) -> Release:
+def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path, staged: bool) -> Release:
     prepared, recoder, suppressed = solved.prepared, solved.recoder, solved.suppressed
     engine, counted, relations = prepared.problem.engine, prepared.problem.frequency, recoder.relations
     with engine.progress.step("recode", counted.rows):
         write_rows(plan, recoder, path, counted.rows)
     written = engine.parquet([path])
     published = count_rows(engine, written)
-    with engine.progress.step("gate", published):
+    # What is read here is what the gate reads; a file that changes after that has another digest, and is not published.
+    with engine.progress.step("gate", published), ThreadPoolExecutor(1) as pool:
+        digest = pool.submit(_settled, path, staged)
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
         if isinstance(recoder, PermutedRows):
             reference = replace(reference, evidence=recoder.tied(shuffle_keys(plan.seed)))
@@ -213,10 +218,19 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path)
         problem=prepared.problem,
         searched=solved.searched,
         seen=solved.seen,
-        digest=file_digest(path),
+        digest=digest.result(),
         recoder=recoder,
         used=prepared.used,
     )
+
+
+def _settled(path: Path, staged: bool) -> str:
+    """Return the digest of a file; one that is to be published is on its way to the disk then."""
+    if staged:
+        # Whoever publishes it syncs it again, and says what is wrong.
+        with suppress(OSError):
+            sync(path)
+    return file_digest(path)
 
 
 def _require_rows(plan: Plan, rows: int) -> None:

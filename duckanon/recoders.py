@@ -18,13 +18,14 @@ from duckanon.facts import Relations
 from duckanon.looked_up import MANY_ROWS, LookedUp, can_look_up
 from duckanon.outputs import has_distance
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
+from duckanon.sorted_rows import Room, SortedRows
 from duckanon.sqlgen.classes import class_shares, published_labels
 from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
 from duckanon.sqlgen.relations import DIALECT, call, cast, col, named, param, qualified, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.algorithms.local import Pass
-    from duckanon.dividing import Division
+    from duckanon.division import Division
     from duckanon.encode import Frequency
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
@@ -264,17 +265,20 @@ class Regions:
         if count < MANY_ROWS or not names:
             return False
         through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
-        passed = self.engine.columns(self.division.classed(through))
+        passed = self.engine.columns(self.division.classed(through))[: len(through)]
         shown = self.engine.columns(exp.select(*(col(n) for n in names)).from_(table(self.published.table)))
         if not can_look_up(shown, passed):
             return False
-        rows = self._sorted_classes(through)
+        short = self.division.short if from_file is None else frozenset()
+        short = frozenset(e.alias for e in through if e.this.name in short)
+        rows = self._sorted_classes(through, short)
         if from_file is not None and self._joins:
             rows, params = from_file(rows), {}
-        texts = [e.this for e, c in zip(through, passed[: len(through)], strict=True) if c.type == "VARCHAR"]
-        lengths = [call("sum", call("strlen", t.copy())) for t in texts]
+        long = [e.this for e, c in zip(through, passed, strict=True) if c.type == "VARCHAR" and e.alias not in short]
+        lengths = [call("sum", call("strlen", t.copy())) for t in long]
         sizes = exp.select(*lengths).from_(table(self.division.rows, "s")) if lengths else None
-        LookedUp(self.engine, self.published.table, tuple(names)).write(rows, columns, path, params, count, sizes)
+        sorted_rows = SortedRows(self.engine, rows, params, count, sizes, Room(self.division.room))
+        LookedUp(self.engine, self.published.table, tuple(names)).write(sorted_rows, columns, path)
         return True
 
     @property
@@ -282,9 +286,12 @@ class Regions:
         """Whether the class that is published has to be looked up before rows are sorted."""
         return self.published.merged or self.division.suppressed > 0
 
-    def _sorted_classes(self, kept: Sequence[exp.Expr]) -> exp.Select:
-        """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``."""
-        inner = self.division.classed(kept)
+    def _sorted_classes(self, kept: Sequence[exp.Expr], short: frozenset[str]) -> exp.Select:
+        """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``.
+
+        Columns of ``short`` are enumerations, which are sorted as the texts that they are.
+        """
+        inner = self.division.classed(kept, texts=not short)
         through = [col(f"p_{i}", "r") for i in range(len(kept))]
         query = exp.select(named(cast(col("class_id", "r"), "INTEGER"), "class_id"), *through)
         query = query.from_(subquery(inner, "r"))
@@ -292,7 +299,8 @@ class Regions:
         if self._joins:
             on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
             query, own = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
-        return query.order_by(call("hash", param("key0"), param("key1"), own, *(p.copy() for p in through)))
+        told = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
+        return query.order_by(call("hash", param("key0"), param("key1"), own, *told))
 
     def recoding(self) -> Recoding:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from duckanon.sqlgen.relations import named
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from duckanon.engine.base import Engine
 
@@ -25,6 +26,25 @@ _COPIES = 4
 """The rows, texts before they are codes, room to sort in, and what is on its way to the file."""
 _BATCH = 200_000
 """Rows that are fetched at a time."""
+
+
+class Room:
+    """Arrays that nobody needs any more, handed out again: to touch memory for the first time takes long."""
+
+    def __init__(self, arrays: Sequence[NDArray[Any]] = ()) -> None:
+        self.free = [array.reshape(-1).view("u1") for array in arrays]
+
+    def array(self, count: int, dtype: Any) -> NDArray[Any]:
+        """Return an array of so many numbers, with anything in it."""
+        import numpy as np
+
+        size = count * np.dtype(dtype).itemsize
+        for i, block in enumerate(self.free):
+            if len(block) >= size:
+                # What comes next begins at a line of the cache.
+                self.free[i] = block[-(-size // 64) * 64 :]
+                return block[:size].view(dtype)
+        return np.empty(count, dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,7 @@ class SortedRows:
     params: Mapping[str, Any] | None
     expected: int
     texts: exp.Select | None = None
+    room: Room = field(default_factory=lambda: Room())
 
     def groups(self, size: int) -> Iterator[Callable[[], pa.Table]]:
         """Return what gives the rows, ``size`` at a time, at least one group. Texts may be codes of a dictionary."""
@@ -59,8 +80,8 @@ class SortedRows:
         # Nothing else is asked of the database while its rows come.
         threads = self.engine.threads()
         reader = self.engine.reader(keyed, self.params, batch=_BATCH, private=True)
-        fetched = _gathered(reader, self.expected, threads)
-        numbers = _order(fetched.column(_KEY), threads)
+        fetched = _gathered(reader, self.expected, threads, self.room)
+        numbers = _order(fetched.column(_KEY), threads, self.room)
         rows = fetched.drop_columns([_KEY])
         for start in range(0, max(1, len(numbers)), size):
             yield partial(rows.take, pa.array(numbers[start : start + size]))
@@ -108,11 +129,11 @@ def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
     return None
 
 
-def _gathered(reader: pa.RecordBatchReader, expected: int, threads: int) -> pa.Table:
+def _gathered(reader: pa.RecordBatchReader, expected: int, threads: int, room: Room) -> pa.Table:
     """Return all rows in one piece, with codes in place of texts; what was fetched is let go batch by batch."""
     import pyarrow as pa
 
-    columns = [(_Fixed if _is_fixed(f.type) else _Chunks)(f.type, expected) for f in reader.schema]
+    columns = [_kept_as(f.type)(f.type, expected, room) for f in reader.schema]
     waiting: deque[Future[None]] = deque()
     count = 0
 
@@ -142,14 +163,18 @@ def _is_fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(kind) and kind.bit_width % 8 == 0) or bool(pa.types.is_decimal128(kind))
 
 
+def _kept_as(kind: pa.DataType) -> type[_Fixed] | type[_Chunks]:
+    import pyarrow as pa
+
+    return _Codes if pa.types.is_dictionary(kind) else _Fixed if _is_fixed(kind) else _Chunks
+
+
 class _Fixed:
     """A column of values that take the same number of bytes each: there is room for all of them beforehand."""
 
-    def __init__(self, kind: pa.DataType, expected: int) -> None:
-        import numpy as np
-
+    def __init__(self, kind: pa.DataType, expected: int, room: Room) -> None:
         self.kind, self.width = kind, kind.bit_width // 8
-        self.bytes = np.empty(expected * self.width, dtype=np.uint8)
+        self.bytes = room.array(expected * self.width, "u1")
         self.missing: Any = None
         self.lock = Lock()
 
@@ -172,10 +197,28 @@ class _Fixed:
         return pa.Array.from_buffers(self.kind, count, [valid, pa.py_buffer(self.bytes)])
 
 
+class _Codes(_Fixed):
+    """An enumeration: every batch has all of its texts."""
+
+    def __init__(self, kind: pa.DataType, expected: int, room: Room) -> None:
+        super().__init__(kind.index_type, expected, room)
+        self.texts: pa.Array | None = None
+
+    def put(self, at: int, values: pa.Array) -> None:
+        super().put(at, values.indices)
+        self.texts = values.dictionary
+
+    def array(self, count: int) -> pa.Array:
+        import pyarrow as pa
+
+        texts = pa.array([], pa.string()) if self.texts is None else self.texts
+        return pa.DictionaryArray.from_arrays(super().array(count), texts)
+
+
 class _Chunks:
     """A column of other values, of texts as codes."""
 
-    def __init__(self, kind: pa.DataType, expected: int) -> None:
+    def __init__(self, kind: pa.DataType, expected: int, room: Room) -> None:
         self.kind = kind
         self.chunks: dict[int, pa.Array] = {}
 
@@ -191,18 +234,17 @@ class _Chunks:
         return pa.chunked_array(chunks, chunks[0].type if chunks else self.kind).unify_dictionaries().combine_chunks()
 
 
-def _order(hashes: pa.ChunkedArray, threads: int) -> Any:
+def _order(hashes: pa.ChunkedArray, threads: int, room: Room) -> Any:
     """Return the numbers of rows in the order of their hashes."""
     import numpy as np
 
     from duckanon.kernels.ordering import order_of
 
     own = np.ascontiguousarray(hashes.to_numpy())
-    rows = np.empty(len(own), dtype=np.int32)
-    keys = np.empty_like(own)
+    rows, keys = room.array(len(own), np.int32), room.array(len(own), own.dtype)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda part: order_of(own, keys, rows, part, threads), range(threads)))
     return rows
 
 
-__all__ = ["SortedRows"]
+__all__ = ["Room", "SortedRows"]

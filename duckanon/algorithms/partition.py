@@ -86,6 +86,8 @@ class Parts:
     told: dict[str, Any] = field(default_factory=dict)
     judged: bool = True
     refused: NDArray[np.bool_] | None = None
+    room: tuple[NDArray[Any], ...] = field(default=(), repr=False, compare=False)
+    """Arrays that can be written over once ``order`` is not needed any more."""
 
 
 def partition(
@@ -168,6 +170,7 @@ def partition(
         np.concatenate([firsts, *(classes[2] for classes in done)]),
         np.concatenate([classes[3] for classes in done]) if done else np.empty((0, width, 2), dtype=np.int32),
         np.concatenate([classes[4] for classes in done]) if done else np.empty((0, width), dtype=np.int32),
+        room=(data.words, data.spare),
     )
 
 

@@ -9,7 +9,23 @@ import numpy as np
 from duckanon.kernels.jit import inlined, lean
 from duckanon.kernels.keys import clear, keys_at, tally_apart
 from duckanon.kernels.layout import BOUNDS, COUNTS, GROUP, HEADS, HIGH, LOW, MEMBER, SEEN
-from duckanon.kernels.rows import bits_of, place_of
+from duckanon.kernels.rows import TWO, bits_of, place_of
+
+
+@inlined
+def _send(words: Any, spare: Any, i: int, bits: Any, to: int, room: Any) -> None:  # pragma: no cover
+    """Copy a row to the next place of a group."""
+    source, target = np.uint64(i) * bits[0], np.uint64(room[HEADS, to]) * bits[0]
+    room[HEADS, to] += 1
+    for w in range(bits[0]):
+        spare[target + w] = words[source + w]
+
+
+@inlined
+def _deal_out(words: Any, spare: Any, start: int, end: int, bits: Any, low: int, room: Any) -> None:  # pragma: no cover
+    """Copy rows to their groups, which MEMBER has for each place from ``low`` on."""
+    for i in range(start, end):
+        _send(words, spare, i, bits, room[MEMBER, place_of(words, i, bits) - low], room)
 
 
 def _arrange(  # pragma: no cover
@@ -39,15 +55,14 @@ def _arrange(  # pragma: no cover
     if direct:
         for p in range(places):
             room[MEMBER, p] = room[GROUP, keys[at + low + p] - first]
-    width = bits[0]
-    for i in range(np.uint64(start), np.uint64(end)):
-        place = place_of(words, i, bits)
-        to = room[MEMBER, place - low] if direct else room[GROUP, keys[at + place] - first]
-        source, target = i * width, np.uint64(room[HEADS, to]) * width
-        room[HEADS, to] += 1
-        for w in range(width):
-            spare[target + w] = words[source + w]
-    for w in range(np.uint64(start) * width, np.uint64(end) * width):
+    if direct and bits[0] == TWO:
+        _deal_out(words, spare, start, end, (TWO, bits[1], bits[2], bits[3]), low, room)
+    elif direct:
+        _deal_out(words, spare, start, end, bits, low, room)
+    else:
+        for i in range(start, end):
+            _send(words, spare, i, bits, room[GROUP, keys[at + place_of(words, i, bits)] - first], room)
+    for w in range(np.uint64(start) * bits[0], np.uint64(end) * bits[0]):
         words[w] = spare[w]
 
 
@@ -55,9 +70,8 @@ arrange, arrange_apart = inlined(_arrange), lean(_arrange)
 
 
 @inlined
-def halves(data: Any, axes: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
-    """Bring the rows before a place on axis j to the front; BOUNDS gets the ends of both sides."""
-    words, spare, bits = data.words, data.spare, bits_of(data, axes, j)
+def _two_sides(words: Any, spare: Any, start: int, end: int, bits: Any, place: int) -> int:  # pragma: no cover
+    """Bring the rows before a place to the front, and return where they end."""
     width, none = bits[0], np.uint64(0)
     first, last = np.uint64(start) * width, np.uint64(end) * width
     left = right = source = first
@@ -73,5 +87,17 @@ def halves(data: Any, axes: Any, start: int, end: int, j: int, place: int, scrat
         source += width
     for w in range(right - first):
         words[left + w] = spare[first + w]
+    return int(left // width)
+
+
+@inlined
+def halves(data: Any, axes: Any, start: int, end: int, j: int, place: int, scratch: Any) -> None:  # pragma: no cover
+    """Bring the rows before a place on axis j to the front; BOUNDS gets the ends of both sides."""
+    bits = bits_of(data, axes, j)
+    left = start
+    if bits[0] == TWO:
+        left = _two_sides(data.words, data.spare, start, end, (TWO, bits[1], bits[2], bits[3]), place)
+    else:
+        left = _two_sides(data.words, data.spare, start, end, bits, place)
     room = scratch.room
-    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, np.int64(left // width), end
+    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, left, end

@@ -37,26 +37,37 @@ from duckanon.kernels.layout import (
     TREE,
     TRIED,
 )
-from duckanon.kernels.rows import bits_of, copy_regions, place_of
+from duckanon.kernels.rows import TWO, bits_of, copy_regions, place_of
 
 _LOOK = 64
 """Rows that are looked at before the bounds are asked again."""
 
 
 @inlined
-def _extent(data: Any, axes: Any, start: int, end: int, j: int, marks: Any) -> None:  # pragma: no cover
-    """Find the smallest and largest place on an axis, between those that are known to bound it."""
-    words, bits = data.words, bits_of(data, axes, j)
+def _between(words: Any, start: int, end: int, bits: Any, least: int, most: int) -> Any:  # pragma: no cover
+    """Return the smallest and largest place of rows, which are at least and at most what is known."""
     low = high = place_of(words, start, bits)
     i = start + 1
     # What reaches both bounds is known: of few places, a few rows tell.
-    while i < end and (low > marks[LOW, j] or high < marks[HIGH, j]):
+    while i < end and (low > least or high < most):
         stop = min(i + _LOOK, end)
         for k in range(i, stop):
             place = place_of(words, k, bits)
             low = min(low, place)
             high = max(high, place)
         i = stop
+    return low, high
+
+
+@inlined
+def _extent(data: Any, axes: Any, start: int, end: int, j: int, marks: Any) -> None:  # pragma: no cover
+    """Find the smallest and largest place on an axis, between those that are known to bound it."""
+    bits = bits_of(data, axes, j)
+    low, high = marks[LOW, j], marks[HIGH, j]
+    if bits[0] == TWO:
+        low, high = _between(data.words, start, end, (TWO, bits[1], bits[2], bits[3]), low, high)
+    else:
+        low, high = _between(data.words, start, end, bits, low, high)
     marks[LOW, j], marks[HIGH, j], marks[STATE, j] = low, high, EXACT
 
 

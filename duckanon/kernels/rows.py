@@ -9,6 +9,9 @@ import numpy as np
 from duckanon.kernels.jit import inlined, lean
 from duckanon.kernels.layout import MASK, SHIFT, WORD
 
+TWO = np.uint64(2)
+"""The words of most rows: loops over them are compiled once more with this number written out."""
+
 
 @inlined
 def bits_of(data: Any, axes: Any, j: int) -> Any:  # pragma: no cover
