@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.engine.sizes import give_back
+from duckanon.row_groups import RowGroups, encode
 from duckanon.sorted_rows import SortedRows
 from duckanon.sqlgen.relations import Column, col, table
 
@@ -35,8 +36,8 @@ _ROW_GROUP = 491_520
 """More rows than usual: the texts of a row group are written once for all of them, and read once."""
 _SMALL_GROUP, _AMPLE = 122_880, 2**29
 """Rows of a group where arrays have less than so many bytes."""
-_AHEAD = 2
-"""Row groups that are looked up while one is written."""
+_FEW_WORKERS = 2
+"""Row groups that are looked up and encoded at a time then."""
 # Types that mean the same to DuckDB, Arrow and Parquet, so that it does not matter who writes them.
 _PLAIN = re.compile(
     r"BOOLEAN|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)"
@@ -75,52 +76,46 @@ class LookedUp:
         path: Path,
     ) -> None:
         """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
-        import pyarrow.parquet as pq
-
-        texts = _Texts(self._found(), self.names)
-        size, limit = _ROW_GROUP, self.engine.array_limit()
+        size, workers, limit = _ROW_GROUP, self.engine.threads(), self.engine.array_limit()
         if limit is not None and limit < _AMPLE:
-            size = min(size, _SMALL_GROUP)
+            size, workers = min(size, _SMALL_GROUP), min(workers, _FEW_WORKERS)
             # The columns as they came from the database would lie beside the sort otherwise.
             give_back()
-        waiting: deque[Future[tuple[pa.Table, Any]]] = deque()
-        writer: Any = None
+        texts = _Texts(self._found(), self.names, size)
+        waiting: deque[Future[tuple[pa.Buffer, int]]] = deque()
+        file = RowGroups(path)
         done = 0
 
         def write_next() -> None:
-            nonlocal writer, done
-            found, codes = waiting.popleft().result()
-            if writer is None:
-                writer = pq.ParquetWriter(path, found.schema, **_options(found.schema))
-            writer.write_table(found, row_group_size=size)
-            texts.written.append(codes)
-            done += found.num_rows
+            nonlocal done
+            raw, count = waiting.popleft().result()
+            file.add(raw, count)
+            done += count
             self.engine.progress.advance(done)
 
-        # Looking up and writing take about as long, and neither holds the interpreter.
-        with ThreadPoolExecutor(_AHEAD) as pool:
+        # Neither looking up nor encoding holds the interpreter.
+        with ThreadPoolExecutor(workers) as pool:
             try:
                 for group in rows.groups(size):
-                    waiting.append(pool.submit(texts.of, group, columns))
-                    while len(waiting) > _AHEAD:
+                    waiting.append(pool.submit(texts.encoded, group, columns))
+                    while len(waiting) > workers:
                         write_next()
                 while waiting:
                     write_next()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
-                if writer is not None:
-                    writer.close()
+                file.close()
 
 
 class _Texts:
     """Looks up what is published of the classes of a row group."""
 
-    def __init__(self, found: tuple[pa.Table, NDArray[np.int64]], names: Sequence[str]) -> None:
+    def __init__(self, found: tuple[pa.Table, NDArray[np.int64]], names: Sequence[str], size: int) -> None:
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        known, self.at = found
+        (known, self.at), self.size = found, size
         self.values: dict[str, Any] = {}
         self.texts: dict[str, Any] = {}
         codes = []
@@ -138,42 +133,44 @@ class _Texts:
         for j, own in enumerate(codes):
             self.codes[:, j] = own[self.at] if len(own) else -1
         self.firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.rooms: list[tuple[Any, Any]] = []
-        self.written: list[Any] = []
-        """Arrays of codes that are in the file, for the next group: to touch memory for the first time takes long."""
+        self.rooms: list[tuple[Any, Any, Any]] = []
 
-    def of(self, rows: Callable[[], pa.Table], columns: Sequence[tuple[str, str]]) -> tuple[pa.Table, Any]:
-        """Return the rows of a group as they are published, and the array that their codes lie in."""
+    def encoded(self, rows: Callable[[], pa.Table], columns: Sequence[tuple[str, str]]) -> tuple[pa.Buffer, int]:
+        """Return the rows of a group as they are published, encoded, and their number."""
+        # Several groups may be looked up at a time, each in a room of its own.
+        room = self.rooms.pop() if self.rooms else self._room()
+        found = self._of(rows(), columns, room)
+        raw = encode(found, _options(found.schema))
+        self.rooms.append(room)
+        return raw, found.num_rows
+
+    def _of(self, group: pa.Table, columns: Sequence[tuple[str, str]], room: tuple[Any, Any, Any]) -> pa.Table:
+        """Return the rows of a group as they are published; codes lie in the room."""
         import numpy as np
         import pyarrow as pa
 
         from duckanon.kernels.lookup import look_up
 
-        group = rows()
         ids = np.ascontiguousarray(group.column("class_id").to_numpy(), dtype=np.int32)
-        size = len(self.texts) * len(ids)
-        whole = self.written.pop() if self.written else np.empty(size, dtype=np.int32)
-        out = whole[:size].reshape(len(self.texts), len(ids))
         counts = np.zeros((2, len(self.texts)), dtype=np.int64)
-        # Several groups may be looked up at a time, each in a room of its own.
-        ranks, used = self.rooms.pop() if self.rooms else self._room()
+        ranks, used, whole = room
+        out = whole[: len(self.texts) * len(ids)].reshape(len(self.texts), len(ids))
         look_up(ids, self.codes, ranks, self.firsts, used, out, counts)
         found: dict[str, Any] = {}
         for j, (name, texts) in enumerate(self.texts.items()):
             codes = pa.array(out[j], mask=out[j] < 0) if counts[1, j] else pa.array(out[j])
             own = used[self.firsts[j] : self.firsts[j] + counts[0, j]]
             found[name] = pa.DictionaryArray.from_arrays(codes, texts.take(pa.array(own)))
-        self.rooms.append((ranks, used))
         for name, values in self.values.items():
             found[name] = values.take(pa.array(self.at[ids]))
         chosen = [found[inner] if inner in found else _used(group.column(inner)) for _, inner in columns]
-        return pa.table(chosen, names=[name for name, _ in columns]), whole
+        return pa.table(chosen, names=[name for name, _ in columns])
 
-    def _room(self) -> tuple[Any, Any]:
+    def _room(self) -> tuple[Any, Any, Any]:
         import numpy as np
 
         ranks = np.full(int(self.firsts[-1]), -1, dtype=np.int32)
-        return ranks, np.empty_like(ranks)
+        return ranks, np.empty_like(ranks), np.empty(len(self.texts) * self.size, dtype=np.int32)
 
 
 def _used(column: pa.ChunkedArray) -> Any:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from duckanon.thrift import read_struct
+
 _LONGEST_HEADER = 1 << 16
 _LARGEST_PAGE = 1 << 28
 _DICTIONARY = 2
@@ -78,74 +80,3 @@ def _plain(raw: bytes, count: int, kind: str) -> list[bytes]:
     if width * count > len(raw):
         raise UndecodableError
     return [raw[i * width : (i + 1) * width] for i in range(count)]
-
-
-# Thrift's compact protocol, as much of it as headers of pages need.
-
-
-def read_struct(data: bytes, place: int = 0) -> tuple[dict[int, Any], int]:
-    """Return the fields of a struct by their numbers, and where it ends.
-
-    Examples
-    --------
-    >>> read_struct(bytes([0x15, 0x04, 0x15, 0x2A, 0x00]))
-    ({1: 2, 2: 21}, 5)
-    """
-    fields: dict[int, Any] = {}
-    last = 0
-    while True:
-        head = data[place]
-        place += 1
-        if head == 0:
-            return fields, place
-        kind, step = head & 0x0F, head >> 4
-        if step:
-            last += step
-        else:
-            last, place = _signed(data, place)
-        fields[last], place = _value(data, place, kind)
-
-
-def _value(data: bytes, place: int, kind: int) -> tuple[Any, int]:
-    if kind in (1, 2):
-        return kind == 1, place
-    if kind == 3:
-        return data[place], place + 1
-    if kind in (4, 5, 6):
-        return _signed(data, place)
-    if kind == 7:
-        return data[place : place + 8], place + 8
-    if kind == 8:
-        size, place = _unsigned(data, place)
-        return data[place : place + size], place + size
-    if kind in (9, 10):
-        head = data[place]
-        place += 1
-        size, of = head >> 4, head & 0x0F
-        if size == 15:
-            size, place = _unsigned(data, place)
-        items = []
-        for _ in range(size):
-            # A boolean in a list has a byte of its own.
-            item, place = (data[place] == 1, place + 1) if of in (1, 2) else _value(data, place, of)
-            items.append(item)
-        return items, place
-    if kind == 12:
-        return read_struct(data, place)
-    raise ValueError(kind)
-
-
-def _unsigned(data: bytes, place: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, place
-        shift += 7
-
-
-def _signed(data: bytes, place: int) -> tuple[int, int]:
-    raw, place = _unsigned(data, place)
-    return (raw >> 1) ^ -(raw & 1), place
