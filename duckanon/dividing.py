@@ -21,6 +21,7 @@ from duckanon.engine.sizes import give_back
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.few_cells import FEW_CLASSES
 from duckanon.first_cuts import FirstCuts
+from duckanon.looked_up import MANY_ROWS
 from duckanon.part_files import RID, ClassFile, PartFiles
 from duckanon.sqlgen.recode import pack
 from duckanon.sqlgen.relations import DIALECT, col, named, positional, subquery, table
@@ -55,7 +56,7 @@ class _Found:
     suppressed: int = 0
     items: int = 0
     told: dict[str, Any] = field(default_factory=dict)
-    room: tuple[NDArray[Any], ...] = ()
+    room: list[NDArray[Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,9 @@ class Divider:
         del found
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units, False)
-        limit = self.engine.array_limit()
-        if limit is None or _ROOMS * sum(array.nbytes for array in parts.room) <= limit:
-            self.found.room = parts.room
+        limit, size = self.engine.array_limit(), sum(array.nbytes for array in parts.room)
+        if len(items) >= MANY_ROWS and (limit is None or _ROOMS * size <= limit):
+            self.found.room += parts.room
         return self._stored("ids", pa.table(of_items))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:

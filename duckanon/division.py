@@ -48,8 +48,8 @@ class Division:
     searched: dict[str, Any] = field(default_factory=dict)
     looked: Looked | None = None
     short: frozenset[str] = frozenset()
-    room: tuple[NDArray[Any], ...] = field(default=(), repr=False, compare=False)
-    """Arrays that the search is done with, for whoever needs as much."""
+    room: list[NDArray[Any]] = field(default_factory=list, repr=False, compare=False)
+    """Arrays that the search is done with, for who writes the rows, who leaves none behind."""
 
     def classed(self, columns: Sequence[exp.Expr], texts: bool = True) -> exp.Select:
         """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``; with ``texts``, no enumerations."""

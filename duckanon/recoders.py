@@ -261,7 +261,8 @@ class Regions:
         The order is that of ``rows``. ``from_file`` puts rows into a file before they are sorted, where there is too
         little memory to join and sort them at a time.
         """
-        names = [inner for _, inner in self.published.inner]
+        names, room = [inner for _, inner in self.published.inner], Room(self.division.room)
+        self.division.room.clear()
         if count < MANY_ROWS or not names:
             return False
         through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
@@ -277,7 +278,7 @@ class Regions:
         long = [e.this for e, c in zip(through, passed, strict=True) if c.type == "VARCHAR" and e.alias not in short]
         lengths = [call("sum", call("strlen", t.copy())) for t in long]
         sizes = exp.select(*lengths).from_(table(self.division.rows, "s")) if lengths else None
-        sorted_rows = SortedRows(self.engine, rows, params, count, sizes, Room(self.division.room))
+        sorted_rows = SortedRows(self.engine, rows, params, count, sizes, room)
         LookedUp(self.engine, self.published.table, tuple(names)).write(sorted_rows, columns, path)
         return True
 

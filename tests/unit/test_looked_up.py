@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon import looked_up, recoders
+from duckanon import coded_rows, dividing, looked_up, recoders
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import EngineError, PrivacyViolation
 from duckanon.kernels.lookup import look_up
 from duckanon.kernels.ordering import order_of
 from duckanon.looked_up import LookedUp, can_look_up
 from duckanon.plan import open_engine
+from duckanon.row_groups import RowGroups, encode
 from duckanon.sorted_rows import SortedRows
 from duckanon.sqlgen.relations import Column
 
@@ -51,7 +52,8 @@ OTHERS = ["ill", "cost", "paid", "seen", "alive"]
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows count as many; the list says how often they were looked up."""
-    monkeypatch.setattr(recoders, "MANY_ROWS", 1)
+    for module in (coded_rows, dividing, recoders):
+        monkeypatch.setattr(module, "MANY_ROWS", 1)
     monkeypatch.setattr(looked_up, "_ROW_GROUP", 300)
     calls: list[int] = []
     honest = LookedUp.write
@@ -153,14 +155,14 @@ def test_a_row_group_lists_its_own_texts_only(many: list[int], tmp_path: Path) -
 
 
 def test_a_lie_is_caught_all_the_same(many: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = looked_up._Texts.of
+    honest = looked_up._Texts._of
 
-    def changed(self: Any, rows: Any, columns: Any) -> pa.Table:
-        found = honest(self, rows, columns)
+    def changed(self: Any, group: pa.Table, columns: Any, room: Any) -> pa.Table:
+        found = honest(self, group, columns, room)
         texts = found.column("town").to_pylist()
         return found.set_column(2, "town", pa.array(["elsewhere", *texts[1:]]).dictionary_encode())
 
-    monkeypatch.setattr(looked_up._Texts, "of", changed)
+    monkeypatch.setattr(looked_up._Texts, "_of", changed)
     with pytest.raises(PrivacyViolation):
         released(people())
     assert many
@@ -176,6 +178,59 @@ def test_types_that_mean_different_things_are_left_to_the_database(many: list[in
         assert not can_look_up([Column("c", kind)], [])
     assert can_look_up([Column("c", "ENUM('a')")], [Column("d", "DECIMAL(18,3)"), Column("e", "UBIGINT")])
     assert not can_look_up([], [Column("c", "ENUM('a')")]), "texts of rows are not those of classes"
+
+
+@pytest.mark.parametrize(("texts", "short"), [(["a", "", None, "ü"], True), ([None], False), (range(40), False)])
+def test_texts_of_few_values_are_stored_as_enumerations(
+    texts: Any, short: bool, many: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coded_rows, "ENUM_LIMIT", 30)
+    words = [None if text is None else str(text) for text in texts]
+    own = pa.array([words[i % len(words)] for i in range(ROWS)], pa.string())
+    table = people().append_column('odd "name"', own)
+    given = {"quasi_identifiers": QUASI, "insensitive": ["cost", 'odd "name"'], "k": 5, "seed": 3}
+    with duckanon.anonymize(table, **given) as release:
+        assert isinstance(release.recoder, recoders.Regions)
+        assert release.recoder.division.short == ({'odd "name"'} if short else frozenset())
+        assert not release.recoder.division.room, "what the search worked in is let go"
+        found = release.to_arrow()
+    assert many
+    both = [t.select(["cost", 'odd "name"']).sort_by("cost") for t in (found, table)]
+    assert both[0].equals(both[1])
+
+
+def test_a_text_that_the_first_rows_do_not_tell_is_stored_as_it_is(
+    many: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coded_rows, "_FEW_TEXTS", 3)
+    with duckanon.anonymize(people(), quasi_identifiers=QUASI, insensitive=["ill"], k=5, seed=3) as release:
+        assert isinstance(release.recoder, recoders.Regions)
+        assert not release.recoder.division.short
+    assert many
+
+
+def test_row_groups_encoded_apart_make_the_file_that_one_writer_makes(tmp_path: Path) -> None:
+    made = people().append_column("word", pa.array(["x", None] * (ROWS // 2)).dictionary_encode())
+    for size in (ROWS, 700, 90):
+        pieces = [made.slice(start, size) for start in range(0, ROWS, size)]
+        options = {"store_schema": False}
+        file = RowGroups(tmp_path / "apart.parquet")
+        for piece in pieces:
+            file.add(encode(piece, options), len(piece))
+        file.close()
+        with pq.ParquetWriter(tmp_path / "whole.parquet", made.schema, **options) as writer:
+            for piece in pieces:
+                writer.write_table(piece)
+        apart, whole = (tmp_path / f"{name}.parquet" for name in ("apart", "whole"))
+        assert apart.read_bytes() == whole.read_bytes()
+
+
+def test_row_groups_have_the_same_columns(tmp_path: Path) -> None:
+    file = RowGroups(tmp_path / "odd.parquet")
+    file.add(encode(pa.table({"a": [1]}), {}), 1)
+    with pytest.raises(EngineError, match="different columns"):
+        file.add(encode(pa.table({"a": ["x"]}), {}), 1)
+    file.close()
 
 
 def test_few_rows_are_sorted_whole(monkeypatch: pytest.MonkeyPatch) -> None:

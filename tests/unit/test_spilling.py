@@ -75,7 +75,8 @@ def test_files_give_the_release_that_tables_give(
 ) -> None:
     source = people(kinds=kinds)
     found = []
-    monkeypatch.setattr("duckanon.recoders.MANY_ROWS", 0)
+    for module in ("coded_rows", "dividing", "recoders"):
+        monkeypatch.setattr(f"duckanon.{module}.MANY_ROWS", 0)
     for is_crowded, threads in ((False, 2), (True, 1)):
         monkeypatch.setattr(DuckDBEngine, "is_crowded_by", lambda self, size, answer=is_crowded: answer)
         monkeypatch.setattr(DuckDBEngine, "threads", lambda self, answer=threads: answer)
