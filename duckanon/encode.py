@@ -265,14 +265,16 @@ def _numbered_arrays(tree: pa.Table, leaves: pa.Table, height: int) -> tuple[pa.
     codes = tree.column("code")
     levels, labels = {"code": codes, "c0": codes}, []
     for level in range(1, height + 1):
+        # A number whose type is not given is looked at for longer than it is compared.
+        own_level = pa.scalar(level, pa.int32())
         own = tree.column(f"l{level}").combine_chunks()
         label = own.unique()
         label = label.take(pc.sort_indices(label))
         levels[f"c{level}"] = pc.index_in(own, value_set=label)
-        under = leaves.filter(pc.equal(leaves.column("level"), level)).combine_chunks()
+        under = leaves.filter(pc.equal(leaves.column("level"), own_level)).combine_chunks()
         at = pc.index_in(label, value_set=under.column("label").combine_chunks())
         numbers = {
-            "level": pa.repeat(pa.scalar(level, pa.int32()), len(label)),
+            "level": pa.repeat(own_level, len(label)),
             "code": pa.array(range(len(label)), pa.int64()),
             "label": label,
             "leaves": under.column("leaves").take(at),

@@ -116,7 +116,8 @@ def _looked_up(listed: pa.Table, texts: pa.Array) -> pa.Table | None:
     at = pc.index_in(texts, value_set=listed.column(0).combine_chunks())
     if pc.any(pc.and_(at.is_null(), texts.is_valid())).as_py():
         return None
-    found = {"code": pa.array(range(len(texts)), pa.int32()), "known": pa.repeat(True, len(texts))}
+    known = pa.repeat(pa.scalar(True, pa.bool_()), len(texts))
+    found = {"code": pa.array(range(len(texts)), pa.int32()), "known": known}
     for level, column in enumerate(listed.columns[1:], 1):
         found[f"l{level}"] = column.combine_chunks().take(at)
     found[f"l{level}"] = found[f"l{level}"].fill_null(_top(listed))

@@ -197,7 +197,7 @@ def inspect(
     rows = "Line" if lines is not None else "Row"
     leaf = columns[0]
     counted = leaf.value_counts()
-    repeated = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+    repeated = counted.field("values").filter(pc.greater(counted.field("counts"), pa.scalar(1, pa.int64())))
     if len(repeated):
         where = numbers.filter(pc.is_in(leaf, value_set=repeated)).to_pylist()
         problems.append(
@@ -248,12 +248,13 @@ def inspect(
 
 def _gaps(columns: Sequence[Any]) -> dict[int, Any]:
     """Return where labels are NULL or empty, by level; the row of the NULL leaf may leave out all but the last."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     known = pc.is_valid(columns[0])
     found = {}
     for level in range(1, len(columns)):
-        empty = pc.fill_null(pc.equal(columns[level], ""), True)
+        empty = pc.fill_null(pc.equal(columns[level], pa.scalar("", columns[level].type)), True)
         if level < len(columns) - 1:
             empty = pc.and_(empty, known)
         if pc.any(empty).as_py():
