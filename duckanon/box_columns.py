@@ -16,7 +16,7 @@ from duckanon.errors import DataError, UnsupportedError
 from duckanon.facts import size
 from duckanon.few_cells import name_classes
 from duckanon.hierarchy.rules import ColumnType
-from duckanon.leaf_ranks import leaf_ranks
+from duckanon.leaf_ranks import leaf_ranks, node_runs
 from duckanon.outputs import has_distance
 from duckanon.sqlgen.aggregates import AGGREGATES, not_positive
 from duckanon.sqlgen.axes import (
@@ -204,8 +204,9 @@ class Axis:
         ranks = None
         if self.leaves is not None:
             ranks = leaf_ranks(self.engine, self.column, self.place, self.leaves)
-        name = self.engine.fresh("positions")
-        self.engine.create(name, positions_query(self.column, ranks))
+        name, runs = self.engine.fresh("positions"), node_runs(self.engine, self.column)
+        self.engine.create(name, positions_query(self.column, ranks, runs))
+        self.engine.unregister(runs)
         return name
 
     @cached_property

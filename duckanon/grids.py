@@ -62,8 +62,7 @@ def grid_bounds(
         return None
     if hierarchy is None or isinstance(hierarchy.rule, Auto):
         hierarchy = auto(engine, values, attribute, type_name)
-    atoms = engine.fresh("atoms")
-    engine.create(atoms, _atoms(values, tree))
+    atoms = _atoms(engine, values, tree)
     groups = _groups(engine, hierarchy, kind, values, atoms) if _contiguous(engine, atoms) else None
     if groups is None:
         engine.drop(atoms)
@@ -81,23 +80,21 @@ def _present(value: exp.Expr) -> exp.Expr:
     return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
-def _atoms(values: str, tree: str) -> exp.Query:
-    """Return ``(code, known, label, atom)``: neighbours with one label are one atom."""
-    order = exp.Order(expressions=[exp.Ordered(this=col("code", "v"))])
-    before = exp.Window(this=call("lag", col("l1", "t")), order=order)
-    changed = exp.case().when(exp.Not(this=same(col("l1", "t"), before)), number(1)).else_(number(0))
-    marked = exp.select(col("code", "v"), col("known", "t"), named(col("l1", "t"), "label"), named(changed, "changed"))
-    marked = marked.from_(table(values, "v")).join(
-        table(tree, "t"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t"))
-    )
-    marked = marked.where(_present(col("value", "v")))
-    running = exp.Window(
-        this=exp.Sum(this=col("changed")),
-        order=exp.Order(expressions=[exp.Ordered(this=col("code"))]),
-        spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
-    )
-    atom = cast(exp.Sub(this=running, expression=number(1)), "INTEGER")
-    return exp.select(col("code"), col("known"), col("label"), named(atom, "atom")).from_(subquery(marked, "m"))
+def _atoms(engine: Engine, values: str, tree: str) -> str:
+    """Create ``(code, known, label, atom)``: neighbours with one label are one atom."""
+    import numpy as np
+    import pyarrow as pa
+
+    query = exp.select(col("code", "v"), col("known", "t"), named(col("l1", "t"), "label")).from_(table(values, "v"))
+    query = query.join(table(tree, "t"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
+    found = engine.arrow(query.where(_present(col("value", "v"))).order_by(col("code", "v")))
+    label = found.column("label").combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+    changed = np.concatenate([[False], label[1:] != label[:-1]])[: len(label)]
+    incoming, atoms = engine.fresh("incoming"), engine.fresh("atoms")
+    engine.register(incoming, found.append_column("atom", pa.array(np.cumsum(changed, dtype=np.int32))))
+    engine.create(atoms, exp.select("*").from_(table(incoming)))
+    engine.unregister(incoming)
+    return atoms
 
 
 def _contiguous(engine: Engine, atoms: str) -> bool:

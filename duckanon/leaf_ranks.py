@@ -1,4 +1,4 @@
-"""Where the values of a column stand among the leaves that its hierarchy lists."""
+"""Where the values of a column stand: among the leaves that its hierarchy lists, and under its nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.sqlgen.axes import BoxColumn, equal, is_null, present
+from duckanon.sqlgen.axes import BoxColumn, equal, is_null, nodes_by_place, present
 from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, union_all
 
 if TYPE_CHECKING:
@@ -45,6 +45,22 @@ def leaf_ranks(engine: Engine, column: BoxColumn, place: str, levels: pa.Table) 
         engine.create(ranks, _by_value(column, place, leaves))
     engine.drop(leaves)
     return ranks
+
+
+def node_runs(engine: Engine, column: BoxColumn) -> str:
+    """Create ``(code, i1, ...)``: on every level, which run of neighbours under one node a value is in."""
+    import numpy as np
+    import pyarrow as pa
+
+    found = engine.arrow(nodes_by_place(column))
+    runs = {"code": found.column("code")}
+    for level in range(1, column.height):
+        node = found.column(f"c{level}").to_numpy()
+        changed = np.concatenate([[False], node[1:] != node[:-1]])[: len(node)]
+        runs[f"i{level}"] = pa.array(np.cumsum(changed, dtype=np.int64))
+    name = engine.fresh("runs")
+    engine.register(name, pa.table(runs))
+    return name
 
 
 def _by_text(column: BoxColumn, leaves: str) -> exp.Query:
@@ -87,4 +103,4 @@ def _by_value(column: BoxColumn, place: str, leaves: str) -> exp.Query:
     return query.join(subquery(sides[1], "b"), on=equal(col("code", "a"), col("code", "b")))
 
 
-__all__ = ["leaf_ranks"]
+__all__ = ["leaf_ranks", "node_runs"]

@@ -36,8 +36,8 @@ _ROW_GROUP = 491_520
 """More rows than usual: the texts of a row group are written once for all of them, and read once."""
 _SMALL_GROUP, _AMPLE = 122_880, 2**29
 """Rows of a group where arrays have less than so many bytes."""
-_FEW_WORKERS = 2
-"""Row groups that are looked up and encoded at a time then."""
+_OF_WORKER = 2**28
+"""Bytes that arrays must have for each row group that is looked up and encoded at a time beyond two."""
 # Types that mean the same to DuckDB, Arrow and Parquet, so that it does not matter who writes them.
 _PLAIN = re.compile(
     r"BOOLEAN|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)"
@@ -77,8 +77,10 @@ class LookedUp:
     ) -> None:
         """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
         size, workers, limit = _ROW_GROUP, self.engine.threads(), self.engine.array_limit()
+        if limit is not None:
+            workers = min(workers, max(2, limit // _OF_WORKER))
         if limit is not None and limit < _AMPLE:
-            size, workers = min(size, _SMALL_GROUP), min(workers, _FEW_WORKERS)
+            size = min(size, _SMALL_GROUP)
             # The columns as they came from the database would lie beside the sort otherwise.
             give_back()
         texts = _Texts(self._found(), self.names, size)

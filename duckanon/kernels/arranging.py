@@ -70,7 +70,7 @@ arrange, arrange_apart = inlined(_arrange), lean(_arrange)
 
 
 @inlined
-def _two_sides(words: Any, spare: Any, start: int, end: int, bits: Any, place: int) -> int:  # pragma: no cover
+def _two_sides(words: Any, spare: Any, start: int, end: int, bits: Any, place: int) -> Any:  # pragma: no cover
     """Bring the rows before a place to the front, and return where they end."""
     width, none = bits[0], np.uint64(0)
     first, last = np.uint64(start) * width, np.uint64(end) * width
@@ -87,7 +87,7 @@ def _two_sides(words: Any, spare: Any, start: int, end: int, bits: Any, place: i
         source += width
     for w in range(right - first):
         words[left + w] = spare[first + w]
-    return int(left // width)
+    return np.int64(left // width)
 
 
 @inlined

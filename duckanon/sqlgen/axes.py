@@ -17,7 +17,6 @@ from duckanon.sqlgen.relations import (
     named,
     number,
     quoted_member,
-    same,
     subquery,
     table,
     text,
@@ -162,36 +161,29 @@ def axis_query(column: BoxColumn, place: str, size: exp.Expr | None) -> exp.Sele
     )
 
 
-def positions_query(column: BoxColumn, ranks: str | None) -> exp.Select:
+def positions_query(column: BoxColumn, ranks: str | None, runs: str) -> exp.Select:
     """Return ``(code, first, last, i1, ...)`` of all values.
 
     ``first`` and ``last`` tell which leaves of the domain a run takes in that begins or ends here: by
     ``ranks(code, first, last)``, else one for each value. All values between two places have one label on a level where
-    the places agree in ``i<level>``, and only there.
+    the places agree in ``i<level>`` of ``runs(code, i1, ...)``, and only there.
     """
-    query = exp.select(col("code", "x"), col("place", "x")).from_(table(column.axis, "x"), copy=False)
-    query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "x")), copy=False)
+    query = exp.select(col("code", "x")).from_(table(column.axis, "x"), copy=False)
+    query = query.join(table(runs, "i"), on=equal(col("code", "i"), col("code", "x")), copy=False)
     first, last = col("place", "x"), col("place", "x")
     if ranks is not None:
         query = query.join(left(table(ranks, "r"), equal(col("code", "r"), col("code", "x"))), copy=False)
         first, last = col("first", "r"), col("last", "r")
     query = query.select(named(cast(first, "BIGINT"), "first"), named(cast(last, "BIGINT"), "last"), copy=False)
-    order = exp.Order(expressions=[exp.Ordered(this=col("place", "x"))])
-    for level in range(1, column.height):
-        node = col(f"c{level}", "k")
-        before = exp.Window(this=call("lag", node), order=order.copy())
-        query = query.select(
-            named(choose((same(node.copy(), before), number(0)), otherwise=number(1)), f"d{level}"), copy=False
-        )
-    running = exp.select(col("code"), col("first"), col("last")).from_(subquery(query, "m"), copy=False)
-    for level in range(1, column.height):
-        total = exp.Window(
-            this=exp.Sum(this=col(f"d{level}")),
-            order=exp.Order(expressions=[exp.Ordered(this=col("place"))]),
-            spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
-        )
-        running = running.select(named(total, f"i{level}"), copy=False)
-    return running
+    return query.select(*(col(f"i{level}", "i") for level in range(1, column.height)), copy=False)
+
+
+def nodes_by_place(column: BoxColumn) -> exp.Select:
+    """Return ``(code, c1, ...)``: the nodes over all values, in the order of their places."""
+    nodes = [col(f"c{level}", "k") for level in range(1, column.height)]
+    query = exp.select(col("code", "x"), *nodes).from_(table(column.axis, "x"), copy=False)
+    query = query.join(table(column.levels, "k"), on=equal(col("code", "k"), col("code", "x")), copy=False)
+    return query.order_by(col("place", "x"), copy=False)
 
 
 _ENDS = (("lo", "min", "number"), ("hi", "max", "number"), ("least", "min", "tick"), ("most", "max", "tick"))
