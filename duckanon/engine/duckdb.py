@@ -83,6 +83,7 @@ class DuckDBEngine:
         self._counter = itertools.count()
         self._registered: list[str] = []
         self._later: dict[str, Callable[[], object]] = {}
+        self._settings: dict[str, str] | None = None
         self._making = threading.RLock()
         if connection is None:
             sweep(temp_directory or Path(tempfile.gettempdir()))
@@ -148,12 +149,15 @@ class DuckDBEngine:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         self._execute("BEGIN TRANSACTION", None, _nothing)
+        self._settings = {}
         try:
             yield
         except BaseException:
             with contextlib.suppress(DuckanonError):
                 self._execute("ROLLBACK", None, _nothing)
             raise
+        finally:
+            self._settings = None
         self._execute("COMMIT", None, _nothing)
 
     def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
@@ -245,9 +249,13 @@ class DuckDBEngine:
         self._execute(" ".join(words), None, _nothing)
 
     def setting(self, name: str) -> str:
-        """Return the value of a setting."""
-        (value,) = self.row(exp.select(exp.Anonymous(this="current_setting", expressions=[exp.Literal.string(name)])))
-        return str(value)
+        """Return the value of a setting; within a snapshot it is asked for once."""
+        known = {} if self._settings is None else self._settings
+        if name not in known:
+            asked = exp.Anonymous(this="current_setting", expressions=[exp.Literal.string(name)])
+            (value,) = self.row(exp.select(asked))
+            known[name] = str(value)
+        return known[name]
 
     def memory_limit(self) -> int | None:
         try:
