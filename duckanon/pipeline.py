@@ -177,7 +177,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
         write_rows(plan, recoder, path, counted.rows)
     written = engine.parquet([path])
     published = count_rows(engine, written)
-    # What is read here is what the gate reads; a file that changes after that has another digest, and is not published.
+    # What is read here is what the gate reads; a file that changes after that has another digest, and is checked again.
     with engine.progress.step("gate", published), ThreadPoolExecutor(1) as pool:
         digest = pool.submit(_settled, path, staged)
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
