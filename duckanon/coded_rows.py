@@ -1,8 +1,8 @@
 """The rows of a source with codes for values: what a division works on, and what is published of it.
 
 Codes stand beside the columns that are published as they are, in one private table that spills like any other; only the
-codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows. Of many rows, texts of
-few values stand there as enumerations, which are smaller and fetched sooner.
+codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows. Of many rows, codes
+share words of 64 bits and texts of few values are enumerations, which are smaller, and stored and fetched sooner.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.items import CodedPlaces, Items
+from duckanon.algorithms.row_layout import Row
 from duckanon.encode import Coded, Dictionary, code_type, dictionary
 from duckanon.enumerated import ENUM_LIMIT
 from duckanon.enumerated import short as enumerated
@@ -22,7 +23,7 @@ from duckanon.facts import size
 from duckanon.looked_up import MANY_ROWS
 from duckanon.outputs import has_distance
 from duckanon.roles import Attribute, Role
-from duckanon.sqlgen.relations import call, cast, col, named, number, param, qualified, same, subquery, table
+from duckanon.sqlgen.relations import DIALECT, call, cast, col, named, number, param, qualified, same, subquery, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 CODE = "duckanon c_"
 """Codes stand under names that the source's own columns do not have."""
+WORD = "duckanon w_"
+"""Words of which codes take some bits each, where there are many rows."""
 VALUE, TARGET, PERSON, TIE = "duckanon s_", "duckanon t_", "duckanon person", "duckanon tie"
 _REPEATS = 4
 """Rows that repeat this often on average are divided as combinations with counts."""
@@ -46,13 +49,15 @@ _LOOKED_AT, _FEW_TEXTS = 100_000, 5_000
 class CodedRows:
     """The table of the coded rows, the columns besides codes that the search needs, and the number of rows.
 
-    ``short`` are the columns whose texts are stored as enumerations.
+    ``short`` are the columns whose texts are stored as enumerations. ``words`` is the table of the same rows, in the
+    same order, with codes as bits of words, where ``table`` is a view of it.
     """
 
     table: str
     extras: list[str]
     count: int
     short: frozenset[str] = frozenset()
+    words: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,48 +84,56 @@ class RowCoder:
         """The columns of codes."""
         return [col(f"{CODE}{j}") for j in range(len(self.coded))]
 
+    @property
+    def bits(self) -> list[tuple[int, int, int]]:
+        """The word, the shift and the mask of every code, where codes share words."""
+        row = Row()
+        return [row.bits(coded.dictionary.size) for coded in self.coded]
+
+    @property
+    def words(self) -> list[exp.Expr]:
+        """The columns of words that codes share."""
+        return [col(f"{WORD}{w}") for w in range(max(word for word, _, _ in self.bits) + 1)]
+
     def rows(self, expected: int) -> CodedRows:
         """Create the coded rows; they lie in a file where ``expected`` of them would take too much of the memory."""
         plan, engine = self.plan, self.engine
-        query = exp.select().from_(subquery(plan.relation.query, "s"))
-        extras: list[str] = []
-        joined: list[tuple[str, Dictionary]] = [(f"{CODE}{j}", coded.dictionary) for j, coded in enumerate(self.coded)]
-        joined += [(f"{VALUE}{i}", values) for i, values in enumerate(self.values.values())]
+        joined: list[tuple[str, Dictionary]] = [
+            (f"{VALUE}{i}", values) for i, values in enumerate(self.values.values())
+        ]
         if self.algorithm.choice == "information_gain":
             joined += [(f"{TARGET}{i}", values) for i, values in enumerate(self._targets())]
-        for position, (name, values) in enumerate(joined):
-            alias = f"v{position}"
-            query = query.select(named(cast(col("code", alias), code_type(values.size)), name))
-            own, known = qualified(values.expression, "s"), col("value", alias)
-            # Plain equality lets the database look values up in an array, where they are numbers near each other.
-            on = same(own, known) if values.null else exp.EQ(this=own, expression=known)
-            query = query.join(table(values.table, alias), on=on)
-            extras += [] if name.startswith(CODE) else [name]
-        params: dict[str, int] = {}
-        if plan.entity is not None:
-            # A keyed hash in place of the key itself: a collision could only make two persons one, never one two.
-            extras.append(PERSON)
-            hidden = call("hash", param("key0"), param("key1"), qualified(plan.entity, "s"))
-            query, params = query.select(named(hidden, PERSON)), self.keys
-        if self.algorithm.choice == "least_squares":
-            for i, expression in enumerate(self._measured_targets()):
-                extras.append(f"{TARGET}{i}")
-                query = query.select(named(qualified(expression, "s"), extras[-1]))
+        measured = self._measured_targets() if self.algorithm.choice == "least_squares" else []
+        extras = [name for name, _ in joined] + [PERSON] * (plan.entity is not None)
+        extras += [f"{TARGET}{i}" for i in range(len(measured))]
         kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
         kept += [plan.roles.entity_key] if plan.roles.entity_key is not None else []
         taken = [name for name in kept if name.lower().startswith("duckanon ")]
         if taken:
             raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")
-        large = engine.is_crowded_by(expected * 4 * (len(joined) + 2 * len(extras) + 6 * len(kept)))
-        short = {} if large or expected < MANY_ROWS or self.algorithm.permutes else self._enumerated()
+        columns = len(self.coded) + len(joined)
+        large = engine.is_crowded_by(expected * 4 * (columns + 2 * len(extras) + 6 * len(kept)))
+        many = expected >= MANY_ROWS and not large
+        packed = many and engine.keeps_order()
+        short = self._enumerated() if many and not self.algorithm.permutes else {}
+        query = self._coded(exp.select().from_(subquery(plan.relation.query, "s")), packed)
+        for i, (name, values) in enumerate(joined):
+            query = _looked_up(query, values.expression, values.null, table(values.table, f"x{i}"))
+            query = query.select(named(cast(col("code", f"x{i}"), code_type(values.size)), name))
+        params: dict[str, int] = {}
+        if plan.entity is not None:
+            # A keyed hash in place of the key itself: a collision could only make two persons one, never one two.
+            hidden = call("hash", param("key0"), param("key1"), qualified(plan.entity, "s"))
+            query, params = query.select(named(hidden, PERSON)), self.keys
+        for i, expression in enumerate(measured):
+            query = query.select(named(qualified(expression, "s"), f"{TARGET}{i}"))
         for i, name in enumerate(kept):
-            own = col(name, "s")
             if name in short:
                 values_of, null = short[name]
-                text = col("value", f"e{i}")
-                on = same(own, text) if null else exp.EQ(this=own, expression=text)
-                query, own = query.join(table(values_of, f"e{i}"), on=on), named(col("short", f"e{i}"), name)
-            query = query.select(own)
+                query = _looked_up(query, col(name, "s"), null, table(values_of, f"e{i}"))
+                query = query.select(named(col("short", f"e{i}"), name))
+            else:
+                query = query.select(col(name, "s"))
         if self.algorithm.by_rows:
             # Rows that are equal in everything that is looked at are told apart by what is published of them.
             told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
@@ -130,7 +143,39 @@ class RowCoder:
             params = self.keys
         rows = engine.fresh("rows")
         total = (engine.create_file if large else engine.create)(rows, query, params)
-        return CodedRows(rows, extras, total, frozenset(short))
+        if not packed:
+            return CodedRows(rows, extras, total, frozenset(short))
+        shown = engine.fresh("rows")
+        every = exp.select(*self._unpacked(), exp.Star()).from_(table(rows))
+        engine.create_as(shown, every.sql(dialect=DIALECT), view=True)
+        return CodedRows(shown, extras, total, frozenset(short), rows)
+
+    def _coded(self, query: exp.Select, packed: bool) -> exp.Select:
+        """Add the codes of the quasi-identifiers, each in a column of its own or all in the bits of few words."""
+        words: dict[int, exp.Expr] = {}
+        for j, (coded, (word, shift, _)) in enumerate(zip(self.coded, self.bits, strict=True)):
+            values, alias = coded.dictionary, f"v{j}"
+            if not packed:
+                query = _looked_up(query, values.expression, values.null, table(values.table, alias))
+                query = query.select(named(cast(col("code", alias), code_type(values.size)), f"{CODE}{j}"))
+                continue
+            # Moved up once for each value, not for each row.
+            up = cast(number(1 << shift), "UBIGINT")
+            moved = named(exp.Mul(this=cast(col("code"), "UBIGINT"), expression=up), "bits")
+            known = exp.select(col("value"), moved).from_(table(values.table))
+            query = _looked_up(query, values.expression, values.null, subquery(known, alias))
+            own = col("bits", alias)
+            words[word] = exp.BitwiseOr(this=words[word], expression=own) if word in words else own
+        return query.select(*(named(own, f"{WORD}{word}") for word, own in words.items()))
+
+    def _unpacked(self) -> list[exp.Expr]:
+        """Return the codes, each from its bits of a word."""
+        found: list[exp.Expr] = []
+        for j, (coded, (word, shift, mask)) in enumerate(zip(self.coded, self.bits, strict=True)):
+            moved = exp.paren(exp.BitwiseRightShift(this=col(f"{WORD}{word}"), expression=number(shift)))
+            own = exp.BitwiseAnd(this=moved, expression=cast(number(mask), "UBIGINT"))
+            found.append(named(cast(exp.paren(own), code_type(coded.dictionary.size)), f"{CODE}{j}"))
+        return found
 
     def _enumerated(self) -> dict[str, tuple[str, bool]]:
         """Create ``(value, short)`` of the columns of texts that are published as they are, where those are few.
@@ -195,24 +240,29 @@ class RowCoder:
             found.append(exp.func("COALESCE", cast(own, "DOUBLE"), number(float(middle or 0.0))))
         return found
 
-    def grouped(self, rows: str, extras: Sequence[str], total: int) -> str | None:
+    def grouped(self, rows: CodedRows) -> str | None:
         """Create the distinct combinations with their counts, where rows repeat often enough."""
         if self.algorithm.by_rows or self.algorithm.choice == "least_squares":
             return None
-        keys = [*self.codes, *(col(e) for e in extras)]
+        packed = rows.words is not None
+        keys = [*(self.words if packed else self.codes), *(col(e) for e in rows.extras)]
+        source = table(rows.words if rows.words is not None else rows.table)
         several = call("approx_count_distinct", call("hash", *keys))
-        (distinct,) = self.engine.row(exp.select(several).from_(table(rows)))
-        if int(distinct) * _REPEATS > total:
+        (distinct,) = self.engine.row(exp.select(several).from_(source))
+        if int(distinct) * _REPEATS > rows.count:
             return None
         name = self.engine.fresh("combinations")
         count = named(exp.Count(this=exp.Star()), "n")
-        grouped = exp.select(*(k.copy() for k in keys), count).from_(table(rows)).group_by(exp.var("ALL"))
-        large = self.engine.is_crowded_by(int(distinct) * 4 * (len(keys) + 2))
+        grouped = exp.select(*(k.copy() for k in keys), count).from_(source.copy()).group_by(exp.var("ALL"))
+        if packed:
+            told = [*(col(e) for e in rows.extras), col("n")]
+            grouped = exp.select(*self._unpacked(), *told).from_(subquery(grouped, "g"))
+        large = self.engine.is_crowded_by(int(distinct) * 4 * (len(self.coded) + len(rows.extras) + 2))
         (self.engine.create_file if large else self.engine.create)(name, grouped)
         return name
 
-    def items(self, column: Callable[[str], Any], extras: Sequence[str], counted: bool) -> Items:
-        """Return items, of which there are columns of codes."""
+    def items(self, column: Callable[[str], Any], extras: Sequence[str], counted: bool, packed: bool = False) -> Items:
+        """Return items, of which there are columns of codes, or of words with codes in their bits."""
         import numpy as np
 
         def array(name: str) -> NDArray[Any]:
@@ -222,8 +272,14 @@ class RowCoder:
             own = column(name)
             return tuple(c.to_numpy() for c in own.chunks) if hasattr(own, "chunks") else (np.ascontiguousarray(own),)
 
-        codes = tuple(pieces(f"{CODE}{j}") for j in range(len(self.placed)))
-        places = CodedPlaces(codes, tuple(p.place.astype(np.uint32) for p in self.placed))
+        place, bits = tuple(p.place.astype(np.uint32) for p in self.placed), None
+        if packed:
+            words = [pieces(word.name) for word in self.words]
+            codes = tuple(words[word] for word, _, _ in self.bits)
+            bits = tuple((shift, mask) for _, shift, mask in self.bits)
+        else:
+            codes = tuple(pieces(f"{CODE}{j}") for j in range(len(self.placed)))
+        places = CodedPlaces(codes, place, bits)
         targets = [e for e in extras if e.startswith(TARGET)]
         return Items(
             places,
@@ -233,6 +289,13 @@ class RowCoder:
             array(TIE) if TIE in extras else None,
             tuple(array(t) for t in targets),
         )
+
+
+def _looked_up(query: exp.Select, own: exp.Expr, null: bool, known: exp.Expr) -> exp.Select:
+    """Join what is known of the values of a column to the rows; ``null`` says whether NULL is one of them."""
+    own, value = qualified(own, "s"), col("value", known.alias)
+    # Plain equality lets the database look values up in an array, where they are numbers near each other.
+    return query.join(known, on=same(own, value) if null else exp.EQ(this=own, expression=value))
 
 
 def numbered(values: NDArray[Any]) -> NDArray[Any]:

@@ -101,11 +101,11 @@ class Divider:
     def _divided(self, rows: CodedRows, looked: Looked | None) -> Division:
         engine, coder, extras = self.engine, self.coder, rows.extras
         with engine.progress.step("search", rows.count, unit="rows"):
-            grouped = coder.grouped(rows.table, extras, rows.count)
+            grouped = coder.grouped(rows)
             cuts = self._first_cuts(grouped or rows.table, extras, grouped is not None)
             cutting = cuts.parts(self._budget(extras))
             parts = len(cutting.bounds)
-            ids = self._in_parts(cuts, cutting, extras) if parts > 1 else self._at_once(cuts, extras)
+            ids = self._in_parts(cuts, cutting, extras) if parts > 1 else self._at_once(cuts, extras, rows.words)
         if not self.found.kept or self.found.boxes is None:
             raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
         boxes = self.found.boxes
@@ -156,12 +156,17 @@ class Divider:
             counted,
         )
 
-    def _at_once(self, cuts: FirstCuts, extras: Sequence[str]) -> str:
-        """Divide all items; return the table of their classes, in the order of the items."""
+    def _at_once(self, cuts: FirstCuts, extras: Sequence[str], words: str | None) -> str:
+        """Divide all items; return the table of their classes, in the order of the items.
+
+        ``words`` is the table of all rows where codes share words.
+        """
         import pyarrow as pa
 
-        found = self.engine.arrow(self._read(cuts, extras))
-        items = self.coder.items(found.column, extras, cuts.counted)
+        packed = words is not None and not cuts.counted
+        source = words if words is not None and packed else cuts.source
+        found = self.engine.arrow(self._read(source, extras, cuts.counted, packed))
+        items = self.coder.items(found.column, extras, cuts.counted, packed)
         del found
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units, False)
@@ -177,7 +182,7 @@ class Divider:
         engine = self.engine
         files = PartFiles(engine.scratch(), engine.fresh("part"))
         codes = [f"{CODE}{j}" for j in range(len(self.coder.coded))]
-        for batch in engine.reader(self._read(cuts, extras), batch=_BATCH, private=True):
+        for batch in engine.reader(self._read(cuts.source, extras, cuts.counted), batch=_BATCH, private=True):
             files.add(batch, cutting.parts_of([batch.column(c).to_numpy() for c in codes]))
         classes: ClassFile | None = None
         for part, bounds in enumerate(cutting.bounds):
@@ -203,10 +208,11 @@ class Divider:
         classes.remove()
         return name
 
-    def _read(self, cuts: FirstCuts, extras: Sequence[str]) -> exp.Select:
+    def _read(self, source: str, extras: Sequence[str], counted: bool, packed: bool = False) -> exp.Select:
         """Return the codes of the items and what else the search looks at, in the order of the items."""
-        columns = [*self.coder.codes, *(col(e) for e in extras), *([col("n")] if cuts.counted else [])]
-        query = exp.select(*columns).from_(table(cuts.source))
+        codes = self.coder.words if packed else self.coder.codes
+        columns = [*codes, *(col(e) for e in extras), *([col("n")] if counted else [])]
+        query = exp.select(*columns).from_(table(source))
         return query if self.engine.keeps_order() else query.order_by(exp.column("rowid"))
 
     def _whole(self) -> NDArray[np.int32]:

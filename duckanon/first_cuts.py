@@ -114,9 +114,12 @@ class FirstCuts:
         if not lines:
             return self
         keys = [*lines, *self.columns.values()]
+        (items,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(self.source)))
+        if items <= budget:
+            return self
         several = call("approx_count_distinct", call("hash", *(col(k) for k in keys)))
-        items, distinct = self.engine.row(exp.select(exp.Count(this=exp.Star()), several).from_(table(self.source)))
-        if items <= budget or distinct * _FEW_CELLS > items:
+        (distinct,) = self.engine.row(exp.select(several).from_(table(self.source)))
+        if distinct * _FEW_CELLS > items:
             return self
         name = self.engine.fresh("cells")
         columns = [*(col(k) for k in keys), named(cast(self._rows(), "BIGINT"), "n")]

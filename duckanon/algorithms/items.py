@@ -22,10 +22,14 @@ _BLOCK = 32_768
 
 @dataclass(frozen=True)
 class CodedPlaces:
-    """``codes[j]`` are the codes on axis j, in pieces that are as long on every axis; ``place[j]`` has their places."""
+    """``codes[j]`` are the codes on axis j, in pieces that are as long on every axis; ``place[j]`` has their places.
+
+    With ``bits`` they are words, of which so many bits from one on, the shift and the mask of each axis, are the codes.
+    """
 
     codes: tuple[tuple[NDArray[Any], ...], ...]
     place: tuple[NDArray[np.uint32] | None, ...]
+    bits: tuple[tuple[int, int], ...] | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self.codes[0]))
@@ -39,6 +43,9 @@ class CodedPlaces:
             assert place is not None
             start = 0
             for own in pieces:
+                if self.bits is not None:
+                    shift, mask = self.bits[j]
+                    own = (own >> np.uint64(shift)) & np.uint64(mask)
                 found[start : start + len(own), j] = place[own]
                 start += len(own)
         return found
@@ -110,7 +117,7 @@ def _fill(
     order: int,
     blocks: Sequence[tuple[int, int, int, int]],
 ) -> None:
-    from duckanon.kernels.packing import add_places, number_rows
+    from duckanon.kernels.packing import add_places, move_places, number_rows
 
     for start, piece, low, high in blocks:
         own = words[start + low : start + high]
@@ -120,7 +127,11 @@ def _fill(
             codes = np.ascontiguousarray(places.codes[j][piece][low:high])
             # What comes from the database cannot be written to; kernels are compiled for that alone.
             codes.flags.writeable = False
-            add_places(codes, place, own, at[0, j], np.uint64(at[1, j]))
+            if places.bits is None:
+                add_places(codes, place, own, at[0, j], np.uint64(at[1, j]))
+            else:
+                down, mask = map(np.uint64, places.bits[j])
+                move_places(codes, down, mask, place, own, at[0, j], np.uint64(at[1, j]))
 
 
 __all__ = ["CodedPlaces", "Items", "pack"]

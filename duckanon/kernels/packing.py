@@ -30,6 +30,15 @@ def add_places(codes: Any, place: Any, words: Any, word: int, shift: Any) -> Non
 
 
 @kernel
+def move_places(
+    codes: Any, down: Any, mask: Any, place: Any, words: Any, word: int, shift: Any
+) -> None:  # pragma: no cover
+    """Put the place of every code into its bits of a word; codes are bits of words themselves."""
+    for i in range(len(codes)):
+        words[i, word] |= np.uint64(place[(codes[i] >> down) & mask]) << shift
+
+
+@kernel
 def put_classes(order: Any, starts: Any, first: int, low: int, high: int, out: Any) -> None:  # pragma: no cover
     """Put the numbers of classes ``low`` to before ``high``, counted from ``first`` on, at the rows that they have."""
     for c in range(low, high):

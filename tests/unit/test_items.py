@@ -22,6 +22,17 @@ def made(rows: int, pieces: int, seed: int) -> CodedPlaces:
     return CodedPlaces(tuple(map(tuple, codes)), tuple(rng.permutation(n).astype(np.uint32) for n in sizes))
 
 
+def in_words(coded: CodedPlaces) -> CodedPlaces:
+    """The same codes, the first and the last in the bits of one word, the last up to its highest bit."""
+    bits = ((3, 1023), (0, 3), (47, 2**17 - 1))
+    words = []
+    for axes in ((0, 2), (1,)):
+        pieces = zip(*(coded.codes[j] for j in axes), strict=True)
+        moved = [[c.astype(np.uint64) << np.uint64(bits[j][0]) for j, c in zip(axes, p, strict=True)] for p in pieces]
+        words.append(tuple(np.bitwise_or.reduce(own) for own in moved))
+    return CodedPlaces((words[0], words[1], words[0]), coded.place, bits)
+
+
 @pytest.mark.parametrize(("rows", "pieces"), [(0, 1), (1, 1), (500, 1), (500, 7), (1000, 3)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_pieces_are_packed_as_an_array_is(
@@ -32,7 +43,9 @@ def test_pieces_are_packed_as_an_array_is(
     assert len(coded) == rows
     wanted = np.column_stack([p[np.concatenate(c)] for c, p in zip(coded.codes, coded.place, strict=True)])
     assert coded.array.tolist() == wanted.tolist()
-    for given in (coded, coded.array, np.ascontiguousarray(coded.array)):
+    shared = in_words(coded)
+    assert shared.array.tolist() == wanted.tolist()
+    for given in (coded, shared, coded.array, np.ascontiguousarray(coded.array)):
         words = np.full((rows, 2), 2**64 - 1, dtype=np.uint64)
         pack(given, words, np.empty_like(words), AT, ORDER, threads)
         found = [(words[:, w] >> np.uint64(shift)) & np.uint64(mask) for w, shift, mask in AT.T]
