@@ -51,7 +51,7 @@ def count_classes(
 ) -> str:
     """Create ``classes(class_id, n, suppressed)`` of a relation; n counts persons where there is an entity.
 
-    With ``keys`` the values that make a class come along as ``q_0``, ``q_1``, ...
+    With ``keys`` the values that make a class come along as ``q_0``, ``q_1``, ..., and classes are numbered by size.
     """
     name = engine.fresh("classes")
     aliases = [f"q_{j}" for j in range(len(columns))]
@@ -65,7 +65,9 @@ def count_classes(
         members = exp.Add(this=distinct, expression=nobody)
     counted = exp.select(*(col(a) for a in aliases), named(members, "n")).from_(subquery(inner, "i"))
     counted = counted.group_by(*(col(a) for a in aliases))
-    rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)]))
+    # Without the values nobody can say which class has which number: any order will do, and sorting them costs.
+    by_size = exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)]) if keys else None
+    rank = exp.Window(this=exp.RowNumber(), order=by_size)
     query = exp.select(named(cast(rank, "BIGINT"), "class_id"), col("n"), named(exp.false(), "suppressed"))
     if keys:
         query = query.select(*(col(a) for a in aliases))

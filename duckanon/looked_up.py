@@ -130,10 +130,12 @@ class _Texts:
                 continue
             self.texts[name] = column.dictionary.cast(pa.string())
             codes.append(pc.fill_null(column.indices.cast(pa.int32()), -1).to_numpy())
-        sizes = [len(t) for t in self.texts.values()]
-        self.codes = np.empty((len(self.at), len(codes)), dtype=np.int32)
+        # The first is that of NULL.
+        sizes = [1 + len(t) for t in self.texts.values()]
+        self.codes = np.zeros((len(self.at), len(codes)), dtype=np.uint32)
         for j, own in enumerate(codes):
-            self.codes[:, j] = own[self.at] if len(own) else -1
+            if len(own):
+                self.codes[:, j] = own[self.at] + 1
         self.firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.rooms: list[tuple[Any, Any, Any]] = []
 
@@ -153,16 +155,18 @@ class _Texts:
 
         from duckanon.kernels.lookup import look_up
 
-        ids = np.ascontiguousarray(group.column("class_id").to_numpy(), dtype=np.int32)
+        ids = np.ascontiguousarray(group.column("class_id").to_numpy(), dtype=np.uint32)
         counts = np.zeros((2, len(self.texts)), dtype=np.int64)
         ranks, used, whole = room
         out = whole[: len(self.texts) * len(ids)].reshape(len(self.texts), len(ids))
         look_up(ids, self.codes, ranks, self.firsts, used, out, counts)
         found: dict[str, Any] = {}
         for j, (name, texts) in enumerate(self.texts.items()):
-            codes = pa.array(out[j], mask=out[j] < 0) if counts[1, j] else pa.array(out[j])
-            own = used[self.firsts[j] : self.firsts[j] + counts[0, j]]
-            found[name] = pa.DictionaryArray.from_arrays(codes, texts.take(pa.array(own)))
+            own = used[self.firsts[j] : self.firsts[j] + counts[0, j]] - 1
+            valid = pa.py_buffer(np.packbits(out[j] >= 0, bitorder="little")) if counts[1, j] else None
+            codes = pa.Array.from_buffers(pa.int32(), len(ids), [valid, pa.py_buffer(out[j])], int(counts[1, j]))
+            # Codes are ranks of these texts, which need not be tested again.
+            found[name] = pa.DictionaryArray.from_arrays(codes, texts.take(pa.array(own)), safe=False)
         for name, values in self.values.items():
             found[name] = values.take(pa.array(self.at[ids]))
         chosen = [found[inner] if inner in found else _used(group.column(inner)) for _, inner in columns]
@@ -171,7 +175,8 @@ class _Texts:
     def _room(self) -> tuple[Any, Any, Any]:
         import numpy as np
 
-        ranks = np.full(int(self.firsts[-1]), -1, dtype=np.int32)
+        ranks = np.full(int(self.firsts[-1]), -2, dtype=np.int32)
+        ranks[self.firsts[:-1]] = -1
         return ranks, np.empty_like(ranks), np.empty(len(self.texts) * self.size, dtype=np.int32)
 
 

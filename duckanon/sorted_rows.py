@@ -16,6 +16,7 @@ from duckanon.errors import EngineError
 from duckanon.sqlgen.relations import named
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -26,6 +27,8 @@ _COPIES = 4
 """The rows, texts before they are codes, room to sort in, and what is on its way to the file."""
 _BATCH = 200_000
 """Rows that are fetched at a time."""
+_PILE, _MOST_PILES = 2**16, 7
+"""Rows of a pile, about, and the most piles, as a power of two: beyond that, it takes no less time."""
 
 
 class Room:
@@ -80,8 +83,8 @@ class SortedRows:
         # Nothing else is asked of the database while its rows come.
         threads = self.engine.threads()
         reader = self.engine.reader(keyed, self.params, batch=_BATCH, private=True)
-        fetched = _gathered(reader, self.expected, threads, self.room)
-        numbers = _order(fetched.column(_KEY), threads, self.room)
+        fetched, bounds = _gathered(reader, self.expected, threads, self.room)
+        numbers = _order(fetched.column(_KEY), bounds, threads, self.room)
         rows = fetched.drop_columns([_KEY])
         for start in range(0, max(1, len(numbers)), size):
             yield partial(rows.take, pa.array(numbers[start : start + size]))
@@ -129,17 +132,31 @@ def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
     return None
 
 
-def _gathered(reader: pa.RecordBatchReader, expected: int, threads: int, room: Room) -> pa.Table:
-    """Return all rows in one piece, with codes in place of texts; what was fetched is let go batch by batch."""
+def _gathered(
+    reader: pa.RecordBatchReader, expected: int, threads: int, room: Room
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Return all rows in one piece, with codes in place of texts; what was fetched is let go batch by batch.
+
+    The rows of a batch are dealt by the first bits of their hashes, so that rows which lie near each other in the end
+    are taken from few places. The second result says where the piles of each batch begin and end.
+    """
+    import numpy as np
     import pyarrow as pa
 
+    from duckanon.kernels.ordering import deal
+
     columns = [_kept_as(f.type)(f.type, expected, room) for f in reader.schema]
+    piles = _piles(expected)
+    bounds: list[NDArray[np.int64]] = []
     waiting: deque[Future[None]] = deque()
     count = 0
 
-    def put(at: int, batch: pa.RecordBatch) -> None:
-        for column, own in zip(columns, batch.columns, strict=True):
-            column.put(at, own)
+    def put(at: int, batch: pa.RecordBatch, own: NDArray[np.int64]) -> None:
+        numbers = np.empty(batch.num_rows, dtype=np.intp)
+        deal(batch.column(_KEY).to_numpy(), numbers, own)
+        own += at
+        for column, values in zip(columns, batch.columns, strict=True):
+            column.put(at, values, numbers)
 
     # While the database makes one batch, others are put where they belong.
     with ThreadPoolExecutor(threads) as pool:
@@ -148,13 +165,20 @@ def _gathered(reader: pa.RecordBatchReader, expected: int, threads: int, room: R
                 continue
             if count + batch.num_rows > expected:
                 raise EngineError("DuckDB returned more rows than it had counted.")
-            waiting.append(pool.submit(put, count, batch))
+            bounds.append(np.zeros(piles + 1, dtype=np.int64))
+            waiting.append(pool.submit(put, count, batch, bounds[-1]))
             count += batch.num_rows
             while len(waiting) > threads:
                 waiting.popleft().result()
         for one in waiting:
             one.result()
-    return pa.table([c.array(count) for c in columns], names=reader.schema.names)
+    rows = pa.table([c.array(count) for c in columns], names=reader.schema.names)
+    return rows, np.stack(bounds) if bounds else np.zeros((0, piles + 1), dtype=np.int64)
+
+
+def _piles(rows: int) -> int:
+    """Return how many piles rows are dealt into, a power of two: one of them fits into a cache."""
+    return 1 << min(_MOST_PILES, (rows // _PILE).bit_length())
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
@@ -174,21 +198,24 @@ class _Fixed:
 
     def __init__(self, kind: pa.DataType, expected: int, room: Room) -> None:
         self.kind, self.width = kind, kind.bit_width // 8
+        self.moved = f"u{self.width}" if self.width <= 8 else f"V{self.width}"
         self.bytes = room.array(expected * self.width, "u1")
         self.missing: Any = None
         self.lock = Lock()
 
-    def put(self, at: int, values: pa.Array) -> None:
+    def put(self, at: int, values: pa.Array, numbers: NDArray[np.intp]) -> None:
+        """Put the values of a batch in the order of these numbers."""
         import numpy as np
 
-        some = np.frombuffer(values.buffers()[1], dtype=np.uint8)[values.offset * self.width :]
+        some = np.frombuffer(values.buffers()[1], dtype=self.moved, count=values.offset + len(values))[values.offset :]
         end = at + len(values)
-        self.bytes[at * self.width : end * self.width] = some[: len(values) * self.width]
+        # With "clip" nothing is put aside on the way; the numbers are right.
+        np.take(some, numbers, out=self.bytes.view(self.moved)[at:end], mode="clip")
         if values.null_count:
             with self.lock:
                 if self.missing is None:
                     self.missing = np.zeros(len(self.bytes) // self.width, dtype=np.bool_)
-            self.missing[at:end] = values.is_null().to_numpy(zero_copy_only=False)
+            self.missing[at:end] = values.is_null().to_numpy(zero_copy_only=False)[numbers]
 
     def array(self, count: int) -> pa.Array:
         import pyarrow as pa
@@ -204,8 +231,8 @@ class _Codes(_Fixed):
         super().__init__(kind.index_type, expected, room)
         self.texts: pa.Array | None = None
 
-    def put(self, at: int, values: pa.Array) -> None:
-        super().put(at, values.indices)
+    def put(self, at: int, values: pa.Array, numbers: NDArray[np.intp]) -> None:
+        super().put(at, values.indices, numbers)
         self.texts = values.dictionary
 
     def array(self, count: int) -> pa.Array:
@@ -222,10 +249,11 @@ class _Chunks:
         self.kind = kind
         self.chunks: dict[int, pa.Array] = {}
 
-    def put(self, at: int, values: pa.Array) -> None:
+    def put(self, at: int, values: pa.Array, numbers: NDArray[np.intp]) -> None:
         import pyarrow as pa
 
-        self.chunks[at] = values.dictionary_encode() if pa.types.is_string(values.type) else values
+        coded = values.dictionary_encode() if pa.types.is_string(values.type) else values
+        self.chunks[at] = coded.take(pa.array(numbers))
 
     def array(self, count: int) -> pa.Array:
         import pyarrow as pa
@@ -234,16 +262,16 @@ class _Chunks:
         return pa.chunked_array(chunks, chunks[0].type if chunks else self.kind).unify_dictionaries().combine_chunks()
 
 
-def _order(hashes: pa.ChunkedArray, threads: int, room: Room) -> Any:
+def _order(hashes: pa.ChunkedArray, bounds: NDArray[np.int64], threads: int, room: Room) -> NDArray[np.int32]:
     """Return the numbers of rows in the order of their hashes."""
     import numpy as np
 
     from duckanon.kernels.ordering import order_of
 
     own = np.ascontiguousarray(hashes.to_numpy())
-    rows, keys = room.array(len(own), np.int32), room.array(len(own), own.dtype)
+    rows = room.array(len(own), np.int32)
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda part: order_of(own, keys, rows, part, threads), range(threads)))
+        list(pool.map(lambda part: order_of(own, bounds, rows, part, threads), range(threads)))
     return rows
 
 

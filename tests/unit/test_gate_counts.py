@@ -134,6 +134,16 @@ def test_classes_are_counted_with_null_as_a_value(engine: DuckDBEngine) -> None:
     assert sizes(engine, count_classes(engine, rows, [col("a"), col("b")])) == [1, 2, 2]
 
 
+@pytest.mark.parametrize("keys", [False, True])
+def test_every_class_has_a_number_of_its_own(keys: bool, engine: DuckDBEngine) -> None:
+    rows = relation(engine, a=[v for v in range(300) for _ in range(300 - v)])
+    classes = count_classes(engine, rows, [col("a")], keys=keys)
+    found = engine.rows(exp.select("class_id", "n").from_(classes))
+    assert sorted(i for i, _ in found) == list(range(1, 301))
+    assert sorted(n for _, n in found) == list(range(1, 301))
+    assert not keys or all(i == n for i, n in found)
+
+
 def test_persons_are_counted_once(engine: DuckDBEngine) -> None:
     rows = relation(engine, a=[1, 1, 1, 2, 2], p=["x", "x", "y", None, None])
     assert sizes(engine, count_classes(engine, rows, [col("a")], col("p"))) == [1, 2]

@@ -17,7 +17,7 @@ from duckanon import coded_rows, dividing, looked_up, recoders
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import EngineError, PrivacyViolation
 from duckanon.kernels.lookup import look_up
-from duckanon.kernels.ordering import order_of
+from duckanon.kernels.ordering import deal, order_of
 from duckanon.looked_up import LookedUp, can_look_up
 from duckanon.plan import open_engine
 from duckanon.row_groups import RowGroups, encode
@@ -120,17 +120,39 @@ def test_what_does_not_fit_is_sorted_by_the_database(many: list[int], monkeypatc
     assert asked == [300]
 
 
-@pytest.mark.parametrize("parts", [1, 2, 5])
-def test_hashes_are_sorted_and_equal_ones_stay_as_they_come(parts: int) -> None:
+@pytest.mark.parametrize(("parts", "piles"), [(1, 1), (2, 16), (5, 2)])
+def test_hashes_are_sorted_and_equal_ones_stay_as_they_come(parts: int, piles: int) -> None:
     rng = np.random.default_rng(4)
     for count in (0, 1, 2, 40, 513, 6_000):
         for most in (1, 3, 2**20, 2**63, 2**64 - 1):
-            hashes = rng.integers(0, most, count, dtype=np.uint64, endpoint=True)
-            keys, rows = np.empty_like(hashes), np.empty(count, dtype=np.int32)
+            came = rng.integers(0, most, count, dtype=np.uint64, endpoint=True)
+            hashes, at = np.empty_like(came), np.empty(count, dtype=np.int64)
+            cuts = [0, *sorted(rng.integers(0, count, 2, endpoint=True).tolist()), count]
+            bounds = np.zeros((3, piles + 1), dtype=np.int64)
+            for own, start, end in zip(bounds, cuts, cuts[1:], strict=False):
+                numbers = np.empty(end - start, dtype=np.int64)
+                deal(came[start:end], numbers, own)
+                dealt = [int(h) * piles >> 64 for h in came[start:end]]
+                assert numbers.tolist() == np.argsort(dealt, kind="stable").tolist()
+                assert own.tolist() == np.searchsorted(sorted(dealt), range(piles + 1)).tolist()
+                own += start
+                at[start:end] = start + numbers
+            hashes[:] = came[at]
+            rows = np.empty(count, dtype=np.int32)
             for part in rng.permutation(parts):
-                order_of(hashes, keys, rows, int(part), parts)
-            assert rows.tolist() == np.argsort(hashes, kind="stable").tolist()
-            assert keys.tolist() == sorted(hashes.tolist())
+                order_of(hashes, bounds, rows, int(part), parts)
+            assert at[rows].tolist() == np.argsort(came, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_however_many_piles_there_are_the_file_is_the_same(
+    most: int, many: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, raw = released(people())
+    monkeypatch.setattr("duckanon.sorted_rows._PILE", 1)
+    monkeypatch.setattr("duckanon.sorted_rows._MOST_PILES", most)
+    assert released(people())[1] == raw
+    assert len(many) == 2
 
 
 def test_any_number_of_threads_writes_the_same_bytes(many: list[int]) -> None:
@@ -253,24 +275,26 @@ def test_a_failure_while_rows_come_quotes_nothing(many: list[int], monkeypatch: 
     assert many
 
 
-def test_codes_of_a_run_are_dense_and_nulls_stay() -> None:
+@pytest.mark.parametrize("rows", [20, 2_000])
+def test_codes_of_a_run_are_dense_and_nulls_stay(rows: int) -> None:
     rng = np.random.default_rng(2)
-    sizes = [5, 1, 40]
+    sizes = [6, 2, 41]
     firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    codes = np.stack([rng.integers(-1, s, 30) for s in sizes], axis=1).astype(np.int32)
-    ranks = np.full(firsts[-1], -1, dtype=np.int32)
-    used = np.zeros_like(ranks)
+    codes = np.stack([rng.integers(0, s, 30) for s in sizes], axis=1).astype(np.uint32)
+    free = np.full(firsts[-1], -2, dtype=np.int32)
+    free[firsts[:-1]] = -1
+    ranks, used = free.copy(), np.zeros_like(free)
     for _ in range(50):
-        ids = rng.integers(0, 30, rng.integers(0, 20)).astype(np.int32)
+        ids = rng.integers(0, 30, rng.integers(0, rows)).astype(np.uint32)
         out, counts = np.zeros((3, len(ids)), dtype=np.int32), np.zeros((2, 3), dtype=np.int64)
         look_up(ids, codes, ranks, firsts, used, out, counts)
-        assert (ranks == -1).all()
+        assert (ranks == free).all()
         for j in range(3):
             own = codes[ids, j].tolist()
-            met = list(dict.fromkeys(c for c in own if c >= 0))
+            met = list(dict.fromkeys(c for c in own if c))
             assert used[firsts[j] : firsts[j] + counts[0, j]].tolist() == met
-            assert counts[1, j] == own.count(-1)
-            assert out[j].tolist() == [met.index(c) if c >= 0 else -1 for c in own]
+            assert counts[1, j] == own.count(0)
+            assert out[j].tolist() == [met.index(c) if c else -1 for c in own]
 
 
 @pytest.mark.slow
