@@ -17,7 +17,7 @@ import duckdb
 from sqlglot import exp
 
 from duckanon.engine.guard import guarded
-from duckanon.engine.sizes import share_of_database, size_in_bytes
+from duckanon.engine.sizes import keep_little, share_of_database, size_in_bytes
 from duckanon.errors import DataError, DuckanonError, ParameterError
 from duckanon.progress import Progress
 from duckanon.resources import PrivateFolder, sweep
@@ -80,6 +80,8 @@ class DuckDBEngine:
         self._files: dict[str, Path] = {}
         self._views: set[str] = set()
         self._whole = size_in_bytes(memory) if memory is not None else None
+        if self._whole is not None:
+            keep_little(self._whole)
         self._counter = itertools.count()
         self._registered: list[str] = []
         self._later: dict[str, Callable[[], object]] = {}

@@ -181,6 +181,19 @@ class TestEngine:
         assert not engine.is_crowded_by(10**8)
         engine.close()
 
+    @pytest.mark.parametrize(("memory", "pool"), [("200MB", "system"), ("2GB", None)])
+    def test_little_memory_is_not_kept_by_arrow(self, memory: str, pool: str | None, tmp_path: Path) -> None:
+        opened = f"from duckanon.plan import open_engine; open_engine(memory={memory!r}).close()"
+        asked = "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+        env = {n: v for n, v in os.environ.items() if n != "ARROW_DEFAULT_MEMORY_POOL"} | {"PYTHONPATH": str(ROOT)}
+
+        def told(program: str) -> str:
+            command = [sys.executable, "-c", program]
+            done = subprocess.run(command, env=env, cwd=tmp_path, check=True, capture_output=True, text=True)
+            return done.stdout.strip()
+
+        assert told(f"{opened}; {asked}") == (pool or told(asked))
+
     @pytest.mark.parametrize(
         ("text", "size"), [("1GB", 10**9), ("1.5 GiB", 3 * 2**29), ("24mb", 24 * 10**6), ("7B", 7), ("9 bytes", 9)]
     )
