@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from duckanon.encode import Coded
     from duckanon.engine.base import Engine
-    from duckanon.hierarchy import Hierarchy, Levels
+    from duckanon.hierarchy import Hierarchy
     from duckanon.plan import Plan
     from duckanon.roles import Attribute
 
@@ -48,9 +48,7 @@ class Placed:
         return found
 
 
-def place_column(
-    plan: Plan, engine: Engine, attribute: Attribute, coded: Coded, levels: Levels, hierarchy: Hierarchy
-) -> Placed:
+def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded, hierarchy: Hierarchy) -> Placed:
     """Return the axis of a quasi-identifier; ``hierarchy`` is the one given, or that was made."""
     import numpy as np
 
@@ -65,12 +63,10 @@ def place_column(
         axis = Axis(own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height)
         return Placed(axis, places, _stored(engine, places))
     if plan.bounds == "grid" and not plan.algorithm.permutes:
-        grid = None
-        if measured and not levels.unknown:
-            grid = grid_bounds(engine, hierarchy, own.table, name, attribute.type, levels.tree)
-        if grid is not None:
-            found = engine.arrow(exp.select(col("atom")).from_(table(grid)).order_by(col("code")))
-            atoms = np.append(found.column(0).to_numpy(), np.zeros(int(null), dtype=np.int64)).astype(np.int64)
+        found = grid_bounds(engine, hierarchy, coded, attribute.type) if measured else None
+        if found is not None:
+            grid, atom = found
+            atoms = np.append(atom, np.zeros(int(null), dtype=np.int32)).astype(np.int64)
             axis = _line(engine, attribute, coded, null, weight, atoms, inner=False)
             places = np.arange(own.size, dtype=np.int64)
             return Placed(axis, places, _stored(engine, places), grid)

@@ -128,7 +128,7 @@ def describe(
     recipes["cells"] = lambda: _cells(relations, attributes)
     recipes["class_cells"] = lambda: union_all([_class_cells(relations, j, a) for j, a in places])
     recipes["cell_rows"] = lambda: _cell_rows(relations)
-    recipes["domain"] = lambda: union_all([_domain(relations, j, a) for j, a in places])
+    recipes["domain"] = lambda: union_all([_domain(a) for a in attributes])
     recipes["cell_values"] = lambda: _cell_values(relations)
     if members is not None:
         recipes["tuples"] = lambda: _tuples(members(), len(attributes))
@@ -223,20 +223,22 @@ def _cell_rows(relations: Relations) -> exp.Query:
     )
 
 
-def _domain(relations: Relations, j: int, attribute: Described) -> exp.Query:
+def _domain(attribute: Described) -> exp.Query:
     height = exp.null() if attribute.height is None else number(attribute.height)
+    span = size(col("value"), attribute.type)
+    ends = exp.null() if span is None else span
     return (
         exp.select(
             named(text(attribute.name), "attribute"),
             named(text("ordered" if attribute.ordered else "unordered"), "kind"),
             named(cast(height, "INTEGER"), "height"),
             named(cast(number(attribute.leaves), "BIGINT"), "leaves"),
-            named(exp.Min(this=col("span")), "lo"),
-            named(exp.Max(this=col("span")), "hi"),
+            named(cast(exp.Min(this=ends), "DOUBLE"), "lo"),
+            named(cast(exp.Max(this=ends.copy()), "DOUBLE"), "hi"),
             named(cast(number(attribute.weight), "DOUBLE"), "weight"),
         )
-        .from_(table(relations["column_values"]))
-        .where(exp.EQ(this=col("j"), expression=number(j)))
+        .from_(table(attribute.values))
+        .where(exp.GT(this=col("n"), expression=number(0)))
     )
 
 

@@ -20,8 +20,11 @@ from duckanon.hierarchy.rules import ColumnType, floor_div, written
 from duckanon.sqlgen.relations import call, cast, col, named, number, same, subquery, table, text
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
+    from duckanon.encode import Coded
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Hierarchy
 
@@ -29,12 +32,13 @@ _INSIDE = re.compile(r"\[(.+), (.+)\)")
 _BELOW = re.compile(r"< (.+)")
 _ABOVE = re.compile(r">= (.+)")
 _CONTEXT = Context(prec=400)
+_BOUNDS = ("lo", "hi", "low", "high", "upto")
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
 def grid_bounds(
-    engine: Engine, hierarchy: Hierarchy | None, values: str, attribute: str, type_name: str, tree: str
-) -> str | None:
+    engine: Engine, hierarchy: Hierarchy | None, coded: Coded, type_name: str
+) -> tuple[str, NDArray[np.int32]] | None:
     """Create the groups of level 1 as intervals, or return None where they are none.
 
     Parameters
@@ -42,67 +46,75 @@ def grid_bounds(
     engine : Engine
     hierarchy : Hierarchy, optional
         The one that is bound to the column; None for the one that is made where none is given.
-    values : str
-        The column's dictionary ``(code, value, text, n)``.
-    attribute, type_name : str
-    tree : str
-        The labels of its values ``(code, known, l1, ...)``.
+    coded : Coded
+        The column's values and their labels.
+    type_name : str
 
     Returns
     -------
-    str or None
+    tuple of str and array, or None
         A private table ``(code, atom, lo, hi, low, high, upto)`` of all values that are not NULL. ``atom`` numbers the
-        groups in the order of the values. ``lo`` and ``hi`` have the column's type, and ``lo <= value <= hi``; NULL is
-        an open end. Of integers, dates and listed leaves ``hi`` belongs to the group, of everything else it is where
-        the next group begins. ``low``, ``high`` and ``upto`` are the same as texts: "15", "19]" or "20)", and "< 20" or
-        "<= 19".
+        groups in the order of the values, as the array does by their codes. ``lo`` and ``hi`` have the column's type,
+        and ``lo <= value <= hi``; NULL is an open end. Of integers, dates and listed leaves ``hi`` belongs to the
+        group, of everything else it is where the next group begins. ``low``, ``high`` and ``upto`` are the same as
+        texts: "15", "19]" or "20)", and "< 20" or "<= 19".
     """
-    kind = ColumnType.parse(type_name)
-    if published_type(type_name) != type_name or kind.kind == "category":
+    own, kind = coded.dictionary, ColumnType.parse(type_name)
+    if published_type(type_name) != type_name or kind.kind == "category" or coded.masked:
         return None
     if hierarchy is None or isinstance(hierarchy.rule, Auto):
-        hierarchy = auto(engine, values, attribute, type_name)
-    atoms = _atoms(engine, values, tree)
-    groups = _groups(engine, hierarchy, kind, values, atoms) if _contiguous(engine, atoms) else None
+        hierarchy = auto(engine, own.table, own.attribute, type_name)
+    found = _atoms(engine, coded)
+    if found is None:
+        return None
+    atoms, atom = found
+    groups = _groups(engine, hierarchy, kind, own.table, atoms)
     if groups is None:
         engine.drop(atoms)
         return None
-    found = engine.fresh("grid")
-    engine.create(found, _bounded(atoms, groups))
+    grid = _bounded(engine, atoms, groups, atom)
     engine.drop(atoms, groups)
-    if not _holds(engine, found, values):
-        engine.drop(found)
+    if not _holds(engine, grid, own.table):
+        engine.drop(grid)
         return None
-    return found
+    return grid, atom
 
 
 def _present(value: exp.Expr) -> exp.Expr:
     return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
-def _atoms(engine: Engine, values: str, tree: str) -> str:
-    """Create ``(code, known, label, atom)``: neighbours with one label are one atom."""
+def _atoms(engine: Engine, coded: Coded) -> tuple[str, NDArray[np.int32]] | None:
+    """Create ``(atom, code, label)``: neighbours with one label are one atom, of which ``code`` is the first value.
+
+    The array has the atom of every value that is not NULL. None is returned where a label comes again after another
+    one, or is missing.
+    """
     import numpy as np
     import pyarrow as pa
 
-    query = exp.select(col("code", "v"), col("known", "t"), named(col("l1", "t"), "label")).from_(table(values, "v"))
-    query = query.join(table(tree, "t"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
-    found = engine.arrow(query.where(_present(col("value", "v"))).order_by(col("code", "v")))
-    label = found.column("label").combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
-    changed = np.concatenate([[False], label[1:] != label[:-1]])[: len(label)]
+    own, nodes = coded.dictionary, exp.select(col("c1")).from_(table(coded.levels)).order_by(col("code"))
+    known = coded.arrays[0] if coded.arrays is not None else engine.arrow(nodes)
+    node = known.column("c1").to_numpy()[: own.size - own.null]
+    changed = np.concatenate([[True], node[1:] != node[:-1]])[: len(node)]
+    firsts = np.flatnonzero(changed).astype(np.int32)
+    if not len(firsts) or len(np.unique(node[firsts])) < len(firsts):
+        return None
     incoming, atoms = engine.fresh("incoming"), engine.fresh("atoms")
-    engine.register(incoming, found.append_column("atom", pa.array(np.cumsum(changed, dtype=np.int32))))
-    engine.create(atoms, exp.select("*").from_(table(incoming)))
+    numbers = np.arange(len(firsts), dtype=np.int32)
+    engine.register(incoming, pa.table({"atom": numbers, "code": firsts, "node": node[firsts]}))
+    query = exp.select(col("atom", "i"), col("code", "i"), col("label", "l")).from_(table(incoming, "i"))
+    on = exp.and_(
+        exp.EQ(this=col("level", "l"), expression=number(1)),
+        exp.EQ(this=col("code", "l"), expression=col("node", "i")),
+    )
+    labelled = query.join(table(coded.labels, "l"), on=on).where(_present(col("label", "l")))
+    count = engine.create(atoms, labelled)
     engine.unregister(incoming)
-    return atoms
-
-
-def _contiguous(engine: Engine, atoms: str) -> bool:
-    """Say whether every value is known, and no label comes again after another one."""
-    counts = [call("count", exp.Distinct(expressions=[col(c)])) for c in ("label", "atom")]
-    query = exp.select(*counts, call("count_if", exp.Not(this=col("known"))), call("count_if", _absent("label")))
-    labels, runs, unknown, blank = engine.row(query.from_(table(atoms)))
-    return bool(runs) and labels == runs and not unknown and not blank
+    if count < len(firsts):
+        engine.drop(atoms)
+        return None
+    return atoms, np.cumsum(changed, dtype=np.int32) - np.int32(1)
 
 
 def _absent(name: str) -> exp.Expr:
@@ -120,10 +132,20 @@ def _groups(engine: Engine, hierarchy: Hierarchy, kind: ColumnType, values: str,
     return None
 
 
-def _bounded(atoms: str, groups: str) -> exp.Query:
-    bounds = [col(c, "g") for c in ("lo", "hi", "low", "high", "upto")]
-    query = exp.select(col("code", "a"), col("atom", "a"), *bounds).from_(table(atoms, "a"))
-    return query.join(table(groups, "g"), on=exp.EQ(this=col("label", "a"), expression=col("label", "g")))
+def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32]) -> str:
+    """Create the table of ``grid_bounds``."""
+    import numpy as np
+    import pyarrow as pa
+
+    incoming, grid = engine.fresh("incoming"), engine.fresh("grid")
+    engine.register(incoming, pa.table({"code": np.arange(len(atom), dtype=np.int32), "atom": atom}))
+    query = exp.select(*(col(c, "i") for c in ("code", "atom")), *(col(c, "g") for c in _BOUNDS))
+    query = query.from_(table(incoming, "i"))
+    query = query.join(table(atoms, "a"), on=exp.EQ(this=col("atom", "a"), expression=col("atom", "i")))
+    query = query.join(table(groups, "g"), on=exp.EQ(this=col("label", "a"), expression=col("label", "g")))
+    engine.create(grid, query)
+    engine.unregister(incoming)
+    return grid
 
 
 def _holds(engine: Engine, grid: str, values: str) -> bool:
@@ -149,14 +171,14 @@ def _absent_of(name: str, alias: str) -> exp.Expr:
 def _number_groups(engine: Engine, kind: ColumnType, atoms: str) -> str | None:
     import pyarrow as pa
 
-    found = engine.arrow(exp.select(col("label")).distinct().from_(table(atoms)))
+    found = engine.arrow(exp.select(col("label")).from_(table(atoms)))
     rows = []
     for label in found.column("label").to_pylist():
         span = _read(label)
         if span is None:
             return None
         rows.append((label, *_ends(span, kind)))
-    names = ("label", "lo", "hi", "low", "high", "upto")
+    names = ("label", *_BOUNDS)
     columns = {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(names)}
     incoming, groups = engine.fresh("incoming"), engine.fresh("groups")
     engine.register(incoming, pa.table(columns))
@@ -247,8 +269,7 @@ def _date_groups(engine: Engine, rule: Dates, kind: ColumnType, values: str, ato
     if kind.family == "timestamp":
         day = cast(day, "DATE")
     on = exp.EQ(this=col("code", "v"), expression=col("code", "a"))
-    days = exp.select(col("label", "a"), named(call("any_value", day), "day")).from_(table(values, "v"))
-    days = days.join(table(atoms, "a"), on=on).group_by(col("label", "a"))
+    days = exp.select(col("label", "a"), named(day, "day")).from_(table(values, "v")).join(table(atoms, "a"), on=on)
     first, after = _period(levels[0])
     finite = call("isfinite", col("day"))
     spans = exp.select(

@@ -149,7 +149,7 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     with engine.progress.step("encode", rows):
         coded, bound, hierarchies = _encode(plan, engine, source)
         known, nodes = _sensitive(plan, engine, source)
-        quasi = zip(plan.roles.quasi_identifiers, coded, bound, hierarchies, strict=True)
+        quasi = zip(plan.roles.quasi_identifiers, coded, hierarchies, strict=True)
         placed = [place_column(plan, engine, *column) for column in quasi]
         # A division that was made before is found again on the axes of today.
         plan = replace(plan, algorithm=plan.algorithm.on_axes(engine, coded, placed))

@@ -70,8 +70,8 @@ class Made:
             coded.append(code_levels(engine, values, *tables))
             bound.append(levels)
             wanted = self.use_grid and self.plan.bounds == "grid"
-            names = (values.table, attribute.name, attribute.type, levels.tree)
-            grids.append(grid_bounds(engine, hierarchy, *names) if wanted else None)
+            grid = grid_bounds(engine, hierarchy, coded[-1], attribute.type) if wanted else None
+            grids.append(grid[0] if grid is not None else None)
             order.append(engine.fresh("place"))
             own = self.places.get(attribute.name)
             if own is None:

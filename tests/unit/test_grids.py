@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from duckanon.encode import dictionary
+from duckanon.encode import code_levels, dictionary
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.grids import grid_bounds
 from duckanon.hierarchy import Hierarchy, auto
@@ -36,9 +36,12 @@ def grid(
     found = dictionary(engine, engine_query("raw"), "q", col("v"))
     bound = hierarchy or auto(engine, found.table, "q", type_name)
     levels = bound.bind(engine, found.table, "q", type_name, on_unknown)
-    made = grid_bounds(engine, hierarchy, found.table, "q", type_name, levels.tree)
-    if made is None:
+    tables = (levels.tree, levels.leaves, levels.height, levels.size, levels.top, levels.unknown > 0)
+    bounds = grid_bounds(engine, hierarchy, code_levels(engine, found, *tables), type_name)
+    if bounds is None:
         return None
+    made, atoms = bounds
+    assert cursor.execute(f"SELECT list(atom ORDER BY code) FROM {made}").fetchone() == (atoms.tolist(),)
     types = dict(cursor.execute(f"SELECT column_name, column_type FROM (DESCRIBE {made})").fetchall())
     assert (types["code"], types["atom"]) == ("INTEGER", "INTEGER")
     assert types["lo"] == types["hi"] == cursor.execute("SELECT typeof(v) FROM raw").fetchone()[0]
@@ -354,4 +357,4 @@ def test_nothing_is_left_behind(engine: DuckDBEngine) -> None:
     assert grid(engine, Hierarchy.suppress(), [1], "INTEGER") is None
     after = set(engine._connection.execute("SELECT table_name FROM duckdb_tables()").fetchall())
     kinds = sorted(name.split("_")[1] for (name,) in after - before if name.startswith("duckanon"))
-    assert kinds == sorted(["values", "tree", "leaves"] * 3 + ["grid"] * 2)
+    assert kinds == sorted(["values", "tree", "leaves", "labels", "levels"] * 3 + ["grid"] * 2)
