@@ -24,7 +24,6 @@ from duckanon.sqlgen.axes import (
     axis_query,
     choose,
     equal,
-    labels_query,
     nodes_query,
     positions_query,
 )
@@ -175,11 +174,9 @@ class Axis:
         found = replace(self, regions=engine.fresh("regions"), levels=levels, has_runs=RUN in used)
 
         def make() -> None:
-            nodes: exp.Expr | None = subquery(labels_query(column, levels), "n") if levels else None
-            if column.lists or column.output == "midpoint":
-                nodes = table(found.nodes, "n") if found.nodes is not None else None
+            nodes = found.nodes if column.lists or column.output == "midpoint" else None
             positions = found.positions if by_lowest else None
-            query = regions_query(column, boxes, self.position, found.has_runs, nodes, positions)
+            query = regions_query(column, boxes, self.position, found.has_runs, levels, nodes, positions)
             found.total = engine.create(found.regions, query)
 
         if later:

@@ -128,7 +128,7 @@ def count_domain(engine: Engine, source: exp.Query, sensitive: Mapping[str, exp.
     parts: list[exp.Query] = []
     for name, expression in sensitive.items():
         counted = exp.select(named(expression.copy(), "v"), named(exp.Count(this=exp.Star()), "n"))
-        counted = counted.from_(subquery(source.copy(), "s")).group_by(col("v"))
+        counted = counted.from_(subquery(source.copy(), "s")).group_by(exp.var("ALL"))
         order = exp.Order(expressions=[exp.Ordered(this=col("v"), desc=False, nulls_first=False)])
         rank = exp.Sub(this=exp.Window(this=exp.RowNumber(), order=order), expression=number(1))
         found = [named(text(name), "attribute"), named(cast(col("v"), "VARCHAR"), "value")]
@@ -186,14 +186,18 @@ def require_same_classes(engine: Engine, published: exp.Query, proof: exp.Query,
 
     Persons are counted on a private copy that still has the entity key; this ties that copy to what is published.
     """
-    keys = [col(c) for c in columns]
+    # Under names of our own: a column of the release may be called as the sign is.
+    aliases = [f"q_{j}" for j in range(len(columns))]
     both: list[exp.Query] = [
-        exp.select(*(k.copy() for k in keys), named(number(sign), "d")).from_(subquery(relation, "r"))
+        exp.select(
+            *(named(col(c), a) for c, a in zip(columns, aliases, strict=True)), named(number(sign), "sign")
+        ).from_(subquery(relation, "r"))
         for relation, sign in ((published, 1), (proof, -1))
     ]
     # What one has more of than the other does not cancel out.
-    total = exp.Sum(this=col("d"))
-    differing = exp.select(named(total, "d")).from_(subquery(union_all(both), "b")).group_by(*keys)
+    total = exp.Sum(this=col("sign"))
+    differing = exp.select(named(total, "more")).from_(subquery(union_all(both), "b"))
+    differing = differing.group_by(*(col(a) for a in aliases))
     differing = differing.having(exp.NEQ(this=total.copy(), expression=number(0)))
     if count_rows(engine, differing):
         raise PrivacyViolation("The gate refused the release: persons were not counted on what is published.")

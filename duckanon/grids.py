@@ -17,7 +17,7 @@ from duckanon.hierarchy.auto import Auto, auto
 from duckanon.hierarchy.dates import Dates
 from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
 from duckanon.hierarchy.rules import ColumnType, floor_div, written
-from duckanon.sqlgen.relations import call, cast, col, named, number, same, subquery, table, text
+from duckanon.sqlgen.relations import call, cast, col, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,8 +53,9 @@ def grid_bounds(
     Returns
     -------
     tuple of str and array, or None
-        A private table ``(code, atom, lo, hi, low, high, upto)`` of all values that are not NULL. ``atom`` numbers the
-        groups in the order of the values, as the array does by their codes. ``lo`` and ``hi`` have the column's type,
+        A private table ``(code, atom, lo, hi, low, high, upto)`` of all values; of NULL, everything but the code is
+        NULL. ``atom`` numbers the groups in the order of the values, as the array does by the codes of those that are
+        not NULL. ``lo`` and ``hi`` have the column's type,
         and ``lo <= value <= hi``; NULL is an open end. Of integers, dates and listed leaves ``hi`` belongs to the
         group, of everything else it is where the next group begins. ``low``, ``high`` and ``upto`` are the same as
         texts: "15", "19]" or "20)", and "< 20" or "<= 19".
@@ -72,7 +73,7 @@ def grid_bounds(
     if groups is None:
         engine.drop(atoms)
         return None
-    grid = _bounded(engine, atoms, groups, atom)
+    grid = _bounded(engine, atoms, groups, atom, own.null)
     engine.drop(atoms, groups)
     if not _holds(engine, grid, own.table):
         engine.drop(grid)
@@ -132,7 +133,7 @@ def _groups(engine: Engine, hierarchy: Hierarchy, kind: ColumnType, values: str,
     return None
 
 
-def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32]) -> str:
+def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32], null: bool) -> str:
     """Create the table of ``grid_bounds``."""
     import numpy as np
     import pyarrow as pa
@@ -143,7 +144,11 @@ def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32]) -
     query = query.from_(table(incoming, "i"))
     query = query.join(table(atoms, "a"), on=exp.EQ(this=col("atom", "a"), expression=col("atom", "i")))
     query = query.join(table(groups, "g"), on=exp.EQ(this=col("label", "a"), expression=col("label", "g")))
-    engine.create(grid, query)
+    every: exp.Query = query
+    if null:
+        blank = [named(exp.null(), c) for c in ("atom", *_BOUNDS)]
+        every = union_all([query, exp.select(named(number(len(atom)), "code"), *blank)])
+    engine.create(grid, every)
     engine.unregister(incoming)
     return grid
 

@@ -189,16 +189,6 @@ def nodes_by_place(column: BoxColumn) -> exp.Select:
 _ENDS = (("lo", "min", "number"), ("hi", "max", "number"), ("least", "min", "tick"), ("most", "max", "tick"))
 
 
-def labels_query(column: BoxColumn, levels: Sequence[int]) -> exp.Query:
-    """Return ``(level, code, label)``: the name of the node over each value on some levels."""
-    parts: list[exp.Query] = []
-    for level in levels:
-        at = named(cast(number(level), "INTEGER"), "level")
-        query = exp.select(at, col("code", "k"), col("label", "l")).from_(table(column.levels, "k"), copy=False)
-        parts.append(query.join(table(column.labels, "l"), on=_on_label(level), copy=False))
-    return union_all(parts)
-
-
 def _on_label(level: int) -> exp.Expr:
     return exp.and_(equal(col("level", "l"), level), equal(col("code", "l"), col(f"c{level}", "k")), copy=False)
 

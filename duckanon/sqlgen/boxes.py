@@ -37,11 +37,18 @@ def used_levels(boxes: str, heights: Sequence[int]) -> exp.Select:
 
 
 def regions_query(
-    column: BoxColumn, boxes: str, position: int, runs: bool, nodes: exp.Expr | None, positions: str | None
+    column: BoxColumn,
+    boxes: str,
+    position: int,
+    runs: bool,
+    levels: Sequence[int],
+    nodes: str | None,
+    positions: str | None,
 ) -> exp.Select:
     """Return ``(key_0, ..., a, v, z, w, mixed, value, cell, low, high, [least, most,] listed)`` of regions.
 
-    They are those that published classes have in the column at that position; ``runs`` says that some are runs. ``z``
+    They are those that published classes have in the column at that position; ``runs`` says that some are runs, and
+    others are nodes on some ``levels``, of which the table ``nodes`` tells where more than a name is wanted. ``z``
     is the code of the last value, ``w`` the level that the region is named after: a run of one value is that value, a
     run of all values the top unless bounds are tight; on a grid a run within one group is that group, and its value
     where it is the only one that the group can have. With the output "lca", which needs ``positions``, every run is
@@ -56,8 +63,9 @@ def regions_query(
     under = {c: outermost(column, pick, "tick") for pick, c in ticks}
     cell = choose(*names, otherwise=text(column.top))
     listed = cast(exp.null(), "VARCHAR")
-    if nodes is not None:
+    if levels or nodes is not None:
         cell = choose(*names, (at_top, text(column.top)), otherwise=col("label", "n"))
+    if nodes is not None:
         under = {c: choose((at_top, end), otherwise=col(c, "n")) for c, end in under.items()}
         listed = col("listed", "n") if column.lists else listed
     words = column.key(*(col(c, "r") for c in "abv"))
@@ -72,7 +80,12 @@ def regions_query(
     ).from_(subquery(ends, "r"), copy=False)
     if nodes is not None:
         on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), col("a", "r")), copy=False)
-        query = query.join(left(nodes, on), copy=False)
+        query = query.join(left(table(nodes, "n"), on), copy=False)
+    elif levels:
+        node = choose(*((equal(col("w", "r"), level), col(f"c{level}", "h")) for level in levels))
+        on = exp.and_(equal(col("level", "n"), col("w", "r")), equal(col("code", "n"), node), copy=False)
+        query = query.join(table(column.levels, "h"), on=equal(col("code", "h"), col("a", "r")), copy=False)
+        query = query.join(left(table(column.labels, "n"), on), copy=False)
     return query
 
 
@@ -154,7 +167,7 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
     for alias, code, near, at in (("x", "a", "gx", "px"), ("y", "z", "gy", "py")):
         query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "k")), copy=False)
         if column.grid is not None:
-            query = query.join(left(table(column.grid, near), equal(col("code", near), col(code, "k"))), copy=False)
+            query = query.join(table(column.grid, near), on=equal(col("code", near), col(code, "k")), copy=False)
         if positions is not None:
             query = query.join(table(positions, at), on=equal(col("code", at), col(code, "k")), copy=False)
     return query

@@ -41,7 +41,8 @@ def grid(
     if bounds is None:
         return None
     made, atoms = bounds
-    assert cursor.execute(f"SELECT list(atom ORDER BY code) FROM {made}").fetchone() == (atoms.tolist(),)
+    numbered = cursor.execute(f"SELECT list(atom ORDER BY code) FROM {made}").fetchone()
+    assert numbered == (atoms.tolist() + [None] * (None in values),)
     types = dict(cursor.execute(f"SELECT column_name, column_type FROM (DESCRIBE {made})").fetchall())
     assert (types["code"], types["atom"]) == ("INTEGER", "INTEGER")
     assert types["lo"] == types["hi"] == cursor.execute("SELECT typeof(v) FROM raw").fetchone()[0]
@@ -51,7 +52,7 @@ def grid(
     assert wrong == (0,)
     return cursor.execute(
         f"SELECT text, atom, lo::VARCHAR, hi::VARCHAR, low, high, upto FROM {made} JOIN {found.table} USING (code) "
-        "ORDER BY code"
+        "WHERE value IS NOT NULL ORDER BY code"
     ).fetchall()
 
 
