@@ -103,10 +103,12 @@ def anonymize(
     bounds : {"grid", "cut", "tight"}
         Of an algorithm that divides the rows into regions: where the bounds of published regions come from.
 
-        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound is a person's value, and
-          groups of numbers, dates and times are published whole, whatever values their rows have. Of other columns the
-          lowest label over all rows of a class is published: it tells that no label below it has all of them.
-        - "cut": from the cuts between classes, which depend on the data: a bound can be the exact value of a person.
+        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound tells a person's value, and
+          groups of numbers, dates and timestamps are published whole, whatever values their rows have. Of other
+          columns, and of numbers that all lie within one group of the grid, the lowest label over all rows of a class
+          is published, which can be a single value: it tells that no label below it has all of them.
+        - "cut": the values on both sides of the cuts between classes. Each is the exact value of a person in the
+          table, though not always of one in the class.
         - "tight": the smallest and largest value of each class. Every bound is the exact value of a person. This is
           for research and for comparing with papers, not for release.
     output : str or mapping of str to str

@@ -47,6 +47,7 @@ _AS_TEXT = (
     "TIMETZ",
     "ENUM",
     "JSON",
+    '"NULL"',
 )
 
 
@@ -187,14 +188,16 @@ def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query
         subquery(source, "s"), copy=False
     )
     counted = counted.group_by(expression.copy(), copy=False)
+    order = [exp.Ordered(this=col("value"), desc=False, nulls_first=False)]
     if further is not None:
         none = exp.select(col("value"), named(cast(number(0), "BIGINT"), "n")).from_(subquery(further, "f"), copy=False)
         both = exp.select(col("value"), named(cast(exp.Sum(this=col("n")), "BIGINT"), "n"))
         counted = both.from_(subquery(union_all([counted, none]), "b")).group_by(col("value"))
-    rank = exp.Window(
-        this=exp.RowNumber(),
-        order=exp.Order(expressions=[exp.Ordered(this=col("value"), desc=False, nulls_first=False)]),
-    )
+    elif isinstance(expression, exp.Cast) and expression.is_type(exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR):
+        # What is published as text is in the order of the values themselves: 5 before 20, "low" before "high".
+        counted = counted.select(named(exp.Min(this=expression.this.copy()), "first"))
+        order.insert(0, exp.Ordered(this=col("first"), desc=False, nulls_first=False))
+    rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=order))
     return exp.select(
         named(cast(exp.Sub(this=rank, expression=number(1)), "INTEGER"), "code"),
         col("value"),

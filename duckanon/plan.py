@@ -167,6 +167,7 @@ class Plan:
         outputs.require_free(roles.published)
         if partitions(chosen):
             steering.require_no_levels(chosen.name)
+            _require_ordered(chosen, [a.name for a in roles.quasi_identifiers])
             if bounds == "cut" and not getattr(chosen, "cuts", True):
                 raise ParameterError(
                     f"{chosen.name} makes classes of rows near each other, and no cuts between them: use "
@@ -348,6 +349,13 @@ def _require_partition(algorithm: Algorithm, outputs: Outputs) -> None:
         f"The algorithm {algorithm.name} puts columns on levels, and {' and '.join(outputs.given)} is for one that "
         f"divides the rows into regions: {', '.join(able) or 'none is known'}."
     )
+
+
+def _require_ordered(algorithm: Algorithm, names: Sequence[str]) -> None:
+    known = {name.lower() for name in names}
+    for name in getattr(algorithm, "ordered", ()):
+        if name.lower() not in known:
+            raise ParameterError(f"'ordered' names {name!r}, which is no quasi-identifier.{did_you_mean(name, names)}")
 
 
 def _fraction(name: str, value: object) -> float:

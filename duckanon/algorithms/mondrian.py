@@ -27,7 +27,8 @@ class Mondrian(Partitioner):
     """Divide the rows by cuts through one column after the other, as long as both sides satisfy every model.
 
     Numbers, dates and times, and columns named in ``ordered``, are cut in two near the median; other columns along
-    their hierarchy, a group for each child of the lowest node that has all values. Children that cannot stand alone
+    their hierarchy, a group for each child of the lowest node that has all values (so is a TIME on the grid, for which
+    none is made). Children that cannot stand alone
     stay together under their parent. NULL is cut off from other values first. Nothing is suppressed. Where only the
     size of classes counts, the median cut is moved to the nearest place that leaves enough rows on both sides; for
     other models the median is tried on every column before other places are, so that no allowed cut of such a column
@@ -47,11 +48,12 @@ class Mondrian(Partitioner):
     target : str or list of str, optional
         Published columns that a later model is to predict.
     ordered : list of str
-        Columns whose categories are cut by their order (that of the hierarchy's leaves, else alphabetical) in place of
-        their hierarchy. Of no effect with ``bounds="grid"``.
+        Columns whose categories are cut by their order (that of the hierarchy's leaves, else that of an enumeration,
+        else alphabetical) in place of their hierarchy. Of no effect with ``bounds="grid"``.
     budget : int, optional
-        Most rows that are divided in memory at once; larger tables are cut by the database first, through columns
-        with an order, and finished part by part. By default as many as a quarter of the memory limit holds.
+        Most rows that are divided in memory at once; larger tables are cut by the database first, through the column
+        with an order that is widest, whatever ``choose_dim`` says, and finished part by part. By default as many as a
+        quarter of the memory limit holds.
 
     References
     ----------

@@ -147,7 +147,7 @@ def cut(  # pragma: no cover
     BOUNDS then has their rows and ``scratch.regions`` their regions. ``after`` is the key after which a line is cut,
     counted from the smallest; -1 leaves that to the median.
     """
-    level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j])
+    level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j]) if after < 0 else 1
     groups = 0
     while True:
         groups = _cut_on(data, axes, rules, how, start, end, j, level, regions, after, scratch)

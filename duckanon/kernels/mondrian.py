@@ -284,7 +284,9 @@ def _elsewhere(  # pragma: no cover
     """Return a line and the key after which the rules allow a cut of it, the widest line first; -1 if there is none."""
     marks, scores = scratch.marks, scratch.scores
     for j in range(marks.shape[1]):
-        line = is_line(axes, j, key_level(axes, j, marks[LOW, j], marks[HIGH, j]))
+        level = key_level(axes, j, marks[LOW, j], marks[HIGH, j])
+        # Where NULL could not be cut off, it goes with the last values.
+        line = is_line(axes, j, 1 if level == -1 else level)
         if how.choose >= GAIN:
             scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j])
         if not line:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 BOUNDS = {
     "grid": "Bounds in the published values come from the hierarchies or from a round grid, never from a class's own "
-    "minimum, maximum or median: no bound is a person's value, and groups of numbers and dates are published whole. "
-    "Of other columns the lowest label over all rows of a class is published: no label below it has all of them.",
-    "cut": "Bounds in the published values are the cuts at which classes were divided, which depend on the data: a "
-    "bound can be the value of a person.",
+    "minimum, maximum or median: no bound tells a person's value, and groups of numbers and dates are published "
+    "whole. Of other columns, and of numbers that all lie within one group of the grid, the lowest label over all rows "
+    "of a class is published, which can be a single value: no label below it has all of them.",
+    "cut": "Bounds in the published values are the values on both sides of the cuts at which classes were divided: "
+    "each is the exact value of a person in the table, though not always of one in the class.",
     "tight": "Bounds in the published values are the smallest and largest value of each class: every bound is the "
     "exact value of a person. This is for research and for comparing with papers, not for release.",
 }

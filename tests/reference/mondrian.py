@@ -264,7 +264,8 @@ class Mondrian:
         if self.relaxed:
             return None
         for j in order:
-            if self.is_line_cut(part, j):
+            # Where NULL could not be set apart it is the last place of a line.
+            if self.is_line_cut(part, j) or (self.axes[j].atoms is not None and self.kind(part, j) == "null"):
                 for left, right in self.boundaries(part, j):
                     if self.good(left.rows) and self.good(right.rows):
                         self.cuts["other boundary"] += 1
