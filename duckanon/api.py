@@ -121,7 +121,8 @@ def anonymize(
         - "midpoint": a number or date halfway between the bounds; instead of an open one, the smallest or largest value
           of the whole table.
         - "mean": the mean of the class; "geometric_mean": that of numbers above 0. It is a function of the exact values
-          of its members: who knows all of them but one can work that one out.
+          of its members: who knows all of them but one can work that one out. Infinite values and NaN are left out of
+          it, and of a class that has no others it is NULL.
         - "median": the lower median of the class, in the original type; "mode": its most frequent value, the smallest
           where several are. Each is the exact value of a person. NULL is a value to the mode; the others are NULL where
           missing values are in the class.

@@ -302,12 +302,14 @@ def _inside(column: BoxColumn, query: exp.Select, regions: str) -> exp.Select:
 def midpoint(column: BoxColumn) -> exp.Expr:
     """Return the value halfway between the bounds of a region; where one is open, the end of the axis takes its place.
 
-    That of a node is halfway between the smallest and largest value under it that occur.
+    That of a node is halfway between the smallest and largest value under it that occur. The axis ends with its finite
+    values: a region that lies beyond them is told by its one bound.
     """
-    lo, hi = (
-        exp.func("COALESCE", tick(col(end), column.family), outermost(column, pick, "tick"))
-        for end, pick in (("low", "min"), ("high", "max"))
-    )
+    low, high = (tick(col(end), column.family) for end in ("low", "high"))
+    # NULL is passed over by both.
+    first = call("least", outermost(column, "min", "tick"), high)
+    last = call("greatest", outermost(column, "max", "tick"), low)
+    lo, hi = exp.func("COALESCE", low.copy(), first), exp.func("COALESCE", high.copy(), last)
     return choose(
         (col("mixed"), exp.null()),
         (equal(col("w"), 0), cast(col("value"), "DOUBLE") if column.family in NUMBERS else col("value")),
