@@ -152,7 +152,7 @@ class TestMarkdown:
 
     @pytest.mark.parametrize(
         ("bounds", "words"),
-        [("grid", "no bound is a person"), ("cut", "can be"), ("tight", "exact value of a person")],
+        [("grid", "no bound tells a person"), ("cut", "can be"), ("tight", "exact value of a person")],
     )
     def test_says_what_bounds_disclose(self, bounds: str, words: str) -> None:
         assert words in render(changed(bounds=bounds), "md")
