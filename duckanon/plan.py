@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -21,7 +21,7 @@ from duckanon.registry import make_from, parse_call
 from duckanon.roles import Attribute, Role, Roles
 from duckanon.source import Relation, Source
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import DIALECT, cast, col
+from duckanon.sqlgen.relations import DIALECT, cast, col, held_by_parquet
 from duckanon.steering import Steering
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ class Plan:
         others = {"sensitive": sensitive, "insensitive": insensitive, "an identifier": identifiers}
         quasi = extended(quasi_identifiers, within, {**others, "the entity key": [entity_key] if entity_key else []})
         relation = Source.of(data).open(engine, read=read)
+        query, columns = held_by_parquet(relation.query, relation.columns)
+        relation = replace(relation, query=query, columns=columns)
         roles = Roles.resolve(
             relation.columns,
             quasi_identifiers=quasi,

@@ -29,6 +29,7 @@ _READERS = {
     ".ndjson": "read_json",
 }
 _DATABASES = {".duckdb", ".ddb", ".db"}
+_OTHER_TABLES = re.compile(r"DuckDB: (Catalog|Binder) Error")
 _QUERY = re.compile(r"^\s*(\(|--|/\*|(select|from|with|values|table|pivot|unpivot|summarize|describe|show)\b)", re.I)
 
 
@@ -177,11 +178,16 @@ class Source:
     def _open_query(self, engine: Engine, read: bool) -> Relation:
         count, kind = engine.statement_kind(self.target)
         if count != 1 or kind != "SELECT":
-            raise DataError("The query must be one SELECT statement.")
-        refuse_duplicates(engine.statement_columns(self.target))
+            raise ParameterError("The query must be one SELECT statement.")
         # Run once: a query may give other rows the second time (samples, random()), and the work reads its rows thrice.
         name = engine.fresh("query")
-        engine.create_as(name, self.target, view=not read)
+        try:
+            refuse_duplicates(engine.statement_columns(self.target))
+            engine.create_as(name, self.target, view=not read)
+        except EngineError as error:
+            if _OTHER_TABLES.match(str(error)) is None:
+                raise
+            raise DataError(f"The query does not fit the tables. {error}") from None
         query = exp.select("*").from_(table(name))
         portable = exp.select("*").from_(table("source"))
         return Relation(query, tuple(engine.columns(query)), "query", self.name, collated=True, portable=portable)

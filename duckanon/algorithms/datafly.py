@@ -94,8 +94,8 @@ def _search(problem: Problem, visited: list[tuple[int, ...]]) -> Node:
     if best is None:
         found = nearest.outlier_rows if nearest is not None else 0
         raise InfeasibleError(
-            f"Even with every column at its highest level {found} of {problem.frequency.rows} rows are in "
-            f"classes of fewer than {problem.min_size} {problem.unit}, and {problem.allowed} may be suppressed."
+            f"Even with every column at the highest level that it may have {found} of {problem.frequency.rows} rows "
+            f"are in classes of fewer than {problem.min_size} {problem.unit}, and {problem.allowed} may be suppressed."
         )
     if below is not None:
         below.drop(problem.engine)
@@ -121,8 +121,9 @@ def _walk(problem: Problem, path: list[tuple[int, ...]], first: Node, visited: l
         return node
     broken = ", ".join(m.name for m in problem.models if not m.traits.size_only)
     raise InfeasibleError(
-        f"Even with every column at its highest level {node.outlier_rows} of {problem.frequency.rows} rows are "
-        f"in classes that break a promise ({broken}), and {problem.allowed} may be suppressed."
+        f"Even with every column at the highest level that it may have {node.outlier_rows} of "
+        f"{problem.frequency.rows} rows are in classes that break a promise ({broken}), and {problem.allowed} may be "
+        "suppressed."
     )
 
 

@@ -77,9 +77,9 @@ def _too_far(lattice: Lattice) -> str:
     top = lattice.visit(lattice.high)
     few = f"of fewer than {problem.min_size} {problem.unit}" if top.by_size else "that break a promise"
     return (
-        f"Of the {lattice.size:,} nodes none keeps the promise. With every quasi-identifier at its highest level "
-        f"{top.outlier_rows} of {problem.frequency.rows} rows are in classes {few}, and {problem.allowed} may be "
-        "suppressed."
+        f"Of the {lattice.size:,} nodes none keeps the promise. With every quasi-identifier at the highest level that "
+        f"it may have {top.outlier_rows} of {problem.frequency.rows} rows are in classes {few}, and {problem.allowed} "
+        "may be suppressed."
     )
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import duckdb
 
-from duckanon.errors import DataError, DuckanonError, EngineError
+from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 
 T = TypeVar("T")
 
@@ -34,6 +34,11 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
     if isinstance(error, _OPEN_ERRORS):
         first = str(error).strip().splitlines()[0]
         return EngineError(f"DuckDB: {first}")
+    if isinstance(error, duckdb.ParserException | duckdb.SyntaxException):
+        # Ours can be parsed: this is somebody's query.
+        return ParameterError(
+            "The query is not SQL that DuckDB can parse (its message is withheld: it may quote data)."
+        )
     if isinstance(error, duckdb.InterruptException):
         return EngineError("DuckDB: interrupted.")
     if isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException | duckdb.OutOfRangeException):

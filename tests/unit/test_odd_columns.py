@@ -1,4 +1,4 @@
-"""Columns that are called or typed as few are: names of our own, numbers of 128 bits, enumerations, only NULL."""
+"""Columns that are called or typed as few are, and queries that do not fit: names of our own, 128 bits, only NULL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon.errors import ParameterError
+from duckanon.errors import DataError, ParameterError
+from duckanon.source import Source
 
 
 @pytest.mark.parametrize("name", ["v", "V", "d", "n", "value", "ord", "attribute", "sign", "q_0", "class_id", "first"])
@@ -105,3 +106,30 @@ def test_ordered_names_quasi_identifiers() -> None:
     rows = pa.table({"colour": ["red", "blue"] * 5})
     with pytest.raises(ParameterError, match="which is no quasi-identifier"):
         duckanon.anonymize(rows, quasi_identifiers=["colour"], k=2, algorithm="mondrian(ordered='color')")
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("SELEC 'Jane Doe'", ParameterError, "not SQL that DuckDB can parse"),
+        ("SELECT * FROM nosuch", DataError, r"does not fit the tables\. .*nosuch"),
+        ("SELECT nocolumn FROM people", DataError, r"does not fit the tables\. .*nocolumn"),
+    ],
+)
+def test_a_query_that_cannot_be_asked(sql: str, kind: type[Exception], message: str) -> None:
+    """None is worth a retry, which a job's exit code says."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE people AS SELECT 1 AS age")
+        with pytest.raises(kind, match=message) as raised:
+            duckanon.anonymize(Source.query(sql), connection=connection, quasi_identifiers=["age"], k=1)
+    assert "Jane" not in str(raised.value)
+
+
+def test_numbers_of_128_bits_are_decimals() -> None:
+    given: dict[str, Any] = {"quasi_identifiers": ["a"], "k": 5}
+    query = "SELECT (i % 97)::{} AS a FROM range(3000) AS r(i)"
+    for kind in ("HUGEINT", "UHUGEINT"):
+        with duckanon.anonymize(query.format(kind), **given) as release:
+            assert set(release.to_arrow().column("a").to_pylist()) == {f"[{i}, {i + 5})" for i in range(0, 100, 5)}
+    with pytest.raises(DataError, match="could not read or convert"):
+        duckanon.anonymize("SELECT 170141183460469231731687303715884105727 AS a FROM range(9)", **given)
