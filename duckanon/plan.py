@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -21,8 +21,9 @@ from duckanon.registry import make_from, parse_call
 from duckanon.roles import Attribute, Role, Roles
 from duckanon.source import Relation, Source
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import DIALECT, cast, col, held_by_parquet
+from duckanon.sqlgen.relations import DIALECT, cast, col
 from duckanon.steering import Steering
+from duckanon.wide_numbers import with_decimals
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,9 +136,7 @@ class Plan:
             raise ParameterError("seed must be an int.")
         others = {"sensitive": sensitive, "insensitive": insensitive, "an identifier": identifiers}
         quasi = extended(quasi_identifiers, within, {**others, "the entity key": [entity_key] if entity_key else []})
-        relation = Source.of(data).open(engine, read=read)
-        query, columns = held_by_parquet(relation.query, relation.columns)
-        relation = replace(relation, query=query, columns=columns)
+        relation = with_decimals(engine, Source.of(data).open(engine, read=read), read)
         roles = Roles.resolve(
             relation.columns,
             quasi_identifiers=quasi,

@@ -13,8 +13,6 @@ from sqlglot import exp
 
 DIALECT = "duckdb"
 
-_HUGE, _WIDEST = ("HUGEINT", "UHUGEINT"), "DECIMAL(38,0)"
-
 
 @dataclass(frozen=True)
 class Column:
@@ -161,18 +159,3 @@ def create_table(name: str, select: exp.Query, temporary: bool = True) -> exp.Cr
     """Return ``CREATE OR REPLACE [TEMPORARY] TABLE name AS select``."""
     properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
     return exp.Create(this=table(name), kind="TABLE", replace=True, expression=select, properties=properties)
-
-
-def held_by_parquet(source: exp.Query, columns: Sequence[Column]) -> tuple[exp.Query, tuple[Column, ...]]:
-    """Return a source with numbers of 128 bits, which ``sum`` gives, as decimals: what has 39 digits is not converted.
-
-    Examples
-    --------
-    >>> held_by_parquet(exp.select("*").from_("t"), [Column("a", "HUGEINT"), Column("b", "DATE")])[1]
-    (Column(name='a', type='DECIMAL(38,0)'), Column(name='b', type='DATE'))
-    """
-    if not any(c.type.upper() in _HUGE for c in columns):
-        return source, tuple(columns)
-    found = tuple(Column(c.name, _WIDEST if c.type.upper() in _HUGE else c.type) for c in columns)
-    own = [col(c.name) if c in columns else named(cast(col(c.name), _WIDEST), c.name) for c in found]
-    return exp.select(*own).from_(subquery(source, "s")), found

@@ -11,7 +11,7 @@ CANARY = "Zaphod Beeblebrox"
 ROWS = 40
 PEOPLE = pa.table(
     {
-        "id": list(range(1000, 1000 + ROWS)),
+        "id": list(range(7_301_000, 7_301_000 + ROWS)),
         "name": [CANARY] * ROWS,
         "age": [20 + i % 20 for i in range(ROWS)],
         "town": ["Bonn", "Lyon"] * (ROWS // 2),

@@ -16,7 +16,7 @@ import sqlglot
 
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.engine.guard import clean_error
-from duckanon.errors import DataError, DuckanonError, EngineError
+from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 from duckanon.progress import Event, Progress
 from duckanon.sqlgen.relations import Column
 
@@ -155,7 +155,7 @@ def test_no_error_quotes_a_value(engine: DuckDBEngine, text: str) -> None:
         (duckdb.OutOfRangeException(CANARY), DataError, "withheld"),
         (duckdb.ConstraintException(CANARY), EngineError, "withheld"),
         (duckdb.InternalException(CANARY), EngineError, "withheld"),
-        (duckdb.ParserException(CANARY), EngineError, "withheld"),
+        (duckdb.ParserException(CANARY), ParameterError, "withheld"),
         (duckdb.SerializationException(CANARY), EngineError, "withheld"),
         (duckdb.Error(CANARY), EngineError, "withheld"),
         (duckdb.InterruptException(CANARY), EngineError, "interrupted"),
@@ -182,7 +182,7 @@ def test_statement_kind_and_columns(engine: DuckDBEngine) -> None:
     assert engine.statement_kind("DROP TABLE x") == (1, "DROP")
     assert engine.statement_kind("") == (0, "")
     assert engine.statement_columns("SELECT 1 AS a, 2 AS a") == ["a", "a"]
-    with pytest.raises(EngineError):
+    with pytest.raises(ParameterError, match="not SQL that DuckDB can parse"):
         engine.statement_kind("SELEC 1")
 
 

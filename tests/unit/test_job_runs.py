@@ -46,7 +46,7 @@ class TestRun:
         written = run_job(write(folder)).written
         for path in (written["manifest"], *written["reports"]):
             text = path.read_text()
-            for cell in (CANARY, "Bonn", "Lyon", "flu", "gout", "1007"):
+            for cell in (CANARY, "Bonn", "Lyon", "flu", "gout", "7301007"):
                 assert cell not in text
             assert str(folder) not in text
         assert CANARY.encode() not in written["release"].read_bytes()
