@@ -41,9 +41,8 @@ def test_imports_go_down_only() -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_a_module_is_small_and_leaves_duckdb_to_the_engine(path: Path) -> None:
+def test_a_module_leaves_duckdb_to_the_engine(path: Path) -> None:
     inside = path.relative_to(PACKAGE).parts
-    assert len(path.read_text(encoding="utf-8").splitlines()) < 400
     if inside[0] != "engine":
         assert "duckdb" not in imported(path)
     if inside[0] == "kernels":
