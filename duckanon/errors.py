@@ -70,6 +70,10 @@ class EngineError(DuckanonError):
     """The database could not run a step. Its own message is passed on only where it cannot quote data."""
 
 
+class AccessError(EngineError):
+    """A statement wanted a file, an address or another database that its own database is not allowed to touch."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
 

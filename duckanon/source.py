@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, did_you_mean
+from duckanon.errors import AccessError, DataError, DuckanonError, EngineError, ParameterError, did_you_mean
 from duckanon.paths import is_remote
-from duckanon.sqlgen.relations import Column, scan, table, text
+from duckanon.sqlgen.relations import DIALECT, Column, scan, table, text
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -176,9 +177,7 @@ class Source:
         return Relation(query, tuple(engine.columns(query)), "table", self.name, collated=True)
 
     def _open_query(self, engine: Engine, read: bool) -> Relation:
-        count, kind = engine.statement_kind(self.target)
-        if count != 1 or kind != "SELECT":
-            raise ParameterError("The query must be one SELECT statement.")
+        _require_select(engine, self.target)
         # Run once: a query may give other rows the second time (samples, random()), and the work reads its rows thrice.
         name = engine.fresh("query")
         try:
@@ -197,24 +196,33 @@ class Source:
         path = Path(self.target)
         if not path.is_file():
             raise DataError(f"There is no database file {path.name!r}.")
-        alias = engine.fresh("db")
+        # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
+        alias = f"{engine.fresh('db')}_{secrets.token_hex(4)}"
         try:
             engine.attach(path, alias)
+        except AccessError:
+            raise
         except EngineError:
             raise DataError(f"{path.name!r} is not a DuckDB database, or is in use by another process.") from None
         # The file itself, whatever its name looks like: no release is written into it while it is read.
         files = (escape(str(path)),)
         if options["query"] is not None:
-            engine.use(alias)
-            return replace(Source.query(options["query"])._open_query(engine, read), files=files)
-        known = {k for k in engine.tables() if k[0] == alias}
-        parts = _parts(options["table"], {k[1:] for k in known})
-        if parts is None:
-            hint = did_you_mean(options["table"], [k[-1] for k in known])
-            raise DataError(f"{path.name!r} has no table or view {options['table']!r}.{hint}")
-        node = table(parts[-1], schema=parts[-2] if len(parts) > 1 else "main", catalog=alias)
-        query = exp.select("*").from_(node)
-        portable = exp.select("*").from_(table(parts[-1], schema=parts[-2] if len(parts) > 1 else None))
+            _require_select(engine, options["query"])
+            portable = exp.select("*").from_(table("source"))
+            query = _asked_apart(engine, path, options["query"], "the query", read)
+        else:
+            known = {k[1:] for k in engine.tables() if k[0] == alias}
+            parts = _parts(options["table"], known)
+            if parts is None:
+                hint = did_you_mean(options["table"], [k[-1] for k in known])
+                raise DataError(f"{path.name!r} has no table or view {options['table']!r}.{hint}")
+            schema = parts[-2] if len(parts) > 1 else "main"
+            portable = exp.select("*").from_(table(parts[-1], schema=parts[-2] if len(parts) > 1 else None))
+            query = exp.select("*").from_(table(parts[-1], schema=schema, catalog=alias))
+            if (schema, parts[-1]) in engine.views(alias):
+                # A view is a statement that somebody else wrote, macros and all.
+                theirs = exp.select("*").from_(table(parts[-1], schema=schema)).sql(dialect=DIALECT)
+                query = _asked_apart(engine, path, theirs, f"the view {parts[-1]!r}", read)
         columns = tuple(engine.columns(query))
         return Relation(query, columns, "database", self.name, collated=True, portable=portable, files=files)
 
@@ -277,6 +285,27 @@ def refuse_duplicates(names: Iterable[str]) -> None:
     if twice:
         listed = ", ".join(repr(n) for n in twice)
         raise DataError(f"Column names must differ (case is ignored): {listed} occurs more than once.")
+
+
+def _require_select(engine: Engine, sql: str) -> None:
+    count, kind = engine.statement_kind(sql)
+    if count != 1 or kind != "SELECT":
+        raise ParameterError("The query must be one SELECT statement.")
+
+
+def _asked_apart(engine: Engine, path: Path, sql: str, what: str, read: bool) -> exp.Query:
+    """Return the rows of a statement of a database file, which may touch nothing but that file."""
+    try:
+        return engine.ask_apart(path, sql, read=read, check=refuse_duplicates)
+    except AccessError:
+        raise DataError(
+            f"{what[0].upper()}{what[1:]} of {path.name!r} reads files, addresses or another database, and only what "
+            "the source names may be read: put the rows into a table of that database, or name the file as the source."
+        ) from None
+    except EngineError as error:
+        if _OTHER_TABLES.match(str(error)) is None:
+            raise
+        raise DataError(f"{what[0].upper()}{what[1:]} of {path.name!r} does not fit the tables. {error}") from None
 
 
 def _guess(given: str, engine: Engine) -> Source:

@@ -98,8 +98,19 @@ class Engine(Protocol):
     def create_as(self, name: str, sql: str, view: bool = False) -> None:
         """Create a private table, or a view that runs nothing yet, from the text of one SELECT statement."""
 
+    def views(self, catalog: str) -> set[tuple[str, str]]:
+        """Return (schema, name) of the views of an attached database."""
+
     def attach(self, path: Path, name: str, writable: bool = False) -> None:
         """Attach a database file, for reading unless said otherwise."""
+
+    def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
+        """Return the rows of one SELECT statement, or of a view, of a database file of somebody else.
+
+        The statement runs once, in a database of its own that may touch nothing but that file: what a view or a macro
+        does was not written by whoever started the run. ``check`` gets the names of the columns, before anything is
+        read; without ``read`` there are the columns and no rows.
+        """
 
     def use(self, name: str) -> None:
         """Make an attached database the one in which unqualified names are looked up."""

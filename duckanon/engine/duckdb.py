@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import logging
 import re
+import secrets
 import tempfile
 import threading
 import weakref
@@ -31,6 +32,7 @@ _sql_log = logging.getLogger("duckanon.sql")
 _POLL_SECONDS = 0.2
 _ROW_GROUP = 122_880
 _PRIVATE = re.compile(r"duckanon_\w+")
+_THEIRS, _COPY, _ROWS = "duckanon_theirs", "duckanon_copy", "rows"
 
 # Values compare by their bytes and days are cut in UTC, whatever the caller's session says, and no Python variable is
 # taken for a table.
@@ -87,6 +89,8 @@ class DuckDBEngine:
         self._later: dict[str, Callable[[], object]] = {}
         self._settings: dict[str, str] | None = None
         self._making = threading.RLock()
+        self._attached: list[str] = []
+        self._apart: DuckDBEngine | None = None
         if connection is None:
             sweep(temp_directory or Path(tempfile.gettempdir()))
             self._spill = PrivateFolder(temp_directory)
@@ -116,6 +120,51 @@ class DuckDBEngine:
     def attach(self, path: Path, name: str, writable: bool = False) -> None:
         mode = "(READ_WRITE)" if writable else "(READ_ONLY)"
         words = ("ATTACH", text(str(path)).sql(dialect=DIALECT), "AS", ident(name).sql(dialect=DIALECT), mode)
+        self._execute(" ".join(words), None, _nothing)
+        self._attached.append(name)
+
+    def views(self, catalog: str) -> set[tuple[str, str]]:
+        listing = exp.Table(this=exp.Anonymous(this="duckdb_views"))
+        here = exp.EQ(this=exp.column("database_name"), expression=text(catalog))
+        found = self.rows(exp.select("schema_name", "view_name").from_(listing).where("NOT internal").where(here))
+        return {(str(schema), str(name)) for schema, name in found}
+
+    def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
+        # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
+        name = f"{self.fresh('rows')}_{secrets.token_hex(4)}"
+        file = self.scratch() / f"{name}.duckdb"
+        limit = self.memory_limit()
+        apart = DuckDBEngine(
+            progress=self.progress,
+            memory_limit=f"{limit}B" if limit is not None else None,
+            threads=self.threads(),
+            temp_directory=self.scratch(),
+        )
+        # A database file, not Arrow or Parquet: no type of a column is changed on the way.
+        with contextlib.closing(apart):
+            self._apart = apart
+            try:
+                apart.attach(path, _THEIRS)
+                apart.attach(file, _COPY, writable=True)
+                apart.confine()
+                apart.use(_THEIRS)
+                check(apart.statement_columns(sql))
+                apart.copy_rows(sql, read=read)
+            finally:
+                self._apart = None
+        self.attach(file, name)
+        return exp.select("*").from_(table(_ROWS, schema="main", catalog=name))
+
+    def confine(self) -> None:
+        """Let no further file be touched but those that are attached and the spill; this cannot be taken back."""
+        # DuckDB adds both to what is allowed when it is told so: in any other order they would be shut out.
+        self._execute("SET enable_external_access = false", None, _nothing)
+
+    def copy_rows(self, sql: str, *, read: bool) -> None:
+        """Copy the rows of a statement into the attached copy, or its columns alone."""
+        (statement,) = guarded(lambda: self._connection.extract_statements(sql))
+        place = table(_ROWS, schema="main", catalog=_COPY).sql(dialect=DIALECT)
+        words = ("CREATE TABLE", place, "AS", statement.query, *(() if read else ("WITH NO DATA",)))
         self._execute(" ".join(words), None, _nothing)
 
     def use(self, name: str) -> None:
@@ -282,12 +331,20 @@ class DuckDBEngine:
     def interrupt(self) -> None:
         with contextlib.suppress(duckdb.Error):
             self._connection.interrupt()
+        apart = self._apart
+        if apart is not None:
+            apart.interrupt()
 
     def close(self) -> None:
         self._later.clear()
         with contextlib.suppress(duckdb.Error):
             for name in self._registered:
                 self._connection.unregister(name)
+        # What is attached is seen by all sessions of the caller's database.
+        for name in self._attached:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute(" ".join(("DETACH", ident(name).sql(dialect=DIALECT))))
+        with contextlib.suppress(duckdb.Error):
             self._connection.close()
         if self._spill is not None:
             self._spill.close()

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import duckdb
 
-from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
+from duckanon.errors import AccessError, DataError, DuckanonError, EngineError, ParameterError
 
 T = TypeVar("T")
 
@@ -17,7 +17,6 @@ _OPEN_ERRORS = (
     duckdb.BinderException,
     duckdb.IOException,
     duckdb.OutOfMemoryException,
-    duckdb.PermissionException,
     duckdb.ConnectionException,
 )
 
@@ -31,6 +30,12 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
         )
     if isinstance(error, duckdb.IOException) and "No space left" in str(error):
         return EngineError("No space left on device. Nothing was published.")
+    if isinstance(error, duckdb.PermissionException):
+        # The path that was asked for may come from a cell.
+        return AccessError(
+            "The statement reads or writes a file, an address or another database that the settings of its database "
+            "(enable_external_access, allowed_paths) do not allow."
+        )
     if isinstance(error, _OPEN_ERRORS):
         first = str(error).strip().splitlines()[0]
         return EngineError(f"DuckDB: {first}")
