@@ -15,7 +15,7 @@ from duckanon.job.guards import check_rows, check_schema, check_use, plain_type
 from duckanon.nights import Night, drift, make_night
 from duckanon.operations import peak_memory
 from duckanon.report import page
-from duckanon.sink import made_folder, os_errors, prune
+from duckanon.sink import made_folder, os_errors
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -94,8 +94,8 @@ class TableRun:
             told = {"run": self.run, "job": self.job.name, "table": self.table.name}
             self.written = target.sink.publish(release, reports=self._reports(release), run=told)
         state.settle(self.run)
-        if target.keep is not None and target.pattern is not None:
-            prune(target.pattern, keep=target.keep)
+        if target.keep is not None:
+            target.prune(self.written["release"])
 
     def record(self, outcome: str, exit_code: int = 0, error: BaseException | None = None) -> dict[str, Any]:
         """Return what is told of the run: names, counts and words, and no cell."""

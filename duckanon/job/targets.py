@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import JobError
-from duckanon.job.texts import any_day, from_environment, is_dated
+from duckanon.job.texts import any_day, day_in, from_environment, is_dated
 from duckanon.paths import covers
 
 if TYPE_CHECKING:
@@ -21,11 +21,24 @@ _KINDS = ("path", "database", "postgres")
 
 @dataclass(frozen=True)
 class Target:
-    """A sink, and how many dated exports of it are kept: those whose path fits ``pattern``."""
+    """A sink, and how many dated exports of it are kept: those whose path fits ``pattern``.
+
+    ``dated`` is the path as the job has it, with the places of the date in it.
+    """
 
     sink: Sink
     keep: int | None = None
     pattern: str | None = None
+    dated: str | None = None
+
+    def prune(self, own: Path) -> list[Path]:
+        """Remove the exports that are too many, by the dates in their names; never the one published just now."""
+        from duckanon.sink import prune
+
+        if self.keep is None or self.pattern is None or self.dated is None:
+            return []
+        dated = self.dated
+        return prune(self.pattern, keep=self.keep, own=own, day_of=lambda path: day_in(dated, path.as_posix()))
 
     def collides(self, other: Target) -> bool:
         """Say whether two tables would be written to one place; a database has room for several."""
@@ -68,7 +81,8 @@ def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, fold
     path = from_environment("[output] path", written["path"])
     if not is_dated(path):
         raise JobError("[output] keep needs a path with {date}: there is only one export otherwise.")
-    return Target(sink, table["keep"], str(Path(glob.escape(str(folder))) / any_day(path)))
+    # Written as the folders are found: without "." and double slashes.
+    return Target(sink, table["keep"], str(Path(glob.escape(str(folder))) / any_day(path)), Path(path).as_posix())
 
 
 def _file(table: Mapping[str, Any], folder: Path) -> Sink:

@@ -68,6 +68,42 @@ def is_dated(value: Any) -> bool:
     return isinstance(value, str) and _PLACE.search(value) is not None
 
 
+def day_in(value: str, path: str) -> str | None:
+    """Return the date that a path was filled in with, from the largest part down; None where that does not fit.
+
+    A path that does not say the year says nothing: a month or a day alone puts nothing in order.
+
+    Examples
+    --------
+    >>> day_in("out/{year}/{month}/stays.csv", "/jobs/out/2026/03/stays.csv")
+    '2026-03'
+    >>> day_in("out/stays-{day}.csv", "out/stays-09.csv") is None
+    True
+    """
+    digits = {"date": "[0-9]{4}-[0-9]{2}-[0-9]{2}", "year": "[0-9]{4}", "month": "[0-9]{2}", "day": "[0-9]{2}"}
+    seen: set[str] = set()
+    parts = []
+    for i, part in enumerate(_PLACE.split(value)):
+        if i % 2 == 0:
+            parts.append(re.escape(part))
+        elif part in seen:
+            parts.append(f"(?P={part})")
+        else:
+            seen.add(part)
+            parts.append(f"(?P<{part}>{digits[part]})")
+    found = re.search(f"(?:^|/){''.join(parts).removeprefix(re.escape('/'))}$", path)
+    if found is None:
+        return None
+    told = found.groupdict()
+    if "date" in told:
+        return told["date"]
+    if "year" not in told:
+        return None
+    month = told.get("month")
+    known = [told["year"], *([month] if month is not None else []), *([told["day"]] if month and "day" in told else [])]
+    return "-".join(known)
+
+
 def any_day(value: str) -> str:
     """Return the pattern of a dated path for all days, as ``fnmatch`` reads it; nothing but digits is a date.
 

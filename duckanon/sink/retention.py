@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,8 +25,13 @@ class _Export:
     names: tuple[str, ...]
 
 
-def prune(pattern: str | Path, *, keep: int) -> list[Path]:
+def prune(
+    pattern: str | Path, *, keep: int, own: Path | None = None, day_of: Callable[[Path], str | None] | None = None
+) -> list[Path]:
     """Remove old exports of one job: all but the newest ``keep`` of those whose names a pattern matches.
+
+    Which are the newest is said by the dates in their names where ``day_of`` can read them: a clock that was wrong, or
+    an export of an earlier day that is made again, changes nothing of it. Else the times in their manifests decide.
 
     Only what a manifest of ours describes is removed: the data, its reports, and last the manifest itself, so that a
     prune that is killed is finished by the next one. The newest export whose files are as published stays in any case,
@@ -36,7 +42,11 @@ def prune(pattern: str | Path, *, keep: int) -> list[Path]:
     pattern : str or Path
         A glob pattern over the targets, such as ``out/people-*.parquet`` or ``out/*/people.parquet``.
     keep : int
-        How many to keep, at least 1; the newest by the time in their manifests.
+        How many to keep, at least 1.
+    own : Path, optional
+        The export that was published just now. It is never removed, whatever its date.
+    day_of : callable, optional
+        Returns what of an export's path says its day, as a text that sorts by time; None where nothing does.
 
     Returns
     -------
@@ -46,11 +56,12 @@ def prune(pattern: str | Path, *, keep: int) -> list[Path]:
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
         raise ParameterError("The 'keep' parameter of prune must be an int >= 1.")
     place = Path(pattern)
-    found = sorted(_exports(place), key=lambda e: (e.created, str(e.target)), reverse=True)
+    named = day_of or (lambda _: None)
+    found = sorted(_exports(place), key=lambda e: (named(e.target) or "", e.created, str(e.target)), reverse=True)
     good = next((e for e in found if not verify_files(e.manifest)), None)
     removed = []
     for export in reversed(found[keep:]):
-        if export is good or good is None:
+        if export is good or good is None or (own is not None and _same(export.target, own)):
             continue
         _remove(export)
         removed.append(export.target)
@@ -59,6 +70,10 @@ def prune(pattern: str | Path, *, keep: int) -> list[Path]:
             with contextlib.suppress(OSError):
                 export.target.parent.rmdir()
     return removed
+
+
+def _same(first: Path, second: Path) -> bool:
+    return first.absolute() == second.absolute() or (first.exists() and second.exists() and first.samefile(second))
 
 
 def _exports(pattern: Path) -> list[_Export]:

@@ -155,6 +155,29 @@ class TestOutputs:
         assert kept == ["people-2026-03-02.parquet", "people-2026-03-03.parquet"]
         assert len(list((folder / "out").glob("*.manifest.json"))) == 2
 
+    @pytest.mark.parametrize(
+        "named",
+        ["out/people-{date}.parquet", "./out//{year}/{month}/{day}/people.parquet", "out/{day}.{month}.{year}.csv"],
+    )
+    def test_a_clock_that_was_set_back_removes_nothing_of_this_run(self, folder: Path, named: str) -> None:
+        path = write(folder, ('"out/people.parquet"', f'"{named}"\nkeep = 1'))
+        run_job(path, day=date(2026, 3, 2))
+        own = Path(run_job(path, day=date(2026, 2, 28)).written["release"])
+        assert own.is_file()
+        assert verify_files(next(own.parent.glob(f"{own.stem}.manifest.json"))) == []
+        assert len(exports(folder)) == 2
+        run_job(path, day=date(2026, 3, 3))
+        assert len(exports(folder)) == 1
+        assert not own.exists()
+
+    def test_an_earlier_day_made_again_removes_no_newer_night(self, folder: Path) -> None:
+        path = write(folder, ('"out/people.parquet"', '"out/people-{date}.parquet"\nkeep = 2'))
+        for day in (1, 2, 3):
+            run_job(path, day=date(2026, 3, day))
+        for day in (1, 2):
+            run_job(path, day=date(2026, 1, day))
+        assert exports(folder) == [f"people-2026-{d}.parquet" for d in ("01-02", "03-02", "03-03")]
+
     def test_old_exports_are_this_jobs_own(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DUCKANON_TEST_OUT", "o[u]t")
         named = '"${DUCKANON_TEST_OUT}/people-{date}.parquet"\nkeep = 1'
@@ -172,6 +195,10 @@ class TestOutputs:
         assert run_job(path, day=date(2026, 3, 1)).written
         with pytest.raises(errors.DataError, match="No file matches"):
             run_job(path, day=date(2026, 3, 2))
+
+
+def exports(folder: Path) -> list[str]:
+    return sorted(p.name for p in (folder / "out").rglob("*") if p.suffix in (".parquet", ".csv"))
 
 
 class TestEnvironment:

@@ -54,6 +54,23 @@ def test_keeps_the_newest(out: Path) -> None:
     assert prune(out / "people-*.parquet", keep=2) == []
 
 
+def test_the_own_export_stays_whatever_its_time(out: Path) -> None:
+    for day in (3, 1, 2):
+        put(out / f"people-{day}.parquet", day)
+    own = out / "people-1.parquet"
+    assert [p.name for p in prune(out / "people-*.parquet", keep=1, own=own)] == ["people-2.parquet"]
+    assert verify_files(out / "people-1.manifest.json") == []
+
+
+def test_dates_in_names_go_before_times_in_manifests(out: Path) -> None:
+    for name, day in (("1", 9), ("2", 8), ("3", 7)):
+        put(out / f"people-{name}.parquet", day)
+    assert [p.name for p in prune(out / "people-*.parquet", keep=1, day_of=lambda path: path.stem[-1])] == [
+        "people-1.parquet",
+        "people-2.parquet",
+    ]
+
+
 def test_what_is_not_ours_stays(out: Path) -> None:
     for day in (1, 2):
         put(out / f"people-{day}.parquet", day)
