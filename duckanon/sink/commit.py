@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from duckanon.errors import EngineError
+from duckanon.errors import ConfigError, EngineError
 from duckanon.sink.disk import exchange, locked, os_errors, second_name, sync, write_text
 
 _JOURNAL = "journal.json"
@@ -61,6 +61,12 @@ class Journal:
 def is_plain(name: Any) -> bool:
     """Say whether a name is that of a file in the same folder."""
     return isinstance(name, str) and name not in {"", ".", ".."} and not set(name) & {"/", "\\", "\0"}
+
+
+def require_plain(name: str) -> None:
+    """Raise a ConfigError for a name that no manifest may list, so that nobody could verify the release."""
+    if not is_plain(name):
+        raise ConfigError(f"A release cannot have the name {name!r}: choose one without a backslash.")
 
 
 def pending_path(target: Path) -> Path:

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,6 +149,56 @@ def bring(staged: Path, work: Path) -> None:
     probe.touch(mode=0o666)
     work.chmod(probe.stat().st_mode & 0o777)
     probe.unlink()
+
+
+def keep_rights(work: Path, before: Path, instead: Path | None = None) -> None:
+    """Let a file that will take another's place be closed to whom its owner has shut out of that one.
+
+    Rights are only taken away: what the umask does not allow is not given, either. The group is that of the file
+    before; where the system does not let us say so, the new file's group gets no more than everybody. Where there is no
+    file before, ``instead`` is looked at.
+    """
+    for path in (before, *([instead] if instead is not None else [])):
+        with contextlib.suppress(FileNotFoundError):
+            found = path.stat(follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode):
+                take_rights(work, found.st_mode, found.st_gid)
+            return
+
+
+def keep_rights_of_folder(staged: Path, before: Path) -> None:
+    """Do for a folder and all below it what ``keep_rights`` does for a file.
+
+    Names below differ from one time to the next: what one of the files or folders before allowed is allowed to all.
+    """
+    if before.is_symlink() or not before.is_dir():
+        return
+    modes = {True: 0, False: 0}
+    for path in before.rglob("*"):
+        found = path.stat(follow_symlinks=False)
+        modes[stat.S_ISDIR(found.st_mode)] |= found.st_mode
+    top = before.stat()
+    for path in staged.rglob("*"):
+        mode = modes[path.is_dir()]
+        if mode:
+            take_rights(path, mode, top.st_gid)
+    take_rights(staged, top.st_mode, top.st_gid)
+
+
+def take_rights(work: Path, mode: int, group: int) -> None:
+    """Take from a file or folder of ours all rights that ``mode`` does not give, and give it a group."""
+    found = work.stat()
+    wanted = stat.S_IMODE(found.st_mode) & stat.S_IMODE(mode) & 0o777
+    if wanted == stat.S_IMODE(found.st_mode) & 0o777 and group == found.st_gid:
+        return
+    if group != found.st_gid:
+        try:
+            os.chown(work, -1, group)
+        except OSError:
+            everybody = wanted & 0o007
+            wanted &= 0o707 | everybody << 3
+    work.chmod(wanted)
+    sync(work)
 
 
 def exchange(first: Path, second: Path) -> bool:

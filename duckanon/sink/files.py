@@ -14,9 +14,9 @@ from sqlglot import exp
 from duckanon.errors import ConfigError, DataError
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sink.base import require_apart
-from duckanon.sink.commit import commit, finish
+from duckanon.sink.commit import commit, finish, require_plain
 from duckanon.sink.content import require_same_rows
-from duckanon.sink.disk import bring, locked, made_folder, os_errors, sync, write_text
+from duckanon.sink.disk import bring, keep_rights, locked, made_folder, os_errors, sync, write_text
 from duckanon.sink.manifest import (
     compose,
     file_entry,
@@ -103,7 +103,10 @@ def _put(
                 write_text(staged / name, reports[kind])
                 files.append(file_entry(staged / name, "report"))
             write_text(staged / manifest.name, compose(summary, files, run, **more))
-            commit(staged, target, [target.name, *names.values(), manifest.name], stale)
+            finals = [target.name, *names.values(), manifest.name]
+            for name in finals:
+                keep_rights(staged / name, target.parent / name, target)
+            commit(staged, target, finals, stale)
         finally:
             folder.close()
     return {"release": target, "manifest": manifest, "reports": [target.parent / n for n in names.values()]}
@@ -114,6 +117,7 @@ def require_target(target: Path, suffix: str = _PARQUET) -> None:
     if target.suffix.lower() != suffix or not target.stem:
         kind = "Parquet" if suffix == _PARQUET else "CSV"
         raise ConfigError(f"A release is written as {kind}: the name {target.name!r} must end in {suffix}.")
+    require_plain(target.name)
 
 
 def require_writable(target: Path, suffix: str = _PARQUET) -> None:

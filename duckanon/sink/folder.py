@@ -17,9 +17,18 @@ from sqlglot import exp
 from duckanon.errors import ConfigError, DataError
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sink.base import require_apart
-from duckanon.sink.commit import aside_path, finish
+from duckanon.sink.commit import aside_path, finish, require_plain
 from duckanon.sink.content import require_same_rows
-from duckanon.sink.disk import exchange, locked, made_folder, os_errors, sync, sync_tree, write_text
+from duckanon.sink.disk import (
+    exchange,
+    keep_rights_of_folder,
+    locked,
+    made_folder,
+    os_errors,
+    sync,
+    sync_tree,
+    write_text,
+)
 from duckanon.sink.manifest import FOLDER_MANIFEST, compose, file_entry, parts_entry, published_run
 from duckanon.sqlgen.relations import (
     Column,
@@ -84,6 +93,7 @@ class ParquetFolder:
             raise ConfigError("partition_by names a column twice.")
         if not path.name or path.name.startswith((".", "_")):
             raise ConfigError(f"A folder of Parquet files needs a name, without a dot or underscore first: {path}.")
+        require_plain(path.name)
 
     @property
     def name(self) -> str:
@@ -139,6 +149,7 @@ class ParquetFolder:
                     write_text(staged / f"_report.{kind}", content)
                     files.append(file_entry(staged / f"_report.{kind}", "report"))
                 write_text(staged / FOLDER_MANIFEST, compose(summary, files, run, partition_by=by))
+                keep_rights_of_folder(staged, target)
                 sync(staged)
                 _swap(staged, target)
             finally:

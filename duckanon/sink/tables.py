@@ -17,7 +17,7 @@ from duckanon.resources import PrivateFolder, sweep
 from duckanon.sink.base import require_apart
 from duckanon.sink.commit import Journal, carry_out, discard, is_plain, pending_path, propose, settle
 from duckanon.sink.content import require_same_rows
-from duckanon.sink.disk import locked, made_folder, os_errors, write_text
+from duckanon.sink.disk import keep_rights, locked, made_folder, os_errors, write_text
 from duckanon.sink.manifest import compose, file_entry, read_manifest, report_names
 from duckanon.sqlgen.relations import col, table, text
 
@@ -111,6 +111,8 @@ class TableReports:
             write_text(staged / name, reports[kind])
         files = [file_entry(staged / name, "report") for name in names.values()]
         write_text(staged / self.manifest.name, compose(summary, files, run, target=dict(target)))
+        for name in (*names.values(), self.manifest.name):
+            keep_rights(staged / name, self.folder / name, self.manifest)
         stale = tuple(n for n in self._reports_before() if n not in names.values())
         propose(staged, self.target, Journal((*names.values(), self.manifest.name), stale, run["run"]))
         return [self.folder / name for name in names.values()]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from duckanon.errors import ConfigError, DataError, EngineError, PrivacyViolatio
 from duckanon.release import Release
 from duckanon.sink import (
     CsvFile,
+    ParquetFile,
     ParquetFolder,
     Sink,
     read_manifest,
@@ -27,6 +30,7 @@ from duckanon.sink import (
 )
 from duckanon.sink import folder as folder_module
 from duckanon.sink.commit import aside_path
+from duckanon.sink.disk import take_rights
 from duckanon.verifying import verify_export
 from tests.unit.sink_cases import (
     CANARY,
@@ -55,6 +59,10 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Sink:
     return make_sink(request.param, tmp_path)
 
 
+def modes(folder: Path) -> dict[str, int]:
+    return {str(p.relative_to(folder)): stat.S_IMODE(p.stat().st_mode) for p in folder.rglob("*")}
+
+
 class TestEverySink:
     def test_publishes_and_publishes_again(self, sink: Sink, release: Release, tmp_path: Path) -> None:
         assert not sink.exists()
@@ -76,6 +84,32 @@ class TestEverySink:
         for path in (written["manifest"], *written["reports"]):
             for cell in (CANARY, "flu", "g\\", "=1+1", "a/b", "a%2F", "sex=F"):
                 assert cell not in path.read_text()
+
+    def test_rights_that_its_owner_took_away_stay_away(self, sink: Sink, release: Release, tmp_path: Path) -> None:
+        put(sink, release, reports={"json": "{}"})
+        usual = modes(tmp_path)
+        for path in tmp_path.rglob("*"):
+            path.chmod(0o750 if path.is_dir() else 0o640 if "manifest" in path.name else 0o600)
+        narrowed = modes(tmp_path)
+        assert narrowed != usual
+        put(sink, release, "r2")
+        added = next(p for p in tmp_path.rglob("*report.md"))
+        assert not stat.S_IMODE(added.stat().st_mode) & 0o007  # new, and no more open than what it is beside
+        found = modes(tmp_path)
+        if "duckdb" not in sink.name and sink.name == "people":  # names of files below differ from night to night
+            assert not any(mode & 0o027 for mode in found.values())
+        else:
+            assert {name: found[name] for name in narrowed} == narrowed
+        assert verify_export(tmp_path / "reports" if "duckdb" in sink.name else tmp_path).intact
+
+    def test_rights_that_somebody_added_are_not_passed_on(self, sink: Sink, release: Release, tmp_path: Path) -> None:
+        put(sink, release)
+        usual = modes(tmp_path)
+        for path in tmp_path.rglob("*"):
+            if "duckdb" not in path.name and path.name != "reports":  # these are changed in place
+                path.chmod(0o777)
+        put(sink, release, "r2")
+        assert modes(tmp_path) == usual
 
     def test_the_gate_refuses_and_all_stays(
         self, sink: Sink, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -322,3 +356,44 @@ class TestCsv:
     def test_other_suffixes(self, tmp_path: Path, name: str) -> None:
         with pytest.raises(ConfigError, match=r"must end in \.csv"):
             CsvFile(tmp_path / name)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files to groups that it is not in")
+def test_the_group_of_the_file_before_is_kept(release: Release, tmp_path: Path) -> None:
+    sink = make_sink("parquet", tmp_path)
+    put(sink, release)
+    os.chown(tmp_path / "people.parquet", -1, 4711)
+    (tmp_path / "people.parquet").chmod(0o640)
+    put(sink, release, "r2")
+    found = (tmp_path / "people.parquet").stat()
+    assert (found.st_gid, stat.S_IMODE(found.st_mode)) == (4711, 0o640)
+
+
+def test_where_the_group_cannot_be_kept_it_gets_no_rights(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.touch(mode=0o666)
+    file.chmod(0o666)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "chown", refuse)
+    take_rights(file, 0o640, file.stat().st_gid + 1)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("kind", [ParquetFile, CsvFile, lambda path: ParquetFolder(path.with_suffix(""), ["a"])])
+def test_a_name_that_no_manifest_may_list_is_refused(kind: Callable[[Path], Sink], tmp_path: Path) -> None:
+    suffix = ".csv" if kind is CsvFile else ".parquet"
+    with pytest.raises(ConfigError, match="without a backslash"):
+        kind(tmp_path / f"a\\b{suffix}")
+
+
+def test_a_backslash_in_the_name_of_the_folder(release: Release, tmp_path: Path) -> None:
+    for kind in ("parquet", "csv", "folder", "table"):
+        folder = tmp_path / f"a\\b {kind}"
+        folder.mkdir()
+        manifest = put(make_sink(kind, folder), release)["manifest"]
+        assert verify_export(manifest).intact, verify_export(manifest).problems
