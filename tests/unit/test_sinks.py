@@ -391,9 +391,14 @@ def test_a_name_that_no_manifest_may_list_is_refused(kind: Callable[[Path], Sink
         kind(tmp_path / f"a\\b{suffix}")
 
 
-def test_a_backslash_in_the_name_of_the_folder(release: Release, tmp_path: Path) -> None:
-    for kind in ("parquet", "csv", "folder", "table"):
-        folder = tmp_path / f"a\\b {kind}"
-        folder.mkdir()
-        manifest = put(make_sink(kind, folder), release)["manifest"]
-        assert verify_export(manifest).intact, verify_export(manifest).problems
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backslash_in_the_name_of_the_folder(release: Release, tmp_path: Path, kind: str) -> None:
+    """DuckDB takes it for a slash where it makes folders and databases: nothing is published then."""
+    folder = tmp_path / "a\\b"
+    folder.mkdir()
+    if kind in ("folder", "table"):
+        with pytest.raises(EngineError):
+            put(make_sink(kind, folder), release)
+        assert everything(folder) == {}
+    else:
+        assert verify_export(put(make_sink(kind, folder), release)["manifest"]).intact
