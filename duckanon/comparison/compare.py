@@ -135,7 +135,7 @@ def compare(
     properties : sequence of str
         ``list(duckanon.comparison.properties)`` lists them.
     index : str, or one for each property
-        What "weighted", "lexicographic" and "goal" measure of each property.
+        What "weighted", "lexicographic" and "goal" measure of each property; of "hypervolume" here the volume itself.
     weights : sequence, or mapping of property to number, optional
         Of "weighted"; equal without.
     epsilon : float

@@ -87,15 +87,16 @@ class Settings:
             ],
         )
 
-    def of_sets(self, by: str) -> dict[str, Any]:
-        """Return the parameters of a comparator of several properties."""
+    def of_sets(self, by: str, ideals: Sequence[Any]) -> dict[str, Any]:
+        """Return the parameters of a comparator of several properties; ``ideals`` has the best vector of each."""
         if by == "lexicographic":
-            return {"epsilon": self.significance, "index": self.index}
+            return {"epsilon": self.significance, "index": self.index, "ideal": ideals}
         if by == "goal":
-            return {"epsilon": self.epsilon, "index": self.index, "goals": self.goals}
+            return {"epsilon": self.epsilon, "index": self.index, "goals": self.goals, "ideal": ideals}
         inner = [self.index] if isinstance(self.index, str) else self.index
         normalize = any(name != "coverage" for name in inner)
-        return {"epsilon": self.epsilon, "index": self.index, "weights": self.weights, "normalize": normalize}
+        shares = {"weights": self.weights, "normalize": normalize}
+        return {"epsilon": self.epsilon, "index": self.index, "ideal": ideals, **shares}
 
 
 def _listed(name: str, given: str | Sequence[str]) -> list[str]:
@@ -116,12 +117,14 @@ def tables(all_rows: Mapping[str, Rows], chosen: Sequence[Property], settings: S
     sets: dict[str, list[Vector]] = {name: [] for name in names}
     indices: list[dict[str, Any]] = []
     gains: list[dict[str, Any]] = []
+    ideals: list[Any] = []
     for position, kind in enumerate(chosen):
         for name, rows in all_rows.items():
             values = kind.vector(rows)
             summaries.append(_summary(name, kind, values))
             sets[name].append(kind.oriented(values))
         ideal = _ideal(kind, next(iter(all_rows.values())), settings)
+        ideals.append(ideal)
         for first, second in combinations(names, 2):
             a, b = sets[first][position], sets[second][position]
             gains += _both_ways({"property": kind.label}, first, second, *_gains(a, b))
@@ -132,7 +135,7 @@ def tables(all_rows: Mapping[str, Rows], chosen: Sequence[Property], settings: S
     for by in settings.by:
         if by in SETS:
             for first, second in combinations(names, 2):
-                found = matched(sets[first], sets[second], by, **settings.of_sets(by))
+                found = matched(sets[first], sets[second], by, **settings.of_sets(by, ideals))
                 indices += _lines(None, by, first, second, found)
     labels = [*(kind.label for kind in chosen), None]
 

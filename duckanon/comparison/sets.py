@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, localcontext
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from duckanon.comparison.indices import binary, dominates, get_index, hypervolume, pairs, rank, unary
+from duckanon.comparison.indices import (
+    WIDE,
+    binary,
+    dominates,
+    get_index,
+    hypervolume,
+    pairs,
+    rank,
+    unary,
+    vector,
+    volume,
+)
 from duckanon.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,8 +34,48 @@ SETS = ("weighted", "lexicographic", "goal")
 COMPARATORS = ("minimum", "average", "rank", "count_better", "coverage", "spread", "hypervolume", "dominance", *SETS)
 
 
+class Both(NamedTuple):
+    """An index of one property in both directions, as numbers that no volume is too large for."""
+
+    forth: Decimal
+    back: Decimal
+    higher: bool = True
+
+    def upward(self) -> Both:
+        """Return it so that higher is better."""
+        return self if self.higher else Both(-self.forth, -self.back)
+
+    def shares(self) -> Both:
+        """Return both directions as parts of 1, the better one the larger; half each where both are 0."""
+        with localcontext(WIDE):
+            forth, back = (self.forth, self.back) if self.higher else (self.back, self.forth)
+            total = forth + back
+            return Both(forth / total, back / total) if total else Both(Decimal("0.5"), Decimal("0.5"))
+
+    def step(self) -> Decimal:
+        """Return by how much the first exceeds the second, 0 where that is no more than rounding."""
+        with localcontext(WIDE):
+            difference = self.forth - self.back
+            near = Decimal(_EQUAL) * max(abs(self.forth), abs(self.back))
+            return Decimal(0) if abs(difference) <= near else difference
+
+
+class Verdict(NamedTuple):
+    """The index of the first, that of the second, and which is better."""
+
+    forth: float
+    back: float
+    winner: str
+
+
 def weighted(
-    a: Any, b: Any, weights: Numbers | None = None, index: Choice = "coverage", *, normalize: bool = False
+    a: Any,
+    b: Any,
+    weights: Numbers | None = None,
+    index: Choice = "coverage",
+    *,
+    normalize: bool = False,
+    ideal: Any = None,
 ) -> float:
     """Return the weighted sum of an index over several properties (section 5.5); higher is better for ``a``.
 
@@ -37,6 +89,13 @@ def weighted(
     normalize : bool
         Divide each index by its sum over both directions first, as the paper advises where indices have different
         scales: what counts is then the part of the advantage that ``a`` has.
+    ideal : number, or a number or vector for each property
+        The most desired vectors of "rank"; as of that index lower is better, its negative is summed.
+
+    Notes
+    -----
+    Of "hypervolume" the volumes themselves are summed, not their logarithms. The sum of those of many rows is infinity
+    here, where it is larger than every float; ``better`` compares it all the same.
 
     Examples
     --------
@@ -45,30 +104,38 @@ def weighted(
     >>> weighted([size_a, utility_a], [size_b, utility_b], [0.5, 0.5])
     0.625
     """
-    return _weighted(_both(a, b, index), weights, _names(a), index, normalize)[0]
+    return _weighted(_both(a, b, index, ideal), weights, _names(a), normalize).forth
 
 
-def lexicographic(a: Any, b: Any, epsilon: Numbers = 0.0, index: Choice = "coverage") -> float:
+def lexicographic(a: Any, b: Any, epsilon: Numbers = 0.0, index: Choice = "coverage", *, ideal: Any = None) -> float:
     """Return the position, from 1, of the first property on which ``a`` is better by more than epsilon (section 5.6).
 
     The properties are given most wanted first, ``epsilon`` is the significance vector, or one number for all. Lower is
-    better, and infinity says that there is no such property.
+    better, and infinity says that there is no such property. ``ideal`` is as in ``weighted``; the hypervolume is that
+    of section 5.4, not its logarithm.
 
     Examples
     --------
     >>> lexicographic([[3, 3], [2, 2]], [[3, 3], [1, 1]])
     2.0
     """
-    return _lexicographic(_both(a, b, index), epsilon, _names(a))[0]
+    return _lexicographic(_both(a, b, index, ideal), epsilon, _names(a)).forth
 
 
 def goal(
-    a: Any, b: Any, goals: Numbers | None = None, index: Choice = "coverage", *, goal_vectors: Any = None
+    a: Any,
+    b: Any,
+    goals: Numbers | None = None,
+    index: Choice = "coverage",
+    *,
+    goal_vectors: Any = None,
+    ideal: Any = None,
 ) -> float:
     """Return the squared distance of an index from its goals, over several properties (section 5.7); lower is better.
 
-    With a unary ``index`` ("minimum", "average") ``b`` plays no part, and ``goal_vectors``, the property vectors that
-    one wishes for, may stand in place of ``goals``: the goals are then their indices.
+    With a unary ``index`` ("minimum", "average", "rank" with its ``ideal``) ``b`` plays no part, and ``goal_vectors``,
+    the property vectors that one wishes for, may stand in place of ``goals``: the goals are then their indices. That of
+    "hypervolume" is a volume, not a logarithm.
 
     Examples
     --------
@@ -76,8 +143,10 @@ def goal(
     0.5625
     >>> goal([[3, 3, 4, 4]], [[3, 7, 7, 7]], index="average", goal_vectors=[[4, 4, 4, 4]])
     0.25
+    >>> goal([[3, 4]], [[6, 8]], [4.0], index="rank", ideal=[[6, 8]])
+    1.0
     """
-    return _goal(_both(a, b, index), goals, _names(a), index, goal_vectors)[0]
+    return _goal(_both(a, b, index, ideal), goals, _names(a), index, goal_vectors, ideal).forth
 
 
 def better(
@@ -100,11 +169,12 @@ def better(
     a, b : vectors, releases, or sets of vectors
         Higher values are better. A release stands for the sizes of its rows' classes.
     by : str or function
-        "minimum", "average", "rank", "count_better", "coverage", "spread", "hypervolume", a binary index of one's own;
-        "dominance"; for sets "weighted", "lexicographic" and "goal", which use ``index`` on each property.
+        "minimum", "average", "rank", "count_better", "coverage", "spread", "hypervolume", an index of one's own, which
+        is a function of one vector or of two; "dominance"; for sets "weighted", "lexicographic" and "goal", which use
+        ``index`` on each property.
     epsilon : number, or one for each property
         Two whose indices differ by no more are equally good; the significance vector of "lexicographic".
-    ideal : number or vector
+    ideal : number or vector, for sets a number, or a number or vector for each property
         The most desired vector of "rank".
     weights, goals, goal_vectors, index, normalize
         As for ``weighted`` and ``goal``.
@@ -147,18 +217,16 @@ def matched(
 ) -> tuple[float, float, str]:
     """Return the index of the first beside the second, that of the second beside the first, and which is better."""
     if by == "lexicographic":
-        forth, back = _lexicographic(_both(a, b, index), epsilon, _names(a))
-        return forth, back, prefer(forth, back, higher=False)
+        return _lexicographic(_both(a, b, index, ideal), epsilon, _names(a))
     tolerance = _one(epsilon)
     if by == "dominance":
         above, below = dominates(a, b), dominates(b, a)
         return float(above), float(below), "incomparable" if not (above or below) else prefer(above, below)
     if by == "weighted":
-        forth, back = _weighted(_both(a, b, index), weights, _names(a), index, normalize)
-        return forth, back, prefer(forth, back, tolerance)
+        return _weighted(_both(a, b, index, ideal), weights, _names(a), normalize, tolerance)
     if by == "goal":
-        forth, back = _goal(_both(a, b, index), goals, _names(a), index, goal_vectors)
-        return forth, back, prefer(forth, back, tolerance, higher=False)
+        both = _both(a, b, index, ideal)
+        return _goal(both, goals, _names(a), index, goal_vectors, ideal, tolerance)
     found = pairs(a, b)
     if len(found) != 1:
         raise ParameterError(f"{by!r} compares one property. For several: dominance, {', '.join(SETS)}.")
@@ -166,18 +234,40 @@ def matched(
 
 
 def _single(first: Vector, second: Vector, by: str | Index, epsilon: float, ideal: Any) -> tuple[float, float, str]:
-    if by == "rank":
-        if ideal is None:
-            raise ParameterError("rank measures the distance to the most desired vector: give it as ideal.")
-        forth, back = rank(first, ideal), rank(second, ideal)
-        return forth, back, prefer(forth, back, epsilon, higher=False)
     if isinstance(by, str):
         require_known(by)
     function, alone = get_index(by)
-    forth, back = (function(first), function(second)) if alone else (function(first, second), function(second, first))
+    forth, back = _values(function, alone, first, second, ideal)
     if function is hypervolume and math.isfinite(forth) and math.isfinite(back):
         return forth, back, _by_volume(first, second, epsilon)
-    return forth, back, prefer(forth, back, epsilon)
+    return forth, back, prefer(forth, back, epsilon, higher=function is not rank)
+
+
+def _values(function: Index, alone: bool, first: Vector, second: Vector, ideal: Any) -> tuple[float, float]:
+    """Return an index of the first beside the second, and of the second beside the first."""
+    if function is rank:
+        return _rank(first, ideal), _rank(second, ideal)
+    given = ((first,), (second,)) if alone else ((first, second), (second, first))
+    return _number(function, *given[0]), _number(function, *given[1])
+
+
+def _rank(values: Any, ideal: Any) -> float:
+    if ideal is None:
+        raise ParameterError("rank measures the distance to the most desired vector: give it as ideal.")
+    return rank(values, ideal)
+
+
+def _number(function: Index, *given: Vector) -> float:
+    """Return what an index says, which may be a function of the caller's own."""
+    found = function(*given)
+    try:
+        value = float(found)
+    except (TypeError, ValueError):
+        value = math.nan
+    if math.isnan(value):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ParameterError(f"An index is a number. That of the function {name!r} is none.")
+    return value
 
 
 def require_known(by: str) -> None:
@@ -216,11 +306,34 @@ def _one(epsilon: Numbers) -> float:
     return finite("epsilon", epsilon, 0)
 
 
-def _both(a: Any, b: Any, index: Choice) -> list[tuple[float, float]]:
+def _both(a: Any, b: Any, index: Choice, ideal: Any) -> list[Both]:
     """Return (P(a_i, b_i), P(b_i, a_i)) for each property; ``index`` is one index or one for each property."""
     found = pairs(a, b)
     chosen = [get_index(i) for i in _indices(index, len(found))]
-    return [(p(x), p(y)) if alone else (p(x, y), p(y, x)) for (p, alone), (x, y) in zip(chosen, found, strict=True)]
+    ideals = _ideals(ideal, len(found), _names(a))
+    both = []
+    for (function, alone), (x, y), wished in zip(chosen, found, ideals, strict=True):
+        if function is hypervolume:
+            both.append(Both(volume(x, y), volume(y, x)))
+        else:
+            forth, back = _values(function, alone, x, y, wished)
+            both.append(Both(Decimal(forth), Decimal(back), function is not rank))
+    return both
+
+
+def _ideals(given: Any, count: int, names: Sequence[str] | None) -> list[Any]:
+    """Return the most desired vector of each property: the same number for all, or one for each."""
+    if given is None or isinstance(given, Real):
+        return [given] * count
+    if isinstance(given, Mapping):
+        unknown = [key for key in given if names is None or str(key) not in names]
+        if unknown:
+            raise ParameterError(f"ideal names {unknown[0]!r}, which is none of the properties.")
+        return [given.get(name) for name in names or ()]
+    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    if len(listed) != count:
+        raise ParameterError(f"ideal needs a number or a vector for each of the {count} properties. Got {len(listed)}.")
+    return listed
 
 
 def _indices(index: Choice, count: int) -> list[str | Index]:
@@ -262,64 +375,74 @@ def finite(name: str, value: object, least: float = -math.inf) -> float:
 
 
 def _weighted(
-    both: list[tuple[float, float]],
-    weights: Numbers | None,
-    names: Sequence[str] | None,
-    index: Choice,
-    normalize: bool,
-) -> tuple[float, float]:
+    both: list[Both], weights: Numbers | None, names: Sequence[str] | None, normalize: bool, epsilon: float = 0.0
+) -> Verdict:
     chosen = numbers("weights", weights, len(both), names, 0.0 if weights is not None else 1 / len(both))
     if any(w < 0 for w in chosen):
         raise ParameterError("weights are not negative.")
-    if normalize:
-        logs = [i in ("hypervolume", hypervolume) for i in _indices(index, len(both))]
-        both = [_shares(f, b, log) for (f, b), log in zip(both, logs, strict=True)]
     # A property without weight plays no part, not even where its index is infinite.
-    used = [(w, f, b) for w, (f, b) in zip(chosen, both, strict=True) if w]
-    return math.fsum(w * f for w, f, _ in used), math.fsum(w * b for w, _, b in used)
+    used = [(Decimal(w), one.shares() if normalize else one.upward()) for w, one in zip(chosen, both, strict=True) if w]
+    with localcontext(WIDE):
+        forth, back = (sum((w * one[side] for w, one in used), Decimal(0)) for side in (0, 1))
+        steps = [w * one.step() for w, one in used]
+    return Verdict(float(forth), float(back), _decide(forth, back, steps, epsilon))
 
 
-def _shares(forth: float, back: float, log: bool) -> tuple[float, float]:
-    """Return an index and its reverse as parts of 1; half each where both are 0."""
-    if log:
-        high = max(forth, back)
-        if math.isinf(high):
-            return 0.5, 0.5
-        forth, back = math.exp(forth - high), math.exp(back - high)
-    total = forth + back
-    return (forth / total, back / total) if total else (0.5, 0.5)
+def _decide(forth: Decimal, back: Decimal, steps: Sequence[Decimal], epsilon: float, higher: bool = True) -> str:
+    """Return which of two sums is better; ``steps`` are the differences of their terms.
+
+    The steps tell what the sums do not where one term is much larger than another: whether the smaller one decides.
+    """
+    with localcontext(WIDE):
+        difference = sum(steps, Decimal(0))
+        if not difference.is_finite():
+            return prefer(float(forth), float(back), epsilon, higher=higher)
+        rounding = Decimal(_EQUAL) * sum((abs(step) for step in steps), Decimal(0))
+        if abs(difference) <= Decimal(epsilon) + rounding:
+            return "equal"
+        return "first" if (difference > 0) == higher else "second"
 
 
-def _lexicographic(
-    both: list[tuple[float, float]], epsilon: Numbers, names: Sequence[str] | None
-) -> tuple[float, float]:
+def _lexicographic(both: list[Both], epsilon: Numbers, names: Sequence[str] | None) -> Verdict:
     tolerance = [finite("epsilon", e, 0) for e in numbers("epsilon", epsilon, len(both), names, 0.0)]
-    verdicts = [prefer(f, b, e) for e, (f, b) in zip(tolerance, both, strict=True)]
+    verdicts = []
+    for allowed, one in zip(tolerance, both, strict=True):
+        up = one.upward()
+        verdicts.append(_decide(up.forth, up.back, [up.step()], allowed))
     forth, back = (float(verdicts.index(word) + 1) if word in verdicts else math.inf for word in ("first", "second"))
-    return forth, back
+    return Verdict(forth, back, prefer(forth, back, higher=False))
 
 
 def _goal(
-    both: list[tuple[float, float]],
+    both: list[Both],
     goals: Numbers | None,
     names: Sequence[str] | None,
     index: Choice,
     goal_vectors: Any,
-) -> tuple[float, float]:
+    ideal: Any,
+    epsilon: float = 0.0,
+) -> Verdict:
     if (goals is None) == (goal_vectors is None):
         raise ParameterError("Give either goals, one number for each property, or goal_vectors.")
     if goal_vectors is not None:
         chosen = [get_index(i) for i in _indices(index, len(both))]
         if not all(alone for _, alone in chosen):
-            raise ParameterError("goal_vectors need a unary index: minimum or average.")
+            raise ParameterError("goal_vectors need a unary index: minimum, average or rank.")
         wished = list(goal_vectors.values()) if isinstance(goal_vectors, Mapping) else list(goal_vectors)
         if isinstance(goal_vectors, Mapping) and names is not None and set(goal_vectors) == set(names):
             wished = [goal_vectors[name] for name in names]
         if len(wished) != len(both):
             raise ParameterError(f"goal_vectors needs one for each of the {len(both)} properties. Got {len(wished)}.")
-        goals = [p(v) for (p, _), v in zip(chosen, wished, strict=True)]
+        ideals = _ideals(ideal, len(both), names)
+        goals = [
+            _rank(v, best) if p is rank else _number(p, vector(v))
+            for (p, _), v, best in zip(chosen, wished, ideals, strict=True)
+        ]
     if isinstance(goals, Mapping) and names is not None and set(goals) != set(names):
         raise ParameterError("goals needs one number for each property.")
-    wanted = numbers("goals", goals, len(both), names, 0.0)
-    forth, back = (math.fsum((pair[side] - g) ** 2 for g, pair in zip(wanted, both, strict=True)) for side in (0, 1))
-    return forth, back
+    wanted = [Decimal(g) for g in numbers("goals", goals, len(both), names, 0.0)]
+    with localcontext(WIDE):
+        pairs_of = list(zip(wanted, both, strict=True))
+        forth, back = (sum(((one[side] - g) ** 2 for g, one in pairs_of), Decimal(0)) for side in (0, 1))
+        steps = [one.step() * (one.forth + one.back - 2 * g) for g, one in pairs_of]
+    return Verdict(float(forth), float(back), _decide(forth, back, steps, epsilon, higher=False))

@@ -125,6 +125,47 @@ def test_comparators_of_several_properties(pair: Sets, data: st.DataObject) -> N
         assert comparison.better(a, b, by="lexicographic", epsilon=plain) == expected
 
 
+def test_the_sum_of_volumes_decides_not_that_of_their_logarithms() -> None:
+    a, b = [[20, 10], [2, 1]], [[10, 19], [1, 10]]
+    assert comparison.weighted(a, b, [0.5, 0.5], index="hypervolume") == 50.5
+    assert comparison.weighted(b, a, [0.5, 0.5], index="hypervolume") == 49.5
+    assert comparison.better(a, b, by="weighted", weights=[0.5, 0.5], index="hypervolume") == "first"
+    # Section 5.4: 56727 and 37888, of which the second is nearer to a goal of 40000.
+    s, t = [[3, 3, 3, 5, 5, 5, 5, 5]], [[4] * 8]
+    assert comparison.better(s, t, by="lexicographic", index="hypervolume", epsilon=18838) == "first"
+    assert comparison.better(s, t, by="lexicographic", index="hypervolume", epsilon=18839) == "equal"
+    assert comparison.goal(s, t, [40000], index="hypervolume") == (56727 - 40000) ** 2
+    assert comparison.better(s, t, by="goal", goals=[40000], index="hypervolume") == "second"
+
+
+@pytest.mark.parametrize("rows", [1, 60])
+@given(pair=sets, data=st.data())
+def test_comparators_of_volumes(rows: int, pair: Sets, data: st.DataObject) -> None:
+    """Volumes of thousands of rows are compared as exactly as small ones: a float holds no more than 10^308."""
+    a, b = ([list(vector) * rows for vector in one] for one in pair)
+    some = [data.draw(_quarters) for _ in a]
+    plain = [float(n) for n in some]
+
+    def found(by: str, **more: Any) -> str:
+        return comparison.better(a, b, by=by, index="hypervolume", **more)
+
+    forth, back = slow.weighted_volumes(a, b, some), slow.weighted_volumes(b, a, some)
+    assert found("weighted", weights=plain) == slow.winner(forth, back)
+    forth, back = slow.goal_of_volumes(a, b, some), slow.goal_of_volumes(b, a, some)
+    if abs(forth - back) > max(forth, back) / 10**9 or forth == back:
+        assert found("goal", goals=plain) == slow.winner(forth, back, higher=False)
+    first, second = slow.first_larger_volume(a, b, some), slow.first_larger_volume(b, a, some)
+    assert found("lexicographic", epsilon=plain) == slow.winner(-first, -second) if first != second else "equal"
+
+
+def test_what_one_large_volume_leaves_open_a_small_one_decides() -> None:
+    large = [7.0] * 1_000_000
+    small, smaller = [3.0] * 1_000_000, [3.0] * 999_999 + [2.0]
+    assert comparison.better([large, small], [large, smaller], by="weighted", index="hypervolume") == "first"
+    assert comparison.better([large, smaller], [large, small], by="weighted", index="hypervolume") == "second"
+    assert comparison.better([large, small], [large, small], by="weighted", index="hypervolume") == "equal"
+
+
 def test_volumes_of_many_rows_are_told_apart() -> None:
     """Logarithms of two volumes agree in twelve digits, and still one is larger."""
     a, b = np.full(2_000_000, 7.0), np.full(2_000_000, 7.0)

@@ -127,3 +127,18 @@ PROPERTIES = (
     "sensitive_count",
     "sensitive_share",
 )
+
+
+def weighted_volumes(a: Sequence[Numbers], b: Sequence[Numbers], weights: Sequence[Fraction]) -> Fraction:
+    return sum((w * int(volume(v, u)) for w, v, u in zip(weights, a, b, strict=True)), Fraction(0))
+
+
+def goal_of_volumes(a: Sequence[Numbers], b: Sequence[Numbers], goals: Sequence[Fraction]) -> Fraction:
+    return sum(((int(volume(v, u)) - g) ** 2 for g, v, u in zip(goals, a, b, strict=True)), Fraction(0))
+
+
+def first_larger_volume(a: Sequence[Numbers], b: Sequence[Numbers], epsilon: Sequence[Fraction]) -> float:
+    for i in range(len(a)):
+        if volume(a[i], b[i]) - volume(b[i], a[i]) > epsilon[i]:
+            return i + 1
+    return math.inf

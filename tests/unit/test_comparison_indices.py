@@ -76,6 +76,34 @@ def test_an_index_of_ones_own() -> None:
     assert comparison.better(T3A, T3B, by=widest) == "second"
 
 
+@pytest.mark.parametrize("median", [np.median, lambda v: float(np.median(v)), max, np.mean])
+def test_an_index_of_ones_own_may_look_at_one_vector(median: Any) -> None:
+    assert comparison.better(T3A, T3B, by=median) == "second"
+    assert comparison.better([T3A, U3A], [T3B, U3A], by="weighted", index=median) == "second"
+    assert comparison.better([T3A], [T3B], by="goal", index=median, goal_vectors=[[3] * 10]) == "first"
+
+
+def test_rank_among_several_properties_is_better_where_it_is_lower() -> None:
+    a, b = {"size": T3A, "use": U3A}, {"size": T3B, "use": U3B}
+    best = {"size": 10, "use": [3.0] * 10}
+    ranks = [[comparison.rank(one[name], best[name]) for name in best] for one in (a, b)]
+    assert ranks[0][0] > ranks[1][0]
+    assert ranks[0][1] < ranks[1][1]
+    assert comparison.lexicographic(a, b, index="rank", ideal=best) == 2
+    assert comparison.lexicographic(b, a, index="rank", ideal=best) == 1
+    assert comparison.weighted(a, b, [1, 1], index="rank", ideal=best) == pytest.approx(-sum(ranks[0]))
+    share = sum(other / (own + other) for own, other in zip(*ranks, strict=True)) / 2
+    assert comparison.weighted(a, b, index="rank", ideal=best, normalize=True) == pytest.approx(share)
+    assert comparison.goal(a, b, [1, 2], index="rank", ideal=best) == pytest.approx(
+        (ranks[0][0] - 1) ** 2 + (ranks[0][1] - 2) ** 2
+    )
+    assert comparison.goal(a, b, index="rank", ideal=best, goal_vectors=[[10] * 10, [3.0] * 10]) == pytest.approx(
+        ranks[0][0] ** 2 + ranks[0][1] ** 2
+    )
+    assert comparison.better(a, b, by="goal", index="rank", ideal=best, goals=[ranks[0][0], ranks[0][1]]) == "first"
+    assert comparison.better(T3A, T3B, by=comparison.rank, ideal=10) == "second"
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -85,6 +113,15 @@ def test_an_index_of_ones_own() -> None:
         lambda: comparison.average(["secret"]),
         lambda: comparison.average([1, math.nan]),
         lambda: comparison.hypervolume([1, -1], [1, 1]),
+        lambda: comparison.hypervolume([1, math.inf], [1, 1]),
+        lambda: comparison.better([1], [2], by=lambda: 1.0),
+        lambda: comparison.better([1], [2], by=lambda a, b, c: 1.0),
+        lambda: comparison.better([1], [2], by=lambda a, *, c: 1.0),
+        lambda: comparison.better([1], [2], by=lambda a, b: None),
+        lambda: comparison.better([1], [2], by=lambda a: "secret"),
+        lambda: comparison.better([[1]], [[2]], by="weighted", index=lambda a, b: math.nan),
+        lambda: comparison.goal([[1]], [[1]], [1], index="rank"),
+        lambda: comparison.goal([[1]], [[1]], [1], index="rank", ideal=[1, 2]),
         lambda: comparison.weighted([[1]], [[1]], [1, 2]),
         lambda: comparison.weighted([[1]], [[1]], [1], index="covrage"),
         lambda: comparison.goal([], [], []),
