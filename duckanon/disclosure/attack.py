@@ -156,9 +156,9 @@ def attack(
     ... ) as release:
     ...     found = duckanon.attack(people, release, attacks=["homogeneity", "linkage"])
     >>> [(f.attack, f.success, f.base_rate) for f in found.findings]
-    [('homogeneity', 0.5, 0.625), ('linkage', 0.5, 0.25)]
+    [('homogeneity', 0.5, 0.0), ('linkage', 0.5, 0.25)]
     >>> print(found.verdict)
-    None of 2 attacks found a leak: they learned nothing that is not known of anybody.
+    None of 2 attacks found a leak: they learned no more than the release allows.
     """
     chosen = {name: attackers.get(name)() for name in (attacks if attacks is not None else list(attackers))}
     settings = Settings(

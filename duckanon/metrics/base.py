@@ -30,7 +30,7 @@ class Measure:
     """One value of one metric: of an attribute, or of the whole release where ``attribute`` is None.
 
     ``normalised`` is 0 at the best that there can be and 1 on the fully suppressed table, whatever the metric's unit
-    and direction; None where there is no value, or one that is not finite.
+    and direction, and between for all others; None where there is no value, or one that is not finite.
     """
 
     metric: str
@@ -76,6 +76,9 @@ class Metric:
         domain.
     ignores_suppression : bool
         Whether the metric looks at published rows only, so that suppressing rows can improve it.
+    beyond : bool
+        Whether a release can be better than an untouched table, or worse than a fully suppressed one, as where it tells
+        what the original does not. Normalised it then is as good as the one, or as bad as the other.
     """
 
     name: ClassVar[str]
@@ -86,6 +89,7 @@ class Metric:
     params: ClassVar[tuple[str, ...]] = ()
     headline: ClassVar[bool] = False
     ignores_suppression: ClassVar[bool] = False
+    beyond: ClassVar[bool] = False
 
     @classmethod
     def rows(cls, engine: Engine, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[Found]:
@@ -112,8 +116,10 @@ class Metric:
             return None
         if worst == best:
             # Nothing can be lost here: a column of one value, a table of one row.
-            return 0.0 if value == best else None
-        return (value - best) / (worst - best) + 0.0
+            worse = value > best if cls.direction == "lower" else value < best
+            return 0.0 if value == best else float(worse) if cls.beyond else None
+        place = (value - best) / (worst - best) + 0.0
+        return min(max(place, 0.0), 1.0) if cls.beyond else place
 
 
 metrics: Registry[Metric] = Registry("metric", "duckanon.metrics")

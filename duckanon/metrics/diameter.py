@@ -25,8 +25,9 @@ _STEPS = 8
 class Diameter(Metric):
     """Largest Hamming distance between two released rows: in how many attributes they differ.
 
-    In attributes; higher is better, 0 where all rows are alike, as on a fully suppressed table. A suppressed row
-    differs from every published one in every attribute. It is normalised by the number of attributes.
+    In attributes; higher is better, 0 where all rows are alike, as on a fully suppressed table. Suppressed rows are left
+    out: they tell nothing, so that no distance to them is kept, and suppressing rows never makes the value better. It
+    is normalised by the number of attributes.
 
     Notes
     -----
@@ -42,6 +43,7 @@ class Diameter(Metric):
     summary: ClassVar[str] = "attributes in which the two most different rows differ"
     direction: ClassVar[str] = "higher"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    ignores_suppression: ClassVar[bool] = True
 
     @classmethod
     def rows(cls, engine: Engine, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[Found]:
@@ -50,8 +52,6 @@ class Diameter(Metric):
         value: float | None = 0.0
         if not suppressed and not kept:
             value = None
-        elif suppressed and kept:
-            value = width
         elif kept > 1:
             value = cls._search(engine, relations)
         return [Found(None, value, 0.0, width)]

@@ -25,3 +25,4 @@ class MutualInformationLoss(Metric):
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (float("-inf"), None)
     best: ClassVar[float | None] = 0.0
+    beyond: ClassVar[bool] = True

@@ -13,7 +13,8 @@ class SquaredDistanceError(Metric):
 
     In the units of the columns, which are not scaled; lower is better, 0 untouched. Dates count as days, times as
     seconds, unordered values by their rank. The mean is over the distinct original values under a cell; for a
-    suppressed row, over all of the column. A NULL among numbers has no distance and counts 0.
+    suppressed row, over all of the column. A NULL among numbers has no distance and counts 0. Rows can lie further from
+    the means of their cells than from those of the columns; normalised it is 1 from there on.
 
     References
     ----------
@@ -24,3 +25,4 @@ class SquaredDistanceError(Metric):
     summary: ClassVar[str] = "distances of rows to the means of what their cells can stand for, summed"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    beyond: ClassVar[bool] = True

@@ -44,6 +44,8 @@ def engine(connection: duckdb.DuckDBPyConnection) -> Iterator[DuckDBEngine]:
 def assert_equal(found: Sequence[Measure], table: Table, names: Sequence[str]) -> None:
     """All values, and those that are normalised, are what the definitions say."""
     measured = {(m.metric, m.attribute): m for m in found}
+    for key, one in measured.items():
+        assert one.normalised is None or -1e-9 <= one.normalised <= 1 + 1e-9, (key, one)
     for metric, reference in plain.ALL.items():
         expected, worst = reference(table), reference(table.suppressed())
         shown = {key for key in measured if key[0] == metric and measured[key].value is not None}
@@ -71,7 +73,11 @@ def _assert_normalised(found: Measure, value: float, worst: float, table: Table,
     )
     if math.isclose(best, worst, abs_tol=1e-9):
         return
-    assert math.isclose(found.normalised, (value - best) / (worst - best), rel_tol=1e-7, abs_tol=1e-7), found
+    expected = (value - best) / (worst - best)
+    # What no other metric reaches: worse than a suppressed table, or better than an untouched one.
+    assert metric.beyond or -1e-9 <= expected <= 1 + 1e-9, found
+    expected = min(max(expected, 0.0), 1.0)
+    assert math.isclose(found.normalised, expected, rel_tol=1e-7, abs_tol=1e-7), found
 
 
 # Boxes and clusters: every group of rows has cells of its own, which may overlap

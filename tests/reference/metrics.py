@@ -337,9 +337,8 @@ def mutual_information_loss(table: Table) -> Found:
 
 
 def diameter(table: Table) -> Found:
-    unlike = [object() for _ in range(table.width)]
-    shown = [tuple(unlike) if cells is None else tuple(c.text for c in cells) for cells in table.cells]
-    pairs = combinations(set(shown), 2)
+    shown = {tuple(c.text for c in cells) for cells in table.published}
+    pairs = combinations(shown, 2)
     return {None: float(max((sum(a != b for a, b in zip(u, v, strict=True)) for u, v in pairs), default=0))}
 
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from itertools import permutations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -104,28 +105,50 @@ def test_homogeneity_by_hand(rows: list[tuple[int, str | None]]) -> None:
         classes[q].append(s)
     shares = [n / len(rows) for n in Counter(s for _, s in rows).values()]
     assert found.success == pytest.approx(sum(len(c) for c in classes.values() if len(set(c)) == 1) / len(rows))
-    expected = sum(len(c) * sum(p ** len(c) for p in shares) for c in classes.values()) / len(rows)
-    assert found.base_rate == pytest.approx(expected)
+    assert found.base_rate == (1 if len(shares) == 1 else 0)
+    smallest = min(len(c) for c in classes.values())
+    assert found.allowed == (None if smallest == 1 else pytest.approx(sum(p**smallest for p in shares)))
     assert found.attribute == "s"
 
 
 @share(0.5)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", None])), min_size=1, max_size=6))
 def test_skewness_by_hand(rows: list[tuple[int, str | None]]) -> None:
-    """The base rate is the mean over all ways to deal the values to the rows."""
+    """What k allows is the mean over all ways to deal the values into classes of k."""
     data = pa.table({"q": [r[0] for r in rows], "s": pa.array([r[1] for r in rows], pa.string())})
     names = {"quasi_identifiers": ["q"], "sensitive": ["s"], "attacks": ["skewness"]}
     found = _one(duckanon.attack(data, data, **names), "skewness")
+    values = [s for _, s in rows]
+    classes = defaultdict(list)
+    for q, s in rows:
+        classes[q].append(s)
+    k = min(len(c) for c in classes.values())
+    assert found.success == pytest.approx(sum(c.count(s) / len(c) for c in classes.values() for s in c) / len(rows))
+    assert found.base_rate == pytest.approx(sum(values.count(s) / len(rows) for s in values) / len(rows))
+    if k == 1:
+        assert found.allowed is None
+    else:
+        dealt = [order[:k].count(order[0]) / k for order in permutations(values)]
+        assert found.allowed == pytest.approx(sum(dealt) / len(dealt))
 
-    def belief(values: tuple[str | None, ...]) -> float:
-        classes = defaultdict(list)
-        for (q, _), s in zip(rows, values, strict=True):
-            classes[q].append(s)
-        return sum(c.count(s) / len(c) for c in classes.values() for s in c) / len(rows)
 
-    dealt = [belief(values) for values in permutations([s for _, s in rows])]
-    assert found.success == pytest.approx(belief(tuple(s for _, s in rows)))
-    assert found.base_rate == pytest.approx(sum(dealt) / len(dealt))
+@pytest.mark.parametrize("attack", ["homogeneity", "skewness"])
+def test_what_classes_tell_is_seen_beside_the_table_without_classes(attack: str) -> None:
+    """Raw rows tell everything; classes whose values are chance tell what k allows, and stars nothing."""
+    draw = np.random.default_rng(7)
+    ill = pa.array(draw.choice(["flu", "gout", "cold"], 600))
+    places = {"raw": range(600), "chance": [i // 5 for i in range(600)], "stars": [0] * 600}
+    findings = {}
+    for name, place in places.items():
+        data = pa.table({"q": pa.array(place, pa.int64()), "ill": ill})
+        found = duckanon.attack(data, data, quasi_identifiers=["q"], sensitive=["ill"], attacks=[attack])
+        findings[name] = _one(found, attack)
+    assert findings["raw"].success == 1
+    assert {name: f.level for name, f in findings.items()} == {"raw": "much", "chance": "promised", "stars": "nothing"}
+    assert len({f.base_rate for f in findings.values()}) == 1
+    told = pa.table({"q": places["chance"], "ill": [("flu", "gout", "cold")[i // 5 % 3] for i in range(600)]})
+    found = duckanon.attack(told, told, quasi_identifiers=["q"], sensitive=["ill"], attacks=[attack])
+    assert _one(found, attack).level == "much"
 
 
 def test_classes_that_nobody_sees_tell_no_values(people: pa.Table) -> None:

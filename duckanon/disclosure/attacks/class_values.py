@@ -1,4 +1,9 @@
-"""Attacks that look at nothing but the sensitive values of classes: one statement each."""
+"""Attacks that look at nothing but the sensitive values of classes: one statement each.
+
+What classes tell is seen beside what the table tells without them, all rows being one class. That does not depend on the
+classes under attack: where everybody is alone, everything is told. Classes of k in which values are chance tell
+something, too; that much k-anonymity allows, and it is called so.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,8 @@ class ClassValues(Attacker):
 
     def run(self, case: Case) -> list[Finding]:
         file = load(f"attacks/{self.name}")
-        found = case.released.engine.rows(file.bind({r: case.relations[r] for r in file.reads}))
+        bound = file.bind({r: case.relations[r] for r in file.reads})
+        found = case.released.engine.rows(bound, {"k": None if case.allowed is None else round(1 / case.allowed)})
         return [
             Finding(
                 attack=self.name,
@@ -29,6 +35,7 @@ class ClassValues(Attacker):
                 base_rate=float(base),
                 rows=int(rows),
                 text=f"{self.share} {attribute}",
+                allowed=None if allowed is None else float(allowed),
             )
-            for attribute, rows, success, base in found
+            for attribute, rows, success, base, allowed in found
         ]

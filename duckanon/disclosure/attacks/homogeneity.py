@@ -12,8 +12,8 @@ from duckanon.disclosure.attacks.class_values import ClassValues
 class Homogeneity(ClassValues):
     """Reads the sensitive value of everybody whose class has only one.
 
-    The base rate is what classes of the same sizes would give away if the sensitive values were drawn at random from
-    the table's own distribution.
+    The base rate is 0, or 1 where the whole table has one value, which everybody knows without classes. What k allows
+    is the share of rows that classes of k would give away if the values were drawn at random from the table's own.
 
     References
     ----------

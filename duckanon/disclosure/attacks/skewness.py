@@ -12,8 +12,9 @@ from duckanon.disclosure.attacks.class_values import ClassValues
 class Skewness(ClassValues):
     """Believes of everybody what the class makes likely: how much belief falls on the right value, on average.
 
-    A person is in the own class, so even classes that tell nothing give 1/size and more: the base rate is the mean over
-    all ways to deal the table's rows into classes of the same sizes, which has a closed form.
+    The base rate is the belief of somebody who knows how frequent values are in the whole table. A person is in the own
+    class, so even classes that are chance tell more, 1/size and what the others add: what k allows is the mean over all
+    ways to deal the table's rows into classes of k, which has a closed form.
 
     References
     ----------
