@@ -25,9 +25,8 @@ _STEPS = 8
 class Diameter(Metric):
     """Largest Hamming distance between two released rows: in how many attributes they differ.
 
-    In attributes; higher is better, 0 where all rows are alike, as on a fully suppressed table. Suppressed rows are left
-    out: they tell nothing, so that no distance to them is kept, and suppressing rows never makes the value better. It
-    is normalised by the number of attributes.
+    In attributes; higher is better, 0 where all rows are alike, as on a fully suppressed table. Suppressed rows are
+    left out, so that suppressing rows never makes the value better. It is normalised by the number of attributes.
 
     Notes
     -----

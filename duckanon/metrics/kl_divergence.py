@@ -14,7 +14,8 @@ class KlDivergence(Metric):
     In bits; lower is better, 0 untouched. p = n/N. A row of a class is any combination of leaves under its cells
     with the same probability, a suppressed row any of the whole domain: q is the sum over the classes that hold the
     tuple of n_c / (N times the product of leaves), plus the suppressed rows' even share. A fully suppressed table
-    has all of its mass spread evenly. Regions that overlap can mislead more than that; normalised it is 1 from there on.
+    has all of its mass spread evenly. Regions that overlap can mislead more than that; normalised it is 1 from there
+    on.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Attacks that look at nothing but the sensitive values of classes: one statement each.
 
-What classes tell is seen beside what the table tells without them, all rows being one class. That does not depend on the
-classes under attack: where everybody is alone, everything is told. Classes of k in which values are chance tell
+What classes tell is seen beside what the table tells without them, all rows being one class. That does not depend on
+the classes under attack: where everybody is alone, everything is told. Classes of k in which values are chance tell
 something, too; that much k-anonymity allows, and it is called so.
 """
 
