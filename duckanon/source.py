@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import AccessError, DataError, DuckanonError, EngineError, ParameterError, did_you_mean
+from duckanon.file_rows import LONG_LINES, UnlikeFilesError, csv_rows, json_rows, parquet_rows
 from duckanon.paths import is_remote
 from duckanon.sqlgen.relations import DIALECT, Column, scan, table, text
 
@@ -150,10 +151,15 @@ class Source:
         reader = _reader(paths[0], options.get("format"))
         # A partition's value in the path wins over a column of the same name in the file, which would then be lost.
         arguments = {"hive_partitioning": options["hive"]} if "hive" in options else {}
-        function = scan(reader, paths, arguments if reader == "read_parquet" else None)
-        query = exp.select("*").from_(function)
         try:
-            columns = engine.columns(query)
+            if reader == "read_parquet":
+                query, columns = parquet_rows(engine, paths, arguments)
+            elif reader == "read_csv":
+                query, columns = csv_rows(engine, paths, read)
+            else:
+                query, columns = json_rows(engine, paths)
+        except UnlikeFilesError as error:
+            raise DataError(f"{self.name!r} cannot be read as one table. {error}") from None
         except (EngineError, DataError) as error:
             shape = {"read_parquet": "Parquet", "read_csv": "CSV", "read_json": "JSON"}[reader]
             raise DataError(f"{self.name!r} is not a {shape} file, or is damaged. {error}") from None
@@ -388,7 +394,7 @@ def _refuse_renamed(engine: Engine, reader: str, paths: Sequence[str], columns: 
         file = rows[0][0]
         refuse_duplicates(_top_level([(str(n), int(c or 0)) for f, n, c in rows if f == file]))
     elif reader == "read_csv":
-        plain = scan(reader, paths[:1], {"header": False, "all_varchar": True})
+        plain = scan(reader, paths[:1], {"header": False, "all_varchar": True, **LONG_LINES})
         try:
             header = engine.rows(exp.select("*").from_(plain).limit(1))
         except DuckanonError:

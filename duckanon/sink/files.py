@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import ConfigError, DataError
+from duckanon.file_rows import LONG_LINES
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sink.base import require_apart
 from duckanon.sink.commit import commit, finish, require_plain
@@ -260,6 +261,7 @@ def csv_rows(engine: Engine, path: Path, columns: list[str]) -> exp.Query:
         "allow_quoted_nulls": False,
         "null_padding": False,
         "strict_mode": True,
+        **LONG_LINES,
         "columns": exp.Struct(
             expressions=[exp.PropertyEQ(this=ident(name), expression=text("VARCHAR")) for name in columns]
         ),
