@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from glob import has_magic
+from glob import has_magic, iglob
 from pathlib import Path
 
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://")
@@ -17,21 +18,65 @@ def is_remote(path: str) -> bool:
 
 
 def covers(pattern: str, target: Path) -> bool:
-    """Say whether a file, folder or glob pattern takes in a path.
+    """Say whether a file, folder or glob pattern takes in a path, through links and whatever the case of letters.
+
+    Some file systems tell names apart that differ in case, and some do not: both are taken for the same.
 
     Examples
     --------
     >>> covers("visits/*.parquet", Path("visits/2024.parquet")), covers("visits/*.parquet", Path("out/2024.parquet"))
     (True, False)
+    >>> covers("visits/a/../*.parquet", Path("VISITS/2024.parquet"))
+    True
     """
     if is_remote(pattern):
         return False
-    place = target.parent.resolve() / target.name
+    names = names_of(target)
     if not has_magic(pattern):
-        given = Path(pattern).resolve()
-        return given == place or (given.is_dir() and place.is_relative_to(given))
+        given = Path(pattern)
+        if same_file(given, target):
+            return True
+        below = names_of(given)
+        return given.is_dir() and any(name[: len(own)] == own for own in below for name in names)
     absolute = Path(pattern).absolute().parts
-    return _matches(absolute, target.absolute().parts) or _matches(absolute, place.parts)
+    first = next(i for i, part in enumerate(absolute) if has_magic(part))
+    # What stands before the pattern may be a link, or lead through one.
+    forms = {_folded(absolute), _folded((*Path(*absolute[:first]).resolve().parts, *absolute[first:]))}
+    if any(_matches(form, name) for form in forms for name in names):
+        return True
+    return _has_twins(target) and any(same_file(Path(p), target) for p in iglob(pattern, recursive=True))
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Say whether two paths are, or would be, the same file: through links, hard links, and in any case of letters."""
+    if names_of(one) & names_of(other):
+        return True
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def names_of(path: Path) -> set[tuple[str, ...]]:
+    """Return the parts of a path as it stands and with its links resolved, in lower case."""
+    try:
+        resolved = path.resolve()
+    except (OSError, RuntimeError):
+        # A link to itself.
+        resolved = path.absolute()
+    return {_folded(p.parts) for p in (resolved, path.parent.resolve() / path.name, path.absolute())}
+
+
+def _has_twins(path: Path) -> bool:
+    """Say whether a file may be reached under another name."""
+    try:
+        return path.is_symlink() or path.stat().st_nlink > 1
+    except OSError:
+        return False
+
+
+def _folded(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(unicodedata.normalize("NFC", part).casefold() for part in parts)
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glob import escape
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,13 +42,17 @@ def init(
     from duckanon.job import load_job
     from duckanon.job.draft import SCHEMA, draft
     from duckanon.job.schema import text
+    from duckanon.paths import covers
 
     source = source_of(file, database, table)
     if output.exists() and not force:
         raise ConfigError(f"{output.name!r} is there already: choose another name, or add --force.")
+    beside = output.with_name(SCHEMA)
+    for pattern in source.target if source.kind == "file" else [escape(str(source.target))]:
+        if covers(pattern, output) or covers(pattern, beside):
+            raise ConfigError("The job file lies among the files of the table: choose another name with --output.")
     content = draft(source, output, k=k)
     output.write_text(content, encoding="utf-8")
-    beside = output.with_name(SCHEMA)
     beside.write_text(text(), encoding="utf-8")
     load_job(output)
     screen = Screen.of(ctx)

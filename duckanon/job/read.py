@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import ConfigError, DuckanonError, JobError, ParameterError, UnsupportedError, did_you_mean
+from duckanon.job.apart import require_apart
 from duckanon.job.base import Expect, Job, JobTable
 from duckanon.job.keys import KEYS, MANY, PER_TABLE, RULE, Tables, is_text, kind_of, seconds_of
 from duckanon.job.targets import target
@@ -37,6 +38,10 @@ def load_job(path: str | Path, day: date | None = None) -> Job:
         return _job(_read(file), file.absolute(), day or datetime.now(UTC).date())
     except (ConfigError, UnsupportedError) as error:
         raise JobError(f"{file.name}: {error}") from None
+    except RecursionError:
+        pass
+    # Raised outside the handler: thousands of frames would hang on it.
+    raise JobError(f"{file.name}: tables or lists are nested too deeply.")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -67,7 +72,7 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
         kept = state / table.name / "runs" / "run" / "persons.parquet"
         if table.source.kind == "file" and any(covers(pattern, kept) for pattern in table.source.target):
             raise JobError("[source] path takes in the state of the job: name another folder with [nights] state.")
-    return Job(
+    job = Job(
         path=path,
         tables=tuple(tables),
         day=day,
@@ -79,6 +84,8 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
         metrics=folder / operations["metrics"] if "metrics" in operations else None,
         lineage=folder / operations["lineage"] if "lineage" in operations else None,
     )
+    require_apart(job)
+    return job
 
 
 def _several(entries: Any, content: Mapping[str, Any], folder: Path, day: date) -> list[JobTable]:

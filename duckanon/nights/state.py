@@ -32,6 +32,9 @@ FORMAT = 1
 _LAST, _PENDING, _HISTORY, _RUNS, _KEY = "last.json", "pending.json", "history.jsonl", "runs", "key"
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEY_BYTES = 32
+MARKER = ".duckanon-state"
+"""Stands in every folder that is ours."""
+_ABOUT = "duckanon keeps here what a job needs to know from run to run.\n"
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,15 @@ class State:
 
     @classmethod
     def open(cls, folder: str | Path) -> State:
-        """Make the folder where there is none (mode 0700); an EngineError where others could write to it."""
+        """Make the folder where there is none (mode 0700); an EngineError where it is not ours, or others could write.
+
+        An empty folder of the user's own is taken as it is. One that has other things in it is somebody else's: no
+        rights are changed there, and nothing is removed.
+        """
         path = Path(folder)
         with _os_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _require_private(path)
+            _require_ours(path)
             runs = path / _RUNS
             runs.mkdir(mode=0o700, exist_ok=True)
             _require_private(runs)
@@ -213,7 +220,31 @@ def _named(run: str) -> str:
     return run
 
 
-def _require_private(path: Path) -> None:
+def _require_ours(path: Path) -> None:
+    """Raise unless a folder is a state, or is empty and may become one."""
+    marked = _is_marked(path)
+    if not marked and path.is_dir() and not path.is_symlink() and any(path.iterdir()):
+        raise EngineError(
+            f"The folder {path.name!r} is not empty and holds no state of duckanon: name another one with [nights] "
+            "state. Nothing in it was changed."
+        )
+    _require_private(path, made=marked)
+    if not marked:
+        descriptor = os.open(path / MARKER, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(_ABOUT)
+
+
+def _is_marked(path: Path) -> bool:
+    try:
+        found = (path / MARKER).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _require_private(path: Path, *, made: bool = True) -> None:
+    """Raise unless nobody else can change what is in a folder; ``made`` says that it is ours, and so are its rights."""
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise EngineError(f"The state folder {path.name!r} is a link or a file, not a folder.")
@@ -223,6 +254,11 @@ def _require_private(path: Path) -> None:
         raise EngineError(
             f"The state folder {path.name!r} can be written to by others, who could change what is published: "
             "take their rights away (chmod 700), or name another folder."
+        )
+    if found.st_mode & 0o077 and not made:
+        raise EngineError(
+            f"The state folder {path.name!r} can be read by others, and was not made by duckanon: take their rights "
+            "away (chmod 700), or name a folder that does not exist yet."
         )
     if found.st_mode & 0o077:
         path.chmod(0o700)

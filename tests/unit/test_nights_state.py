@@ -17,6 +17,7 @@ from duckanon.errors import DataError, EngineError, ParameterError
 from duckanon.job import exit_code
 from duckanon.nights import State
 from duckanon.nights.history import COLUMNS
+from duckanon.nights.state import MARKER
 
 FACTS: dict[str, Any] = {"rows_in": 10, "columns": {"age": "INTEGER"}}
 
@@ -43,9 +44,44 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
         with pytest.raises(EngineError, match="written to by others") as caught:
             State.open(folder)
         assert exit_code(caught.value) == 6
-    folder.chmod(0o755)
-    State.open(folder)
-    assert mode(folder) == 0o700
+
+
+def test_rights_are_changed_only_of_folders_that_duckanon_made(tmp_path: Path) -> None:
+    own = State.open(tmp_path / "own").folder
+    own.chmod(0o755)
+    State.open(own)
+    assert mode(own) == 0o700
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o755)
+    theirs.chmod(0o755)
+    with pytest.raises(EngineError, match="can be read by others") as caught:
+        State.open(theirs)
+    assert exit_code(caught.value) == 6
+    assert mode(theirs) == 0o755
+    theirs.chmod(0o700)
+    assert State.open(theirs).last() is None
+
+
+@pytest.mark.parametrize("rights", [0o700, 0o755])
+def test_a_folder_with_other_things_in_it_stays_as_it_is(tmp_path: Path, rights: int) -> None:
+    folder = tmp_path / "etc"
+    (folder / "runs").mkdir(parents=True)
+    (folder / "runs" / "theirs").write_text("x")
+    folder.chmod(rights)
+    with pytest.raises(EngineError, match="holds no state of duckanon") as caught:
+        State.open(folder)
+    assert exit_code(caught.value) == 6
+    assert mode(folder) == rights
+    assert sorted(p.name for p in folder.rglob("*")) == ["runs", "theirs"]
+
+
+def test_a_marker_that_is_a_link_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir(mode=0o755)
+    (tmp_path / "elsewhere").write_text("x")
+    (folder / MARKER).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(EngineError, match="holds no state"):
+        State.open(folder)
 
 
 def test_a_link_or_a_file_is_refused(tmp_path: Path) -> None:
@@ -121,7 +157,7 @@ def test_what_a_killed_run_left_half_written_is_swept(tmp_path: Path) -> None:
     (state.folder / ".new-pending.json").write_text('{"run": ')
     state.run_folder("dead")
     state.settle(None)
-    assert sorted(p.name for p in state.folder.iterdir()) == ["runs"]
+    assert sorted(p.name for p in state.folder.iterdir()) == [MARKER, "runs"]
     assert not list((state.folder / "runs").iterdir())
 
 
