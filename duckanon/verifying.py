@@ -186,15 +186,18 @@ def _settle(target: Path, database: str | None) -> None:
     where = read_manifest(pending_path(target) / reports.manifest.name)["target"]
 
     def published() -> str | None:
+        if where["kind"] == "postgres":
+            from duckanon.postgres import published_comment
+
+            return run_in_comment(published_comment(_server(where, database), where["table"], settled=True))
         engine = open_database(_database(reports.manifest, where, database))
         try:
             return run_in_comment(table_comment_in(engine, where["schema"], where["table"]))
         finally:
             engine.close()
 
-    if where["kind"] == "duckdb":
-        with os_errors(target), locked(target):
-            reports.settled(published)
+    with os_errors(target), locked(target):
+        reports.settled(published)
 
 
 def _belongs(target: Path, path: Path) -> bool:
@@ -240,6 +243,12 @@ def _database(manifest: Path, where: Mapping[str, Any], given: str | None) -> Pa
     return found
 
 
+def _server(where: Mapping[str, Any], address: str | None) -> str:
+    if address is None:
+        raise DataError(f"The table {where['table']!r} is in PostgreSQL: give the address of the server as database.")
+    return address
+
+
 def _of_server(
     where: Mapping[str, Any], address: str | None, names: list[str], memory: str | None
 ) -> tuple[Engine, str | None, exp.Query]:
@@ -247,8 +256,7 @@ def _of_server(
     from duckanon.postgres import published_comment
     from duckanon.source import Source
 
-    if address is None:
-        raise DataError(f"The table {where['table']!r} is in PostgreSQL: give the address of the server as database.")
+    address = _server(where, address)
     run = run_in_comment(published_comment(address, where["table"]))
     engine = open_engine(memory=memory)
     try:

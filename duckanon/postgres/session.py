@@ -118,15 +118,19 @@ class Session:
         ``postgresql://role@host/database``. What it leaves out libpq takes from PGPASSWORD, ~/.pgpass and the like.
     read_only : bool
         Read one snapshot (repeatable read), and let the server refuse whatever writes.
+    snapshot : bool
+        Whether all statements of a read-only transaction see one state; else each sees what is committed when it
+        begins.
     """
 
-    def __init__(self, uri: str | Address, *, read_only: bool) -> None:
+    def __init__(self, uri: str | Address, *, read_only: bool, snapshot: bool = True) -> None:
         address = require_uri(uri)
         dbapi = _driver()
         self._connection = _connected(lambda: dbapi.connect(address.uri))
         try:
-            mode = "REPEATABLE READ READ ONLY" if read_only else "READ COMMITTED READ WRITE"
-            for setting in (" ".join(("SET TRANSACTION ISOLATION LEVEL", mode)), *_SETTINGS):
+            level = "REPEATABLE READ" if read_only and snapshot else "READ COMMITTED"
+            mode = (level, "READ ONLY" if read_only else "READ WRITE")
+            for setting in (" ".join(("SET TRANSACTION ISOLATION LEVEL", *mode)), *_SETTINGS):
                 self.run(setting)
         except BaseException:
             self.close()

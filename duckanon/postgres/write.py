@@ -96,10 +96,16 @@ def require_writable(uri: str | Address, table: str, *, replace: bool) -> None:
         pass
 
 
-def published_comment(uri: str | Address, table: str) -> str | None:
-    """Return the comment that ``write_table`` left; None where the table is not there, or somebody else wrote it."""
-    with Session(uri, read_only=True) as session:
+def published_comment(uri: str | Address, table: str, *, settled: bool = False) -> str | None:
+    """Return the comment that ``write_table`` left; None where the table is not there, or somebody else wrote it.
+
+    With ``settled`` a writer that is at work is waited for: the server may still carry out the commit of a client that
+    was killed, and what is read before that is not what will be there. After ten seconds that is an EngineError.
+    """
+    with Session(uri, read_only=True, snapshot=not settled) as session:
         wanted = _resolved(session, table)
+        if settled:
+            session.rows(exp.select(call("pg_advisory_xact_lock", exp.convert(_lock_key(wanted)))))
         found = next((t for t in Known.of(session).tables if (t.schema, t.name) == wanted), None)
         return None if found is None else _comment(session, found)
 
@@ -181,8 +187,7 @@ def _target(uri: str | Address, name: str, replace: bool) -> Iterator[tuple[Sess
     """Open a transaction that alone may write a table; say which table that is, and whether it is there."""
     with Session(uri, read_only=False) as session:
         wanted = _resolved(session, name)
-        key = int.from_bytes(hashlib.sha256("\0".join(("duckanon", *wanted)).encode()).digest()[:8], signed=True)
-        if session.row(exp.select(call("pg_try_advisory_xact_lock", exp.convert(key)))) != (True,):
+        if session.row(exp.select(call("pg_try_advisory_xact_lock", exp.convert(_lock_key(wanted))))) != (True,):
             raise EngineError(f"Another run is writing {name!r}: try again when it has ended.")
         # Looked up once the lock is held: the run before this one may have made the table.
         there = next((t for t in Known.of(session).tables if (t.schema, t.name) == wanted), None)
@@ -202,6 +207,11 @@ def _target(uri: str | Address, name: str, replace: bool) -> Iterator[tuple[Sess
                     "Choose another name, or drop the table."
                 )
         yield session, there, True
+
+
+def _lock_key(wanted: tuple[str, str]) -> int:
+    """Return the number of the lock that whoever writes a table holds until its transaction has ended."""
+    return int.from_bytes(hashlib.sha256("\0".join(("duckanon", *wanted)).encode()).digest()[:8], signed=True)
 
 
 def _resolved(session: Session, name: str) -> tuple[str, str]:

@@ -72,9 +72,13 @@ class PostgresTable:
     def published_run(self) -> str | None:
         return run_in_comment(published_comment(self.uri, self.table))
 
+    def _settled_run(self) -> str | None:
+        """Return the published run once no writer is at work: a killed run's server may still be committing."""
+        return run_in_comment(published_comment(self.uri, self.table, settled=True))
+
     def require_writable(self) -> None:
         with os_errors(self._reports.target), made_folder(self.reports_in), locked(self._reports.target):
-            self._reports.settled(self.published_run)
+            self._reports.settled(self._settled_run)
             PrivateFolder(self.reports_in).close()
             require_writable(self.uri, self.table, replace=True)
 
@@ -82,7 +86,7 @@ class PostgresTable:
         require_apart(self, release.sources)
         told, target = run_of(run), self._reports.target
         with os_errors(target), made_folder(self.reports_in), locked(target):
-            self._reports.settled(self.published_run)
+            self._reports.settled(self._settled_run)
             sweep(self.reports_in)
             folder = PrivateFolder(self.reports_in)
             try:
@@ -124,7 +128,7 @@ class PostgresTable:
     def _take_back(self) -> None:
         """After a failure: manifest and reports follow what the server has, if it can be asked."""
         try:
-            self._reports.settled(self.published_run)
+            self._reports.settled(self._settled_run)
         except DuckanonError:
             return  # The next run asks again.
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.site import Driver
+from tests.postgres.conftest import cluster
+
+__all__ = ["cluster"]
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ import duckanon.verifying
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import DuckanonError
 from duckanon.job import run_job
+from duckanon.postgres.session import Address, Session
 from duckanon.sink import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
 from tests.unit.jobs import fill, write
 
@@ -50,11 +51,17 @@ POINTS: dict[str, list[tuple[Any, str]]] = {
     "propose": [(duckanon.sink.commit, "propose")],
     "carry_out": [(duckanon.sink.commit, "carry_out")],
     "discard": [(duckanon.sink.commit, "discard")],
+    "commit": [(Session, "commit")],
+    "session": [(Session, "run")],
 }
 
 
-def make_sink(kind: str, folder: Path) -> Any:
+def make_sink(kind: str, folder: Path, uri: str | None = None) -> Any:
     out = folder / "out"
+    if kind == "postgres":
+        from duckanon.sink.postgres import PostgresTable
+
+        return PostgresTable(Address(str(uri)), "people", out / "reports")
     return {
         "parquet": lambda: ParquetFile(out / "people.parquet"),
         "csv": lambda: CsvFile(out / "people.csv"),
@@ -82,7 +89,7 @@ def publish(order: dict[str, Any]) -> None:
         if kind == "write":
             release.write(folder / "out" / "people.parquet")
             return
-        sink = make_sink(kind, folder)
+        sink = make_sink(kind, folder, order.get("uri"))
         sink.require_writable()
         reports = {"md": release.report("md"), "json": release.report("json")}
         sink.publish(release, reports=reports, run={"run": order["run"], "job": "people"})

@@ -15,10 +15,12 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 
-from duckanon.verifying import verify_export
+from duckanon.verifying import Verified, verify_export
+from tests.postgres.conftest import Server
 from tests.unit.jobs import CANARY, STATE, fill, write
 
 KINDS = ("write", "job", "parquet", "csv", "folder", "table")
+TABLES = ("table", "postgres")
 FILES = ["people.manifest.json", "people.report.json", "people.report.md"]
 ROOT = Path(__file__).parents[2]
 
@@ -60,12 +62,15 @@ class Site:
     driver: Driver
     folder: Path
     kind: str
+    server: Server | None = None
     runs: list[str] = field(default_factory=list)
     calls: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
         fill(self.folder)
+        if self.server is not None:
+            self.server.run("DROP TABLE IF EXISTS people")
         write(self.folder)
         for name in ("out", "tmp"):
             (self.folder / name).mkdir()
@@ -79,11 +84,16 @@ class Site:
 
     @property
     def verifiable(self) -> Path:
-        return self.out / {"folder": "people", "table": "reports"}.get(self.kind, "")
+        return self.out / {"folder": "people", "table": "reports", "postgres": "reports"}.get(self.kind, "")
+
+    def verified(self) -> Verified:
+        return verify_export(self.verifiable, database=None if self.server is None else self.server.uri)
 
     def run(self, kill: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         self.runs.append(str(len(self.runs)))
         order = {"kind": self.kind, "folder": str(self.folder), "run": self.runs[-1], "kill": kill}
+        if self.server is not None:
+            order["uri"] = self.server.uri
         found = self.driver.order(**order, **options)
         if kill is None and not options:
             assert (found["signal"], found["exit"], found.get("message")) == (0, 0, None), found
@@ -104,6 +114,12 @@ class Site:
                 (rows,) = connection.sql("SELECT count(*) FROM people").fetchall()
             assert rows == (40,)
             return str(comment)
+        if self.server is not None:
+            ((comment, rows),) = self.server.rows(
+                "SELECT obj_description('people'::regclass), count(*) FROM people"  # one statement: one state
+            )
+            assert rows == 40
+            return str(comment)
         if self.kind == "csv":
             content = (self.out / "people.csv").read_bytes()
             assert content.count(b"\r\n") == 41
@@ -121,7 +137,7 @@ class Site:
         assert killed["signal"] in (0, 9), killed
         self.check_leftovers()
         middle = self.data()
-        found = verify_export(self.verifiable)
+        found = self.verified()
         assert found.intact, (kill, found.problems)
         assert len(found.exports) == 1
         run, after = found.exports[0].run, self.data()
@@ -131,7 +147,7 @@ class Site:
         if follow:
             self.run()
             self.check_clean()
-            assert verify_export(self.verifiable).intact
+            assert self.verified().intact
         return after != before
 
     def check_leftovers(self) -> None:
@@ -165,7 +181,7 @@ class Site:
         there = sorted(p.name for p in self.out.iterdir() if p not in young)
         assert there == self.expected(), there
         assert [p for p in (self.folder / "tmp").iterdir() if p not in young] == []
-        if self.kind == "table":
+        if self.kind in TABLES:
             assert sorted(p.name for p in (self.out / "reports").iterdir() if p not in young) == FILES
         self.check_values(private=True)
 
@@ -174,5 +190,6 @@ class Site:
             "csv": sorted([*FILES, "people.csv"]),
             "folder": ["people"],
             "table": ["people.duckdb", "reports"],
+            "postgres": ["reports"],
             "job": sorted([*FILES, "people.parquet", "people.report.html"]),
         }.get(self.kind, sorted([*FILES, "people.parquet"]))

@@ -11,9 +11,10 @@ import pytest
 from tests.faults.site import KINDS, Driver, Site
 
 # The calls of a publication itself: at each of them a run is killed in the default run.
-CORE = ("replace", "rename", "exchange", "propose", "carry_out", "discard", "gate", "write_parquet")
+ON_A_SERVER = pytest.param("postgres", marks=pytest.mark.postgres)
+CORE = ("replace", "rename", "exchange", "propose", "carry_out", "discard", "gate", "write_parquet", "commit")
 MORE = ("fsync", "link", "write_text")
-REST = ("unlink", "rmdir", "mkdir", "run", "statement")
+REST = ("unlink", "rmdir", "mkdir", "run", "statement", "session")
 
 
 def kills(site: Site, calls: tuple[str, ...], after: bool = True) -> list[dict[str, object]]:
@@ -24,11 +25,14 @@ def kills(site: Site, calls: tuple[str, ...], after: bool = True) -> list[dict[s
 
 @pytest.fixture
 def site(driver: Driver, tmp_path: Path, request: pytest.FixtureRequest) -> Site:
-    return Site(driver, tmp_path, request.param)
+    server = request.getfixturevalue("cluster") if request.param == "postgres" else None
+    return Site(driver, tmp_path, request.param, server)
 
 
 @pytest.mark.parametrize(
-    "site", ["job", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("table", "folder"))], indirect=True
+    "site",
+    ["job", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("table", "folder")), ON_A_SERVER],
+    indirect=True,
 )
 def test_at_every_named_point(site: Site) -> None:
     places = [*kills(site, CORE, after=False), *kills(site, ("fsync",), after=False)]
@@ -49,7 +53,7 @@ def test_between_the_renames(site: Site) -> None:
     assert decided.count(False) == 1
 
 
-@pytest.mark.parametrize("site", ["job", "folder", "csv", "table"], indirect=True)
+@pytest.mark.parametrize("site", ["job", "folder", "csv", "table", ON_A_SERVER], indirect=True)
 @pytest.mark.thinned(4)
 def test_after_a_random_time(site: Site) -> None:
     rng = random.Random(site.kind)
@@ -65,9 +69,9 @@ def test_at_every_call(site: Site) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("site", KINDS, indirect=True)
+@pytest.mark.parametrize("site", [*KINDS, ON_A_SERVER], indirect=True)
 def test_after_many_random_times(site: Site) -> None:
-    """50 for each sink; DUCKANON_KILLS says how many instead."""
+    """50 for each sink, 10 on a server; DUCKANON_KILLS says how many instead."""
     rng = random.Random()
-    for _ in range(int(os.environ.get("DUCKANON_KILLS", "50"))):
+    for _ in range(int(os.environ.get("DUCKANON_KILLS", "50" if site.server is None else "10"))):
         site.kill_and_recover({"seconds": rng.uniform(0, site.seconds * 1.1)})

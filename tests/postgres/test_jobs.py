@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sqlglot import exp
 
 from duckanon import errors
 from duckanon.job import exit_code, run_job
+from duckanon.postgres import Session, published_comment
+from duckanon.postgres.write import _lock_key
 from duckanon.sink import read_manifest, verify_files
 from duckanon.verifying import verify_export
 from tests.postgres.conftest import PASSWORD, Server
@@ -84,6 +88,45 @@ def test_verify_asks_the_server(job: Path, server: Server) -> None:
     server.run("DELETE FROM released WHERE ctid = (SELECT min(ctid) FROM released)")
     changed = verify_export(manifest, database=server.uri)
     assert changed.problems == ["The table 'released' does not hold the rows that were published."]
+
+
+def test_what_a_killed_run_left_is_finished_by_verify(
+    job: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = read_manifest(run_job(job).written["manifest"])["run"]["run"]
+    with monkeypatch.context() as patched:
+
+        def die(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr("duckanon.sink.tables.TableReports.finished", die)
+        patched.setattr("duckanon.sink.postgres.PostgresTable._take_back", lambda _: None)
+        with pytest.raises(KeyboardInterrupt):
+            run_job(job)
+    reports = job.parent / "reports"
+    with pytest.raises(errors.DataError, match="give the address of the server"):
+        verify_export(reports)
+    assert read_manifest(reports / "released.manifest.json")["run"]["run"] == first
+    found = verify_export(reports, database=server.uri)
+    assert found.intact, found.problems
+    assert found.exports[0].run != first
+    assert not [p for p in reports.iterdir() if p.name.startswith(".")]
+
+
+def test_a_server_that_still_commits_is_waited_for(job: Path, server: Server) -> None:
+    run_job(job)
+    with Session(server.uri, read_only=False) as writer:
+        (schema,) = writer.row(exp.select(exp.func("current_schema")))
+        key = exp.convert(_lock_key((schema, "released")))
+        writer.rows(exp.select(exp.Anonymous(this="pg_advisory_xact_lock", expressions=[key])))
+        writer.run("COMMENT ON TABLE released IS 'duckanon release: later'")
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(published_comment, server.uri, "released", settled=True)
+            with pytest.raises(TimeoutError):
+                asked.result(timeout=0.5)
+            assert published_comment(server.uri, "released") != "later"
+            writer.commit()
+            assert asked.result(timeout=10) == "later"
 
 
 def test_nothing_secret_is_left(job: Path) -> None:
