@@ -77,6 +77,15 @@ class Problem:
         return all(m.traits.size_only for m in self.models)
 
     @property
+    def inherited(self) -> bool:
+        """Whether a recoding that generalizes one that keeps the promise keeps it, too."""
+        if self.allowed == 0:
+            return all(m.traits.monotone for m in self.models)
+        # A promise about the table leaves out the smallest classes. Counted in persons, these may have most rows.
+        counts_rows = not self.frequency.entity
+        return all(m.traits.absorbing and (counts_rows or not m.traits.whole_table) for m in self.models)
+
+    @property
     def min_size(self) -> int:
         """The least members, rows or persons, that models of the size ask of a class."""
         return max((m.traits.min_class_size for m in self.models if m.traits.size_only), default=1)

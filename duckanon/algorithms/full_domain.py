@@ -76,10 +76,12 @@ def _too_far(lattice: Lattice) -> str:
     problem = lattice.problem
     top = lattice.visit(lattice.high)
     few = f"of fewer than {problem.min_size} {problem.unit}" if top.by_size else "that break a promise"
+    rest = (
+        f"{problem.allowed} may be suppressed" if top.outlier_rows > problem.allowed else "nothing would be published"
+    )
     return (
         f"Of the {lattice.size:,} nodes none keeps the promise. With every quasi-identifier at the highest level that "
-        f"it may have {top.outlier_rows} of {problem.frequency.rows} rows are in classes {few}, and {problem.allowed} "
-        "may be suppressed."
+        f"it may have {top.outlier_rows} of {problem.frequency.rows} rows are in classes {few}, and {rest}."
     )
 
 

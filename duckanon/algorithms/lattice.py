@@ -12,6 +12,7 @@ import numpy as np
 
 from duckanon.algorithms.full_domain import ANONYMOUS, BROKEN, UNKNOWN
 from duckanon.algorithms.tables import Classes, Tables
+from duckanon.algorithms.verdicts import publishable
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Groups
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.base import Problem
+    from duckanon.models.base import Model
 
     Levels = tuple[int, ...]
 
@@ -65,10 +67,7 @@ class Lattice:
         self.tags: NDArray[np.uint8] | None = None
         if self.size <= MOST_NODES:
             self.tags = np.zeros(self.shape, dtype=np.uint8)
-        models = self.problem.models
-        self.sound = all(m.traits.absorbing for m in models) or (
-            self.problem.allowed == 0 and all(m.traits.monotone for m in models)
-        )
+        self.sound = self.problem.inherited
         self._reach: dict[int, list[Levels]] = {ANONYMOUS: [], BROKEN: []}
         self._persists = False
         self._last: tuple[Levels, Classes, NDArray[np.bool_]] | None = None
@@ -164,7 +163,9 @@ class Lattice:
         classes = self.tables.classes(levels)
         kept = (classes.sizes >= problem.min_size) & (classes.rows >= problem.min_rows)
         outliers = int(classes.rows[~kept].sum())
-        by_size = final = outliers > problem.allowed
+        # Of a release nothing is left where everything is suppressed, whatever may be: no search chooses that.
+        rows = problem.frequency.rows
+        by_size = final = outliers > problem.allowed or outliers == rows
         if not by_size:
             if not problem.size_only:
                 classes, kept = self._judge(levels, classes)
@@ -172,30 +173,24 @@ class Lattice:
                 final = outliers > problem.allowed and self._persists
             self._last = (levels, classes, kept)
         smallest = int(classes.sizes.min(initial=np.iinfo(np.int64).max)) if len(classes.sizes) else 0
-        return Visit(levels, len(classes.sizes), smallest, outliers, outliers <= problem.allowed, by_size, final)
+        anonymous = outliers <= problem.allowed and outliers < rows
+        return Visit(levels, len(classes.sizes), smallest, outliers, anonymous, by_size, final)
 
     def _judge(self, levels: Levels, found: Classes) -> tuple[Classes, NDArray[np.bool_]]:
-        """Return the classes, and which of them every model lets be published.
-
-        Promises about the whole table come last: they look at what the others leave.
-        """
+        """Return the classes, and which of them every model lets be published."""
         problem = self.problem
         if problem.size_only:
             return found, found.sizes >= problem.min_size
         classes = self.tables.ordered(found)
-        kept = np.asarray(classes.rows >= problem.min_rows)
         plain = Groups(classes.sizes, classes.rows)
         counted = {key: self.tables.groups(key, classes, levels) for key in problem.tallies}
         self._persists = False
-        for model in problem.models:
-            if not model.traits.whole_table:
-                groups = counted.get(problem.key_of(model), plain)
-                kept &= model.satisfied(groups)
-                if not self.sound and int(classes.rows[~kept].sum()) > problem.allowed:
-                    least = float((model.persisting(groups) * classes.rows).sum())
-                    self._persists |= least > problem.allowed + 1e-6
-        for model in problem.models:
-            if model.traits.whole_table:
-                places = np.flatnonzero(kept)
-                kept[places] = model.satisfied(Groups(classes.sizes[places], classes.rows[places]))
+
+        def persists(model: Model, groups: Groups, kept: NDArray[np.bool_]) -> None:
+            if not self.sound and int(classes.rows[~kept].sum()) > problem.allowed:
+                least = float((model.persisting(groups) * classes.rows).sum())
+                self._persists |= least > problem.allowed + 1e-6
+
+        every = np.asarray(classes.rows >= problem.min_rows)
+        kept = publishable(problem.models, lambda m: counted.get(problem.key_of(m), plain), every, persists)
         return classes, kept

@@ -102,12 +102,11 @@ def rows_in_small_classes(problem: Problem, levels: Sequence[int]) -> int:
 
 
 def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
-    """Return the node with every model asked about its classes; ``start`` is a judged node below it.
-
-    Promises about the whole table come last: they look at the classes that all others leave.
-    """
+    """Return the node with every model asked about its classes; ``start`` is a judged node below it."""
     import numpy as np
     import pyarrow as pa
+
+    from duckanon.algorithms.verdicts import publishable
 
     engine, width = problem.engine, len(node.levels)
     numbered, verdict = engine.fresh("numbered"), engine.fresh("verdict")
@@ -136,14 +135,7 @@ def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
             found_values = Histograms(starts, _array(counted, "value"), n, tally.totals, tally.ancestors)
             counts[key] = Groups(sizes, rows, histograms=found_values)
     plain = Groups(sizes, rows)
-    kept = rows >= problem.min_rows
-    for model in problem.models:
-        if not model.traits.whole_table:
-            kept &= model.satisfied(counts.get(problem.key_of(model), plain))
-    for model in problem.models:
-        if model.traits.whole_table:
-            places = np.flatnonzero(kept)
-            kept[places] = model.satisfied(Groups(sizes[places], rows[places]))
+    kept = publishable(problem.models, lambda model: counts.get(problem.key_of(model), plain), rows >= problem.min_rows)
     flags = engine.fresh("flags")
     engine.register(flags, pa.table({"i": np.arange(len(rows)), "kept": kept}))
     engine.create(verdict, exp.select("*").from_(table(flags)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from duckanon.disclosure.risk import Attacker, Risk
 
 Row = Mapping[str, Any]
+LARGER_IS_STRICTER = ("k", "l", "p", "minimum")
+"""Parameters that promise more the larger they are; others promise more the smaller they are."""
 _RIGHT = {"justify": "right", "no_wrap": True}
 _WHOLE = {"no_wrap": True}
 _SETS = 12
@@ -65,7 +69,23 @@ def _model(row: Row) -> str:
 
 
 def _level(row: Row) -> str:
-    return "none" if row["value"] is None else _number(row["value"])
+    return "none" if row["value"] is None else bound(row["parameter"], row["value"])
+
+
+def bound(parameter: str, value: float) -> str:
+    """Return the best parameter that holds in few digits, rounded so that it still holds.
+
+    Examples
+    --------
+    >>> bound("t", 0.33333), bound("l", 2.7182), bound("alpha", 0.25), bound("k", 5.0)
+    ('0.334', '2.71', '0.25', '5')
+    """
+    if not isfinite(value) or value == 0 or value == round(value):
+        return _number(value)
+    # What rounding made of a number is undone first: 0.1 + 0.2 is 0.3.
+    exact = Decimal(f"{value:.13g}")
+    weaker = ROUND_FLOOR if parameter in LARGER_IS_STRICTER else ROUND_CEILING
+    return _number(float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=weaker)))
 
 
 def _number(value: float) -> str:

@@ -66,9 +66,10 @@ def privacy(
     Notes
     -----
     Models with two parameters show one: of alpha_k_anonymity alpha and of p_sensitive_k_anonymity p, whose k is that of
-    k_anonymity; of recursive_c_l_diversity c, whose l is that of l_diversity. Where the comparison is strict (c, and
-    delta, which is to base 2) the parameter must be larger than the value shown. Frequencies in the whole table are
-    those of ``data``; of a release those of the table that it was made from.
+    k_anonymity; of recursive_c_l_diversity c, whose l is that of l_diversity; delta is to base 2. Every value holds
+    when it is asked for: where the comparison is strict (c and delta) it is a little larger than the number that has to
+    be exceeded, and where a parameter must be above 0 it is at least 1e-12. Frequencies in the whole table are those
+    of ``data``; of a release those of the table that it was made from.
 
     A registered model takes part by a file ``sql/levels/<model>.sql`` that returns (attribute, parameter, value) from
     the relations that models read; one that reads sensitive values, nodes of a hierarchy or a population is left out

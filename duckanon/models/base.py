@@ -142,6 +142,13 @@ class Model(ABC):
 
         return np.zeros(len(groups.sizes))
 
+    def indispensable(self, groups: Groups) -> Booleans | None:
+        """Return the classes whose suppression breaks the promise, whatever is published beside them; None: no class.
+
+        Models that say nothing of what is not published need not know any.
+        """
+        return None
+
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]

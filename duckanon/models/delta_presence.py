@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 @models.register("delta_presence")
 @dataclass(frozen=True)
 class DeltaPresence(Model):
-    """Of every class of the population a share from minimum to maximum is in the data.
+    """Of every class of the population a share from minimum to maximum is published.
 
     Protects against learning that somebody is in the data (maximum) or is not (minimum), where being in it says
-    something: a register of patients. Does not bound what is learned once presence is known. With a minimum above 0
-    members of the population whose class has no row violate it. Is only as good as the population table.
+    something: a register of patients. Does not bound what is learned once presence is known. Is only as good as the
+    population table.
+
+    The share of a class is that of its published rows among its members of the population. Suppressed rows are not
+    published, so they are absent: a class of the population none of whose rows is published, be it that all of them
+    were suppressed or that there are none, has the share 0. With a minimum above 0 it violates the promise, so that
+    only rows of nobody in the population can be suppressed. With a minimum of 0 rows may be suppressed, and nothing is
+    promised of members whose class is not published: to know how many rows were suppressed bounds their share only by
+    that number.
 
     Parameters
     ----------
@@ -55,6 +62,9 @@ class DeltaPresence(Model):
 
     def describe(self, unit: str = "rows") -> str:
         return f"of every class of the population a share of {self.minimum:g} to {self.maximum:g} is in the data"
+
+    def indispensable(self, groups: Groups) -> Booleans | None:
+        return population_of(groups) > 0 if self.minimum > 0 else None
 
     def satisfied(self, groups: Groups) -> Booleans:
         people, members = population_of(groups), groups.sizes

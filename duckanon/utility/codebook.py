@@ -12,6 +12,7 @@ from duckanon.utility.domain import MISSING, WHOLE, Domain, Leaves
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
+    from numpy.typing import NDArray
 
     from duckanon.utility.cells import Cells
     from duckanon.utility.domain import Indices, Numbers
@@ -27,9 +28,9 @@ class Codebook:
     """Encodes the cells of one attribute.
 
     Every cell and every feature is a set of atoms. ``one_class`` gives a cell the feature of its own label,
-    ``fill_parent`` those of all sets that hold it, ``fill_child`` those of all sets that it holds, ``value_set`` those
-    of its atoms, and ``proportional`` the share of each node of the hierarchy. ``midpoint`` gives numbers the mean of
-    their bounds, and everything else what ``one_class`` gives it.
+    ``fill_parent`` those of all sets that hold it and hold a published cell, ``fill_child`` those of all sets that it
+    holds, ``value_set`` those of its atoms, and ``proportional`` the share of each node of the hierarchy. ``midpoint``
+    gives numbers the mean of their bounds, and everything else what ``one_class`` gives it.
 
     Parameters
     ----------
@@ -124,6 +125,21 @@ class Codebook:
         ]
         # The smallest set first, of equal ones that with more rows.
         self._preference = np.lexsort((np.arange(len(sets)), -rows, self.sizes))
+        self._shown = self._features_of(seen, rows[:size]) if self.method == "fill_parent" else None
+
+    def _features_of(self, seen: Seen, rows: Indices) -> NDArray[np.bool_]:
+        """Return which features the release has; ``rows`` are those with each atom as their value."""
+        found = np.zeros(len(self.labels), dtype=np.bool_)
+        self._shown = None
+        labels = list(seen.labels)
+        for start in range(0, len(labels), _CHUNK):
+            for indices, _ in self._vectors(labels[start : start + _CHUNK]):
+                found[indices] = True
+        atoms = np.flatnonzero(rows)
+        own = [self.own.get(self.domain.atoms[at]) for at in atoms]
+        for indices, _ in self._of_sets([np.array([at]) for at in atoms], own):
+            found[indices] = True
+        return found
 
     def _only_released(self, sets: list[Indices], rows: Indices) -> tuple[list[Indices], Indices]:
         """Leave out atoms that were never published by themselves, where no hierarchy says that they are categories."""
@@ -180,6 +196,8 @@ class Codebook:
         found = [at for at in self._open if at < own] if self.method == "fill_child" else self._open
         if self.method == "one_class":
             found = [at for at in found if self.released[at]][:1]
+        if self._shown is not None:
+            found = [at for at in found if self._shown[at]]
         return np.array(found, dtype=np.int64), np.ones(len(found))
 
     def _of_sets(self, members: Sequence[Indices], own: Sequence[int | None]) -> list[tuple[Indices, Numbers]]:
@@ -205,6 +223,9 @@ class Codebook:
         above = (common == sizes) & some
         if self.method == "fill_parent":
             above &= ~(same & (level >= 0) & (levels < level))
+            if self._shown is not None:
+                # What no row of the release has no learner has met: a value lies under the nodes that are known.
+                above &= self._shown
             return [_sparse(row.astype(float)) for row in above]
         return [self._one(row, at, same[i]) for i, (row, at) in enumerate(zip(above, own, strict=True))]
 

@@ -29,7 +29,8 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     method : {"one_class", "fill_parent", "fill_child", "proportional", "value_set", "midpoint"}
         - "one_class": every label is a category of its own. A raw value that was not published by itself has the
           category of the smallest published cell that it lies in.
-        - "fill_parent": a label has its own feature and those of all labels above it.
+        - "fill_parent": a label has its own feature and those of all labels above it. A raw value has, of these, the
+          features that some row of the release has.
         - "fill_child": a label has its own feature and those of all labels and values below it.
         - "proportional": for every node of the hierarchy, the share of the row's class whose original value is under
           it. Exact when fitted on a ``Release``, whose owner has the originals, or on a table published with

@@ -1,4 +1,4 @@
--- basic_beta_likeness: the largest gain of a value over the table; none for one that the table lacks.  Cao 2012.
+-- basic_beta_likeness: the smallest beta above 0 that holds; none for one that the table lacks.  Cao 2012.
 -- reads:   classes(class_id, suppressed), class_values(class_id, attribute, value, n), domain_values(attribute, value, n)
 -- params:
 -- returns: attribute, parameter, value
@@ -15,7 +15,7 @@ WITH whole AS (
 SELECT
     v.attribute,
     'beta' AS parameter,
-    CASE WHEN count(*) = count(w.p) THEN greatest(max(v.n / s.n / w.p) - 1, 0) END AS value
+    CASE WHEN count(*) = count(w.p) THEN greatest(max(v.n / s.n / w.p) - 1, 1e-12) END AS value
 FROM class_values AS v
 JOIN sizes AS s ON s.attribute = v.attribute AND s.class_id = v.class_id
 LEFT JOIN whole AS w ON w.attribute = v.attribute AND w.value IS NOT DISTINCT FROM v.value

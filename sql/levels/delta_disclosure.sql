@@ -1,4 +1,4 @@
--- delta_disclosure: the delta that must be exceeded, to base 2; none for a value that the table lacks.  Brickell 2008.
+-- delta_disclosure: the smallest delta that holds, to base 2; none for a value that the table lacks.  Brickell 2008.
 -- reads:   classes(class_id, suppressed), class_values(class_id, attribute, value, n), domain_values(attribute, value, n)
 -- params:
 -- returns: attribute, parameter, value
@@ -15,7 +15,10 @@ WITH whole AS (
 SELECT
     v.attribute,
     'delta' AS parameter,
-    CASE WHEN count(*) = count(w.p) THEN max(abs(ln(v.n / s.n / w.p))) / ln(2) END AS value
+    -- The comparison is strict, and allows for rounding: what is told must be larger than what was found.
+    CASE
+        WHEN count(*) = count(w.p) THEN greatest(max(abs(ln(v.n / s.n / w.p))) / ln(2) * (1 + 2e-12), 1e-12)
+    END AS value
 FROM class_values AS v
 JOIN sizes AS s ON s.attribute = v.attribute AND s.class_id = v.class_id
 LEFT JOIN whole AS w ON w.attribute = v.attribute AND w.value IS NOT DISTINCT FROM v.value

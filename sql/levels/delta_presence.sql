@@ -1,4 +1,4 @@
--- delta_presence: least and largest share of a class of the population in the data; none without one.  Nergiz 2007.
+-- delta_presence: the bounds that hold of shares of the population; none above 1, or without members.  Nergiz 2007.
 -- reads:   classes(class_id, n, suppressed), population_classes(class_id, n)
 -- params:
 -- returns: attribute, parameter, value
@@ -12,10 +12,10 @@ WITH shares AS (
     FROM population_classes AS p LEFT JOIN classes AS c ON c.class_id = p.class_id
     WHERE c.class_id IS NULL AND p.n > 0
 )
-SELECT CAST(NULL AS VARCHAR) AS attribute, 'minimum' AS parameter, min(share) AS value FROM shares
+SELECT CAST(NULL AS VARCHAR) AS attribute, 'minimum' AS parameter, CASE WHEN min(share) > 1 THEN 1 ELSE min(share) END AS value FROM shares
 UNION ALL
 SELECT
     CAST(NULL AS VARCHAR) AS attribute,
     'maximum' AS parameter,
-    CASE WHEN count(*) = count(share) THEN max(share) END AS value
+    CASE WHEN count(*) = count(share) AND max(share) <= 1 + 1e-12 THEN least(max(share), 1) END AS value
 FROM shares

@@ -1,4 +1,4 @@
--- enhanced_beta_likeness: the largest gain of a value; none where one gains more than -ln p.  Cao and Karras 2012.
+-- enhanced_beta_likeness: the smallest beta above 0 that holds; none where one gains more than -ln p.  Cao and Karras 2012.
 -- reads:   classes(class_id, suppressed), class_values(class_id, attribute, value, n), domain_values(attribute, value, n)
 -- params:
 -- returns: attribute, parameter, value
@@ -20,6 +20,6 @@ WITH whole AS (
 SELECT
     attribute,
     'beta' AS parameter,
-    CASE WHEN count(*) = count(CASE WHEN gain <= allowed THEN 1 END) THEN greatest(max(gain) - 1, 0) END AS value
+    CASE WHEN count(*) = count(CASE WHEN gain <= allowed THEN 1 END) THEN greatest(max(gain) - 1, 1e-12) END AS value
 FROM gains
 GROUP BY attribute

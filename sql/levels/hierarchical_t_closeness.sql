@@ -41,4 +41,4 @@ WITH heights AS (
     LEFT JOIN whole AS w ON w.attribute = v.attribute AND w.level = v.level AND w.node = v.node
     GROUP BY v.attribute, v.class_id
 )
-SELECT attribute, 't' AS parameter, greatest(max(distance), 0) AS value FROM measured GROUP BY attribute
+SELECT attribute, 't' AS parameter, least(greatest(max(distance), 0), 1) AS value FROM measured GROUP BY attribute

@@ -106,4 +106,4 @@ WITH cumulated AS (
     FROM parts
     GROUP BY attribute, class_id
 )
-SELECT attribute, 't' AS parameter, greatest(max(distance), 0) AS value FROM measured GROUP BY attribute
+SELECT attribute, 't' AS parameter, least(greatest(max(distance), 0), 1) AS value FROM measured GROUP BY attribute

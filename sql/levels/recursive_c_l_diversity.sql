@@ -1,4 +1,4 @@
--- recursive_c_l_diversity: the c that must be exceeded, at the largest l of l_diversity.  Machanavajjhala et al. 2006.
+-- recursive_c_l_diversity: the smallest c that holds, at the largest l of l_diversity.  Machanavajjhala et al. 2006.
 -- reads:   classes(class_id, suppressed), class_values(class_id, attribute, n)
 -- params:
 -- returns: attribute, parameter, value
@@ -20,4 +20,5 @@ WITH ranked AS (
     FROM ranked AS r JOIN least AS t ON t.attribute = r.attribute
     GROUP BY r.attribute, r.class_id
 )
-SELECT attribute, 'c' AS parameter, max(c) AS value FROM measured GROUP BY attribute
+-- The comparison is strict, and allows for rounding: what is told must be larger than what was found.
+SELECT attribute, 'c' AS parameter, max(c) * (1 + 2e-12) AS value FROM measured GROUP BY attribute

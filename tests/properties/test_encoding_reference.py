@@ -66,10 +66,25 @@ def test_raw_values_of_trees(seed: int) -> None:
     names = encoder.get_feature_names_out().tolist()
     expected = [dense(names, slow.one_class(tree, slow.lifted(tree, released, value)), "c") for value in raw]
     assert encoder.transform(pa.table({"c": raw})).toarray().tolist() == expected
-    for method, reference in (("fill_parent", slow.fill_parent), ("proportional", slow.even)):
+    known = set().union(*(slow.fill_parent(tree, cell) for cell in cells))
+    for method, reference in (
+        # Features that no published row has were never published.
+        ("fill_parent", lambda tree, value: {n: x for n, x in slow.fill_parent(tree, value).items() if n in known}),
+        ("proportional", slow.even),
+    ):
         encoder.set_params(method=method).fit(pa.table({"c": cells}))
         expected = [dense(names, reference(tree, value), "c") for value in raw]
         assert encoder.transform(pa.table({"c": raw})).toarray().tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_fill_parent_sets_no_feature_that_was_never_published(seed: int) -> None:
+    dice = random.Random(seed)
+    rows = pa.table({"c": [random_cell(dice) for _ in range(dice.randint(1, 6))]})
+    encoder = AnonymousEncoder("fill_parent").fit(rows)
+    published = encoder.transform(rows).toarray().any(axis=0)
+    raw = encoder.transform(pa.table({"c": list(range(100))})).toarray()
+    assert not raw[:, ~published].any()
 
 
 def random_cell(dice: random.Random) -> str:

@@ -44,7 +44,9 @@ def nodes(
         table = generalize(rows, trees, levels)
         bad = outliers(table, k, persons) | (broken(table) if broken is not None else set())
         kept = [None if row in bad else row for row in table]
-        found.append(Node(levels, kept, sum(row is None for row in kept) <= allowed))
+        left_out = sum(row is None for row in kept)
+        # What publishes no row is no release.
+        found.append(Node(levels, kept, left_out <= allowed and left_out < len(kept)))
     return found
 
 
