@@ -61,7 +61,7 @@ def lattice(
         - ``classes``, ``classes_published``, ``smallest``: how many classes there are, how many of them would be
           published, and the size of the smallest of all, in rows or persons;
         - ``suppressed``, ``suppressed_share``: rows in classes that break a promise;
-        - ``anonymous``: whether no more are suppressed than may be;
+        - ``anonymous``: whether no more are suppressed than may be, and any are published;
         - ``visited``: false where a search inferred it from another node (``Release.lattice``); numbers are then NULL;
         - ``risk``: the highest of a published row (1 / smallest class published), NULL where none is;
         - each metric, by its name: what the release would lose, be the node anonymous or not. That of "height" is the

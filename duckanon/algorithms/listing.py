@@ -133,7 +133,8 @@ def _look(lattice: Lattice, objectives: Sequence[Objective], levels: Levels, row
     row["smallest"] = int(classes.sizes.min())
     row["suppressed"] = suppressed
     row["suppressed_share"] = suppressed / problem.frequency.rows
-    row["anonymous"] = suppressed <= problem.allowed
+    # What publishes nothing is no release.
+    row["anonymous"] = suppressed <= problem.allowed and suppressed < problem.frequency.rows
     row["visited"] = True
     row["risk"] = 1 / int(classes.sizes[kept].min()) if kept.any() else None
     return [objective.value(levels, classes, kept) for objective in objectives]

@@ -52,8 +52,7 @@ def search_passes(algorithm: Algorithm, problem: Problem) -> list[Pass]:
     left = rest.frequency.rows if rest is not None else 0
     while left > problem.allowed:
         if not found:
-            # The promise cannot be kept at all: say so as a search without passes does.
-            return [Pass(problem, algorithm.search(problem))]
+            break
         last = found.pop()
         last.node.drop(problem.engine)
         try:
@@ -63,7 +62,8 @@ def search_passes(algorithm: Algorithm, problem: Problem) -> list[Pass]:
             continue
         found.append(Pass(last.problem, node))
         left = node.outlier_rows
-    return found
+    # Where no pass finds anything the promise cannot be kept: a search without passes says so.
+    return found or [Pass(problem, algorithm.search(problem))]
 
 
 def _rest(problem: Problem, node: Node) -> Problem:
