@@ -70,6 +70,10 @@ class EngineError(DuckanonError):
     """The database could not run a step. Its own message is passed on only where it cannot quote data."""
 
 
+class ResourceError(EngineError):
+    """Memory or room on a disk ran out, a file cannot be read, or the work was interrupted: the data may be sound."""
+
+
 class AccessError(EngineError):
     """A statement wanted a file, an address or another database that its own database is not allowed to touch."""
 

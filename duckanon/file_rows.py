@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.errors import DataError, DuckanonError
+from duckanon.errors import DataError, DuckanonError, ResourceError
 from duckanon.paths import is_remote
 from duckanon.sqlgen.relations import Column, call, col, named, scan, subquery, text
 
@@ -201,6 +201,8 @@ def _changed(engine: Engine, paths: Sequence[str], columns: Sequence[Column]) ->
     try:
         rows, _ = _csv(engine, paths, {"types": _as_texts(guessed)})
         found = engine.row(exp.select(*counts).from_(subquery(rows, "r")))
+    except ResourceError:
+        raise
     except DuckanonError:
         # A row that cannot be read as its column's type may lie behind any other.
         return guessed

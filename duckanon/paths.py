@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import stat
 import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from glob import has_magic, iglob
 from pathlib import Path
 
+from duckanon.errors import DataError, ResourceError
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://")
 
 
 def is_remote(path: str) -> bool:
     """Say whether a path names something on another machine, such as ``s3://bucket/x.parquet``."""
     return _REMOTE.match(path) is not None
+
+
+def require_regular(path: Path) -> None:
+    """Raise a DataError unless a path is a file: a pipe, a socket or a device could keep the reader for ever."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        if not isinstance(error, OSError) or error.errno in _NOT_THERE:
+            raise DataError(f"No file matches {str(path)!r}.") from None
+        raise ResourceError(f"{path.name!r} cannot be read: {error.strerror}.") from None
+    if not stat.S_ISREG(mode):
+        raise DataError(f"{path.name!r} is no regular file, but a folder, a pipe, a socket or a device.")
 
 
 def covers(pattern: str, target: Path) -> bool:

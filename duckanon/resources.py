@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 import weakref
@@ -56,22 +57,33 @@ class PrivateFolder:
 def sweep(folder: Path) -> int:
     """Remove private folders that processes now dead left in ``folder``; return how many."""
     removed = 0
+    found: list[Path] = []
     with contextlib.suppress(OSError):
-        for path in folder.glob(f"{_PREFIX}*-*"):
-            if path.is_symlink() or path.stat().st_uid != os.getuid():
-                continue
-            if path.name.startswith(f"{_PREFIX}new-") and time.time() - path.stat().st_mtime < _BIRTH_SECONDS:
-                continue
-            lock = _locked(path / _LOCK)
-            if lock is not None:
-                _remove(path, lock)
-                removed += 1
+        found = sorted(folder.glob(f"{_PREFIX}*-*"))
+    for path in found:
+        # One that cannot be removed, or that another sweep removes now, does not keep the others.
+        with contextlib.suppress(OSError):
+            removed += _swept(path)
     return removed
+
+
+def _swept(path: Path) -> bool:
+    """Remove a private folder if its process is dead; say whether it is gone."""
+    about = path.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+        return False
+    if path.name.startswith(f"{_PREFIX}new-") and time.time() - about.st_mtime < _BIRTH_SECONDS:
+        return False
+    lock = _locked(path / _LOCK)
+    if lock is None:
+        return False
+    _remove(path, lock)
+    return not path.exists()
 
 
 def _locked(path: Path) -> int | None:
     """Return a descriptor that holds an exclusive lock on ``path``, or None if another process holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -87,7 +99,8 @@ def _remove(path: Path, lock: int | None) -> None:
 
 
 @atexit.register
-def _close_all() -> None:
+def remove_private_folders() -> None:
+    """Remove all private folders of this process: it ends."""
     for folder in list(_live):
         folder.close()
 

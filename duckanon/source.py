@@ -7,15 +7,23 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from glob import escape, glob, has_magic
+from glob import escape, glob, has_magic, iglob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.errors import AccessError, DataError, DuckanonError, EngineError, ParameterError, did_you_mean
+from duckanon.errors import (
+    AccessError,
+    DataError,
+    DuckanonError,
+    EngineError,
+    ParameterError,
+    ResourceError,
+    did_you_mean,
+)
 from duckanon.file_rows import LONG_LINES, UnlikeFilesError, csv_rows, json_rows, parquet_rows
-from duckanon.paths import is_remote
+from duckanon.paths import is_remote, require_regular
 from duckanon.sqlgen.relations import DIALECT, Column, scan, table, text
 
 if TYPE_CHECKING:
@@ -160,7 +168,10 @@ class Source:
                 query, columns = json_rows(engine, paths)
         except UnlikeFilesError as error:
             raise DataError(f"{self.name!r} cannot be read as one table. {error}") from None
+        except (AccessError, ResourceError):
+            raise
         except (EngineError, DataError) as error:
+            _require_readable(paths)
             shape = {"read_parquet": "Parquet", "read_csv": "CSV", "read_json": "JSON"}[reader]
             raise DataError(f"{self.name!r} is not a {shape} file, or is damaged. {error}") from None
         _refuse_renamed(engine, reader, paths, columns)
@@ -206,10 +217,13 @@ class Source:
         alias = f"{engine.fresh('db')}_{secrets.token_hex(4)}"
         try:
             engine.attach(path, alias)
-        except AccessError:
+        except (AccessError, ResourceError):
             raise
-        except EngineError:
-            raise DataError(f"{path.name!r} is not a DuckDB database, or is in use by another process.") from None
+        except EngineError as error:
+            _require_readable([escape(str(path))])
+            if "lock" in str(error).lower():
+                raise ResourceError(f"The database {path.name!r} is in use by another process.") from None
+            raise DataError(f"{path.name!r} is not a DuckDB database.") from None
         # The file itself, whatever its name looks like: no release is written into it while it is read.
         files = (escape(str(path)),)
         if options["query"] is not None:
@@ -366,9 +380,24 @@ def _existing(path: str) -> str:
             if glob(pattern, recursive=True):
                 return pattern
         raise DataError(f"The folder {Path(path).name!r} holds no Parquet, CSV or JSON file.")
-    if not Path(path).exists() and not glob(path, recursive=True):
+    if not has_magic(path) or Path(path).exists():
+        require_regular(Path(path))
+    elif not glob(path, recursive=True):
         raise DataError(f"No file matches {path!r}.")
     return path
+
+
+def _require_readable(patterns: Iterable[str]) -> None:
+    """Raise where a file cannot be read at all: nothing is known of what is in it."""
+    for pattern in patterns:
+        for path in [] if is_remote(pattern) else map(Path, iglob(pattern, recursive=True)):
+            try:
+                if path.is_file():
+                    with path.open("rb") as file:
+                        file.read(1)
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                raise ResourceError(f"{path.name!r} cannot be read: {reason}.") from None
 
 
 def _reader(path: str, given: str | None) -> str:
@@ -397,6 +426,8 @@ def _refuse_renamed(engine: Engine, reader: str, paths: Sequence[str], columns: 
         plain = scan(reader, paths[:1], {"header": False, "all_varchar": True, **LONG_LINES})
         try:
             header = engine.rows(exp.select("*").from_(plain).limit(1))
+        except ResourceError:
+            raise
         except DuckanonError:
             return
         names = [str(v) for v in header[0]] if header else []

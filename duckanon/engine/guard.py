@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import duckdb
 
-from duckanon.errors import AccessError, DataError, DuckanonError, EngineError, ParameterError
+from duckanon.errors import AccessError, DataError, DuckanonError, EngineError, ParameterError, ResourceError
 
 T = TypeVar("T")
 
@@ -16,7 +16,6 @@ _OPEN_ERRORS = (
     duckdb.CatalogException,
     duckdb.BinderException,
     duckdb.IOException,
-    duckdb.OutOfMemoryException,
     duckdb.ConnectionException,
 )
 
@@ -29,7 +28,9 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
             "The connection is closed: a release, or the database it works in, cannot be used after that."
         )
     if isinstance(error, duckdb.IOException) and "No space left" in str(error):
-        return EngineError("No space left on device. Nothing was published.")
+        return ResourceError("No space left on device. Nothing was published.")
+    if isinstance(error, duckdb.OutOfMemoryException) or str(error).startswith("Out of Memory Error"):
+        return ResourceError(f"DuckDB: {str(error).strip().splitlines()[0]}")
     if isinstance(error, duckdb.PermissionException):
         # The path that was asked for may come from a cell.
         return AccessError(
@@ -45,7 +46,7 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
             "The query is not SQL that DuckDB can parse (its message is withheld: it may quote data)."
         )
     if isinstance(error, duckdb.InterruptException):
-        return EngineError("DuckDB: interrupted.")
+        return ResourceError("DuckDB: interrupted.")
     if isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException | duckdb.OutOfRangeException):
         return DataError(
             f"DuckDB could not read or convert a value ({kind}; its message is withheld: it may quote data)."

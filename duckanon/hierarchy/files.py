@@ -61,6 +61,9 @@ def read_csv(path: Path, separator: str = ";") -> CsvTable:
     rows: list[list[str | None]] = []
     lines: list[int] = []
     ragged: list[int] = []
+    if path.exists() and not path.is_file():
+        # A pipe could keep the reader for ever.
+        raise HierarchyError(f"The hierarchy file {path.name!r} is no regular file.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             records = _Records(file)

@@ -20,7 +20,7 @@ from duckanon.job.read import load_job
 from duckanon.job.table_run import TableRun
 from duckanon.nights import State, require_recoding
 from duckanon.operations import about, log_run, peak_memory, write_events, write_textfile
-from duckanon.resources import PrivateFolder
+from duckanon.resources import PrivateFolder, remove_private_folders
 from duckanon.sink import locked
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def run_job(
 
 def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None) -> None:
     """Make the releases of all tables, and then publish them one after the other."""
-    clock = Clock(job.seconds)
+    clock = Clock(job.seconds, lambda error: _end(job, runs, error))
     with clock.running(), ExitStack() as stack:
         for one in runs:
             engine = stack.enter_context(contextlib.closing(job.open_engine(progress, share=len(runs))))
@@ -135,6 +135,13 @@ def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None) -> Non
             with about(run=one.run, job=job.name, table=one.table.name):
                 if not one.dry_run:
                     one.publish()
+
+
+def _end(job: Job, runs: list[TableRun], error: EngineError) -> None:
+    """Say that the process is ended although a thread of it still works, and remove what is private."""
+    _log.error("%s The process is ended: something that cannot be interrupted did not return.", error)
+    remove_private_folders()
+    _tell(job, runs, error)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,182 @@
+"""What keeps a run from ending, and what is the machine's fault: told as such, and never waited for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from duckanon import Source
+from duckanon.engine.guard import clean_error
+from duckanon.errors import DataError, HierarchyError, ResourceError
+from duckanon.job import exit_code, run_job
+from duckanon.plan import open_engine
+from duckanon.resources import PrivateFolder, sweep
+from tests.unit.jobs import STATE, fill, write
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+HANG = """
+import ctypes, sys, time
+from duckanon.job import clock
+from duckanon.source import Source
+
+clock.GRACE_SECONDS, clock._LAST_WORDS_SECONDS = 0.5, {words}
+Source._open_file = lambda *given: ctypes.{kind}(None).sleep(100)
+sys.argv = ["duckanon", "run", sys.argv[1], "--log", "human"]
+from duckanon.cli import main
+
+main()
+"""
+
+
+def fifo(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def hanging(folder: Path, kind: str, words: float) -> subprocess.CompletedProcess[str]:
+    job = write(folder, ("[output]", '[limits]\ntime = "1s"\n\n[output]'))
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", HANG.format(kind=kind, words=words), str(job)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert time.monotonic() - begun < 60
+    assert not list((folder / "out").glob("*")) if (folder / "out").exists() else True
+    return done
+
+
+@pytest.mark.parametrize("named", ["people.parquet", "link.parquet"])
+def test_a_pipe_as_source_is_refused(tmp_path: Path, named: str) -> None:
+    folder = fill(tmp_path)
+    (folder / "people.parquet").unlink()
+    fifo(folder / "people.parquet")
+    (folder / "link.parquet").symlink_to("people.parquet")
+    with pytest.raises(DataError, match="no regular file") as caught:
+        run_job(write(folder, ('"people.parquet"', f'"{named}"')))
+    assert exit_code(caught.value) == 3
+
+
+def test_devices_and_pipes_of_any_kind_are_refused(tmp_path: Path) -> None:
+    for path in (Path("/dev/zero"), fifo(tmp_path / "x.csv")):
+        with closing(open_engine()) as engine, pytest.raises(DataError, match="no regular file"):
+            Source.file(path, format="csv").open(engine)
+    folder = fill(tmp_path)
+    (folder / "town.csv").unlink()
+    fifo(folder / "town.csv")
+    with pytest.raises(HierarchyError, match="no regular file"):
+        run_job(write(folder))
+
+
+def test_a_process_that_hangs_in_native_code_is_ended(tmp_path: Path) -> None:
+    done = hanging(fill(tmp_path), "CDLL", 5.0)
+    assert done.returncode == 6
+    assert "longer than the 1 s of [limits] time" in done.stderr
+    (history,) = (tmp_path / STATE).rglob("history.jsonl")
+    assert '"exit_code": 6' in history.read_text()
+    assert "longer than the 1 s of [limits] time" in (history.parent / "failure.html").read_text()
+    # Nothing keeps the next run from its work.
+    job = write(tmp_path)
+    assert run_job(job).written
+
+
+def test_a_process_whose_native_code_keeps_the_interpreter_is_ended(tmp_path: Path) -> None:
+    assert hanging(fill(tmp_path), "PyDLL", 0.5).returncode != 0
+
+
+def test_what_ran_out_is_no_matter_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    for error in (
+        duckdb.OutOfMemoryException("Out of Memory Error: could not allocate block of size 30.5 MiB"),
+        duckdb.Error("Out of Memory Error: failed to pin block"),
+        duckdb.InterruptException("INTERRUPT Error: Interrupted!"),
+        duckdb.IOException("IO Error: Could not write file: No space left on device"),
+    ):
+        with closing(open_engine()) as engine:
+            failure = clean_error(error)
+
+            def columns(query: object, failure: Exception = failure) -> None:
+                raise failure
+
+            monkeypatch.setattr(engine, "columns", columns)
+            with pytest.raises(ResourceError) as caught:
+                Source.file(tmp_path / "x.csv").open(engine)
+        assert exit_code(caught.value) == 6
+
+
+def test_a_file_that_is_damaged_is_a_matter_of_the_data(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_text("no")
+    with closing(open_engine()) as engine, pytest.raises(DataError, match="is damaged"):
+        Source.file(tmp_path / "x.parquet").open(engine)
+    with duckdb.connect(str(tmp_path / "used.duckdb")) as con, closing(open_engine()) as engine:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a")
+        (tmp_path / "x.duckdb").write_text("no")
+        with pytest.raises(DataError, match="is not a DuckDB database"):
+            Source.database(tmp_path / "x.duckdb", table="t").open(engine)
+
+
+UNREADABLE = """
+import os, sys
+from contextlib import closing
+from duckanon import Source
+from duckanon.job import exit_code
+from duckanon.plan import open_engine
+
+for source in (Source.file(sys.argv[1]), Source.file(sys.argv[2]), Source.database(sys.argv[3], table="t")):
+    with closing(open_engine()) as engine:
+        if os.geteuid() == 0:
+            # Root may read everything; the engine has been made, and its modules have been loaded.
+            os.seteuid(65534)
+        try:
+            source.open(engine)
+        except Exception as error:
+            print(exit_code(error), "cannot be read" in str(error), error)
+        finally:
+            if os.getuid() == 0:
+                os.seteuid(0)
+"""
+
+
+def test_a_source_that_may_not_be_read_is_a_matter_of_the_environment(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS a")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    files = [tmp_path / "people.parquet", tmp_path / "town.csv", tmp_path / "people.duckdb"]
+    for file in files:
+        file.chmod(0)
+    pattern = str(tmp_path / "peo*.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", UNREADABLE, pattern, str(files[1]), str(files[2])],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [line[:6] for line in done.stdout.splitlines()] == ["6 True"] * 3, done.stdout + done.stderr
+
+
+def test_a_sweep_goes_on_after_what_it_cannot_remove(tmp_path: Path) -> None:
+    (tmp_path / ".duckanon-run-a").write_text("a file")
+    (tmp_path / ".duckanon-run-b").symlink_to(tmp_path / "gone")
+    odd = tmp_path / ".duckanon-run-c"
+    (odd / "lock").mkdir(parents=True)
+    dead = tmp_path / ".duckanon-run-d"
+    dead.mkdir()
+    (dead / "rows").write_text("x")
+    with closing(PrivateFolder(tmp_path)) as live:
+        assert sweep(tmp_path) == 1
+        assert live.path.is_dir()
+    assert not dead.exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".duckanon-run-a", ".duckanon-run-b", ".duckanon-run-c"]
