@@ -116,11 +116,12 @@ def _rows_of(released: pa.Table, part: pa.Table) -> pa.Table:
 def learners_of(names: list[str], trees: int, neighbours: int = 10) -> dict[str, Any]:
     """Return learners with the settings of the papers, by the names that the lab knows them by."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.neighbors import KNeighborsClassifier
+
+    from duckanon.utility.neighbours import NearestNeighbours
 
     own = {
         "random_forest": RandomForestClassifier(n_estimators=trees),
-        "knn": KNeighborsClassifier(n_neighbors=neighbours),
+        "knn": NearestNeighbours(n_neighbors=neighbours),
         "gradient_boosting": HistGradientBoostingClassifier(max_iter=100),
     }
     return {name: own.get(name, name) for name in names}

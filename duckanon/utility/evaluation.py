@@ -102,6 +102,10 @@ def evaluate(
     come from the training rows alone, and a category that these do not have is nothing. Rows whose target is missing
     are left out. "zero_rule" always says the most frequent class: a learner no better than it learned nothing.
 
+    Figures do not depend on the order of the released rows (of tables up to ``max_rows``): rows are put into an order
+    that depends on their values alone before anything is learned, and of "knn" all neighbours that are as far as the
+    tenth vote, sharing what is left of the ten votes.
+
     References
     ----------
     D. Slijepčević et al., k-Anonymity in practice: how generalisation and suppression affect machine learning
@@ -248,13 +252,13 @@ def _lessons(
     if baseline:
         plain = PlainEncoder(columns).fit(tables["raw"])
         tests = {RAW: _rows(plain, tables["test"], target)}
-        lessons.append(Lesson(RAW, _rows(plain, tables["raw"], target), tests))
+        lessons.append(Lesson(RAW, _rows(plain, tables["raw"], target).mixed(), tests))
     rest = [c for c in columns if c not in quasi]
     own = ReleasedEncoder(quasi, rest, encoder).fit(tables["release"])
     tests = {RAW: _rows(own, tables["test"], target)}
     if "released_test" in tables:
         tests[RELEASE] = _rows(own, tables["released_test"], target)
-    lessons.append(Lesson(RELEASE, _rows(own, tables["release"], target), tests))
+    lessons.append(Lesson(RELEASE, _rows(own, tables["release"], target).mixed(), tests))
     return lessons
 
 

@@ -36,9 +36,9 @@ def _random_forest(seed: int) -> Any:
 
 
 def _knn(seed: int) -> Any:
-    from sklearn.neighbors import KNeighborsClassifier
+    from duckanon.utility.neighbours import NearestNeighbours
 
-    return KNeighborsClassifier(n_neighbors=10)
+    return NearestNeighbours(n_neighbors=10)
 
 
 def _linear_svm(seed: int) -> Any:

@@ -63,7 +63,8 @@ class _Number:
     @classmethod
     def fit(cls, column: pa.ChunkedArray) -> _Number:
         found = numbers_of(column)
-        known = found[~np.isnan(found)]
+        # In order, so that sums are the same in whatever order the rows stand.
+        known = np.sort(found[~np.isnan(found)])
         deviation = float(known.std()) if len(known) else 0.0
         return cls(float(known.mean()) if len(known) else 0.0, deviation or 1.0, len(known) < len(found))
 
@@ -87,8 +88,9 @@ class _Category:
         import pyarrow.compute as pc
 
         counted = pc.value_counts(texts_of(column).combine_chunks())
+        counted = counted.take(pc.sort_indices(counted.field("values")))
         values, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
-        # Most frequent first, and those that come first in the table where they are equally frequent.
+        # Most frequent first, and by their texts where they are equally frequent.
         return cls(values.take(np.argsort(-counts, kind="stable")[:MOST]))
 
     def transform(self, column: pa.ChunkedArray) -> Any:

@@ -184,6 +184,7 @@ def _spread(encoded: Any) -> tuple[Any, Any, Any]:
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.ones(0)
     low, high = (np.asarray(m.todense()).ravel() for m in (encoded.min(axis=0), encoded.max(axis=0)))
     wide = np.flatnonzero((low < 0) | (high > 1))
-    cells = encoded[:, wide].toarray()
+    # In order, so that sums are the same in whatever order the rows stand.
+    cells = np.sort(encoded[:, wide].toarray(), axis=0)
     deviation = cells.std(axis=0)
     return wide, cells.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
