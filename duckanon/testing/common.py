@@ -57,6 +57,7 @@ RELATIONS: dict[str, dict[str, str]] = {
     "cell_values": {"attribute": "string", "cell": "string", "value": "string", "number": "float64", "n": "int64"},
     "row_values": {"row_id": "int64", "class_id": "int64", "value": "string"},
     "tuples": {"tuple_id": "int64", "class_id": "int64", "n": "int64"},
+    "tuple_shares": {"tuple_id": "int64", "share": "float64"},
     "tuple_values": {"tuple_id": "int64", "attribute": "string", "value": "string", "number": "float64"},
     "pairs": {
         "released": "bool",

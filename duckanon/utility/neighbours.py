@@ -99,7 +99,8 @@ class NearestNeighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if asked == len(self.points_):
             return rows[:0]
         size = np.abs(cells[rows]).max(axis=1, initial=0.0)
-        return rows[searched[:, -1] <= limit[:, 0] + _SEARCH * (1 + limit[:, 0] + size)]
+        more: NDArray[np.bool_] = searched[:, -1] <= limit[:, 0] + _SEARCH * (1 + limit[:, 0] + size)
+        return rows[more]
 
 
 __all__ = ["NearestNeighbours"]

@@ -349,8 +349,8 @@ def kl_divergence(table: Table) -> Found:
     sizes = table.sizes()
     total = 0.0
     for row, count in Counter(table.rows).items():
-        holding = {c for r, c in zip(table.rows, table.cells, strict=True) if r == row and c is not None}
-        q = sum(sizes[c] / (n * math.prod(x.leaves for x in c)) for c in holding) + lost / (n * whole)
+        over = [c for c in sizes if all(v in cell.covers for v, cell in zip(row, c, strict=True))]
+        q = sum(sizes[c] / (n * math.prod(x.leaves for x in c)) for c in over) + lost / (n * whole)
         total += count / n * math.log2(count / n / q)
     return {None: total}
 

@@ -154,6 +154,38 @@ def test_a_diameter_that_no_pair_reaches(engine: DuckDBEngine) -> None:
     assert total(engine, "diameter", classes=[(9, 1, True)], class_cells=[], domain=domain) == 0
 
 
+def test_every_class_that_covers_a_tuple_makes_it_likely(engine: DuckDBEngine) -> None:
+    """Ages 1 and 2 are in [1, 2], 3 and 4 in [1, 4], which covers 1 and 2 as well: by hand, of four rows."""
+    cells = [(1, "age", "[1, 2]", 1, 2, 1.0, 2.0), (2, "age", "[1, 4]", 2, 4, 1.0, 4.0)]
+    relations = {
+        "classes": [(1, 2, False), (2, 2, False)],
+        "class_cells": cells,
+        "domain": [("age", "ordered", 2, 4, 1.0, 4.0, 1.0)],
+        "tuples": [(i, 1 if i < 3 else 2, 1) for i in range(1, 5)],
+        "tuple_values": [(i, "age", str(i), float(i)) for i in range(1, 5)],
+        "cell_values": [("age", f"[1, {top}]", str(i), float(i), 1) for top in (2, 4) for i in range(1, top + 1)],
+    }
+    likely = {1: (2 / 2 + 2 / 4) / 4, 2: (2 / 2 + 2 / 4) / 4, 3: 2 / 4 / 4, 4: 2 / 4 / 4}
+    by_hand = sum(math.log2(1 / 4 / q) / 4 for q in likely.values())
+    assert total(engine, "kl_divergence", **relations) == pytest.approx(by_hand)
+
+
+def test_the_divergence_of_many_tuples_is_that_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    from duckanon.metrics import kl_divergence
+
+    draw = np.random.default_rng(3)
+    people = pa.table({"age": draw.integers(18, 90, 1500), "zip": draw.integers(0, 400, 1500)})
+    with duckanon.anonymize(people, quasi_identifiers=["age", "zip"], k=5, algorithm="mdav") as release:
+        (exact,) = release.measure(["kl_divergence"])
+        monkeypatch.setattr(kl_divergence, "_BITS", 64_000)
+        (blocks,) = release.measure(["kl_divergence"])
+        monkeypatch.setattr(kl_divergence, "PAIRS", 150_000)
+        (part,) = release.measure(["kl_divergence"])
+    assert blocks.value == pytest.approx(exact.value)
+    assert part.value != exact.value
+    assert part.value == pytest.approx(exact.value, abs=0.3)
+
+
 def test_suppressed_rows_are_no_distance_away() -> None:
     """Two classes that differ in two of three columns, and two suppressed rows: 2, not 3."""
     people = pa.table({"sex": ["f", "f", "m", "m", "f", "m"], "age": [2, 2, 1, 1, 3, 4], "zip": [5, 6, 5, 6, 7, 8]})
