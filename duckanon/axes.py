@@ -62,6 +62,10 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
         places = np.arange(own.size, dtype=np.int64)
         axis = Axis(own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height)
         return Placed(axis, places, _stored(engine, places))
+    cut_by_order = plan.bounds != "grid" and name.lower() in ordered
+    if plan.output[name] == "lca" and not cut_by_order:
+        # What is published of numbers and dates, too, is a node of the hierarchy: that is what classes are made by.
+        return _tree(engine, coded, null, weight, measured)
     if plan.bounds == "grid" and not plan.algorithm.permutes:
         found = grid_bounds(engine, hierarchy, coded, attribute.type) if measured else None
         if found is not None:
@@ -129,8 +133,11 @@ def _leaf_order(engine: Engine, values: str, hierarchy: Hierarchy, total: int, n
     return places
 
 
-def _tree(engine: Engine, coded: Coded, null: bool, weight: float) -> Placed:
-    """Return a tree whose nodes are runs of places: values are sorted by their path from the top."""
+def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: bool = False) -> Placed:
+    """Return a tree whose nodes are runs of places: values are sorted by their path from the top.
+
+    ``measured`` says that the values are numbers, dates or times.
+    """
     import numpy as np
 
     total, height = coded.dictionary.size, coded.height
@@ -159,7 +166,8 @@ def _tree(engine: Engine, coded: Coded, null: bool, weight: float) -> Placed:
         leaves.append(leaves_of[level][paths[level][order][first]])
     places = np.empty(total, dtype=np.int64)
     places[order] = np.arange(total)
-    axis = Axis(total, null, np.zeros(total), None, nodes=tuple(nodes), leaves=tuple(leaves), weight=weight, top=height)
+    tree = {"nodes": tuple(nodes), "leaves": tuple(leaves), "measured": measured}
+    axis = Axis(total, null, np.zeros(total), None, weight=weight, top=height, **tree)
     return Placed(axis, places, _stored(engine, places))
 
 

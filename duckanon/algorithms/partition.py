@@ -47,6 +47,8 @@ class Axis:
     weight: float = 1.0
     top: int = 1
     """The level of the top label, which a class gets that has NULL and other values."""
+    measured: bool = False
+    """Whether the values of a tree have distances, of which its nodes are published."""
 
 
 @dataclass(frozen=True)

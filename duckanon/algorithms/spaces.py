@@ -23,7 +23,8 @@ MEASURES = ("ncp", "nllm", "distortion", "gower", "standardised")
 
 All but the last take a number's distance as a share of the range of its column, the last as standard deviations, which
 are squared and added. Categories are apart by the lowest node over both: by its share of the leaves, by that beyond
-one leaf, by its level, or, with "gower", by 1 if they differ at all.
+one leaf, by its level, or, with "gower", by 1 if they differ at all. Numbers of which nodes of a hierarchy are
+published are apart as categories are, with "gower" and "standardised" by the share of the leaves.
 """
 _GRAIN = 2.0**26
 """Numbers and widths are multiples of one part of this: sums are exact then, in whatever order they are made."""
@@ -137,7 +138,8 @@ def _widths(axis: Axis, measure: str) -> list[Floats]:
             "nllm": lambda leaves=leaves: (leaves - 1) / max(total - 1, 1.0),  # type: ignore[misc]
             "distortion": lambda leaves=leaves, level=level: np.full(len(leaves), level / height),  # type: ignore[misc]
         }
-        found.append(by[measure]() if measure in by else np.ones(len(leaves)))
+        usual = "ncp" if axis.measured else measure
+        found.append(by[measure]() if measure in by else by[usual]() if usual in by else np.ones(len(leaves)))
     return found
 
 
