@@ -128,7 +128,8 @@ def anonymize(
           missing values are in the class.
         - "medoid": the values of the row that is nearest to the centre of its class, for one column or for all. It is
           the exact row of a person, as far as columns are written so.
-        - "lca": the lowest label of the hierarchy that holds the whole region.
+        - "lca": the lowest label of the hierarchy that holds the whole region. Classes are made along the hierarchy
+          then, of numbers and dates, too.
         - "set": all values of the region that occur in the table, such as "{a, b, c}"; with "tight" bounds those that
           occur in the class. It tells exact values of persons, and which values nobody has.
         - "proportional": a map from the values of the class to their shares of its rows, of numbers, dates and times by

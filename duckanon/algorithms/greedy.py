@@ -35,7 +35,8 @@ class Greedy(Clustering):
     ----------
     metric : {"nllm", "ncp", "distortion"}
         The leaves that a generalized value stands for beyond its own, as a share of all (normalised lost leaves); its
-        leaves as a share of all; or its level as a share of the height. Of numbers always the share of their range.
+        leaves as a share of all; or its level as a share of the height. Of numbers always the share of their range,
+        unless a label of their hierarchy is published of them (``output="lca"``): then they are values like others.
     block : int, optional
         Most combinations of values that are merged together, by default 50,000; larger tables are divided into blocks
         of values near each other, and the report says how many.

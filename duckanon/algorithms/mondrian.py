@@ -27,8 +27,8 @@ class Mondrian(Partitioner):
     """Divide the rows by cuts through one column after the other, as long as both sides satisfy every model.
 
     Numbers, dates and times, and columns named in ``ordered``, are cut in two near the median; other columns along
-    their hierarchy, a group for each child of the lowest node that has all values (so is a TIME on the grid, for which
-    none is made). Children that cannot stand alone
+    their hierarchy, a group for each child of the lowest node that has all values (so are all columns of which labels
+    are published, ``output="lca"``, and a TIME on the grid, for which none is made). Children that cannot stand alone
     stay together under their parent. NULL is cut off from other values first. Nothing is suppressed. Where only the
     size of classes counts, the median cut is moved to the nearest place that leaves enough rows on both sides; for
     other models the median is tried on every column before other places are, so that no allowed cut of such a column
