@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from duckanon.kept_types import kept_type
 from duckanon.sqlgen.relations import (
     call,
     cast,
@@ -35,32 +36,20 @@ if TYPE_CHECKING:
 FEW = 10_000
 """Most values of a column whose texts and labels are looked at in memory, which saves statements."""
 _FLOATS = {"FLOAT", "DOUBLE", "REAL"}
-# Types that a Parquet file would change (HUGEINT becomes DOUBLE), or whose equality is not the equality of their text.
-_AS_TEXT = (
-    "HUGEINT",
-    "UHUGEINT",
-    "BIGNUM",
-    "VARINT",
-    "INTERVAL",
-    "BIT",
-    "TIME WITH TIME ZONE",
-    "TIMETZ",
-    "ENUM",
-    "JSON",
-    '"NULL"',
-)
 
 
 def canonical(value: exp.Expr, type_name: str, collated: bool) -> exp.Expr:
     """Return the value as it is counted and published: equal here if and only if equal in the file.
 
-    Negative zero becomes zero, a collation is taken off, and types that Parquet would change become text.
+    Negative zero becomes zero, a collation is taken off, and types that Parquet would change become text, those within
+    lists, structs and maps, too.
     """
     upper = type_name.upper()
     if upper in _FLOATS:
         return cast(exp.Add(this=value, expression=cast(number(0), type_name)), type_name)
-    if upper.startswith(_AS_TEXT):
-        return cast(value, "VARCHAR")
+    kept = kept_type(type_name)
+    if kept != type_name:
+        return cast(value, kept)
     if upper.startswith("VARCHAR") and collated and not upper.endswith("]"):
         return call("decode", call("encode", value))
     return value
@@ -68,7 +57,7 @@ def canonical(value: exp.Expr, type_name: str, collated: bool) -> exp.Expr:
 
 def published_type(type_name: str) -> str:
     """Return the type a value has after ``canonical``."""
-    return "VARCHAR" if type_name.upper().startswith(_AS_TEXT) else type_name
+    return kept_type(type_name)
 
 
 def code_type(size: int) -> str:

@@ -18,6 +18,7 @@ from duckanon.sqlgen.relations import (
     call,
     cast,
     col,
+    in_utc,
     named,
     number,
     same,
@@ -104,7 +105,7 @@ def size(value: exp.Expr, type_name: str) -> exp.Expr | None:
     if kind.family == "date":
         return exp.Div(this=call("epoch", value), expression=number(86400))
     if kind.family == "timestamp" or kind.name == "TIME":
-        return call("epoch", value)
+        return call("epoch", in_utc(value, kind.name))
     return None
 
 

@@ -16,8 +16,21 @@ from duckanon.encode import published_type
 from duckanon.hierarchy.auto import Auto, auto
 from duckanon.hierarchy.dates import Dates
 from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
-from duckanon.hierarchy.rules import ColumnType, floor_div, written
-from duckanon.sqlgen.relations import call, cast, col, named, number, same, subquery, table, text, union_all
+from duckanon.hierarchy.rules import ColumnType, floor_div, limits, written
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    data_type,
+    in_utc,
+    named,
+    number,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -195,7 +208,7 @@ def _number_groups(engine: Engine, kind: ColumnType, atoms: str) -> str | None:
 
 
 def _type(kind: ColumnType) -> exp.DataType:
-    return exp.DataType.build(kind.name, dialect="duckdb")
+    return data_type(kind.name)
 
 
 def _read(label: str) -> tuple[Decimal | None, Decimal | None] | None:
@@ -233,7 +246,7 @@ def _ends(span: tuple[Decimal | None, Decimal | None], kind: ColumnType) -> tupl
         if kind.family == "integer":
             low = None if first is None else int(first.to_integral_value(ROUND_CEILING))
             after = None if following is None else int(following.to_integral_value(ROUND_CEILING))
-            least, most = _limits(kind.name)
+            least, most = limits(kind)
             lo = None if low is None else str(max(low, least))
             hi = None if after is None else str(min(after - 1, most))
             texts = (None, None) if after is None else (f"{after - 1}]", f"< {after}")
@@ -244,19 +257,12 @@ def _ends(span: tuple[Decimal | None, Decimal | None], kind: ColumnType) -> tupl
     return (ends[0], ends[1], shown[0], *texts)
 
 
-def _limits(name: str) -> tuple[int, int]:
-    """Return the smallest and largest value of a type of integers."""
-    bits = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "INT": 32, "BIGINT": 64}[name.removeprefix("U")]
-    return (0, 2**bits - 1) if name.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
 def _fitted(end: Decimal, kind: ColumnType, upper: int) -> str:
     """Return a bound as the column's type can hold it: a lower one is rounded down, an upper one up."""
     if kind.family != "decimal":
         return str(end)
-    digits = int(re.findall(r"\d+", kind.name)[0]) if "(" in kind.name else 18
     unit = Decimal(1).scaleb(-kind.scale)
-    most = Decimal(10) ** (digits - kind.scale) - unit
+    most = limits(kind)[1] * unit
     rounded = (end / unit).to_integral_value(ROUND_CEILING if upper else ROUND_FLOOR) * unit
     return str(max(min(rounded, most), -most))
 
@@ -336,7 +342,7 @@ def _listed_groups(engine: Engine, levels: pa.Table, kind: ColumnType) -> str | 
         wide = [exp.TryCast(this=e, to=exp.DataType.build("DOUBLE")) for e in (col("l0"), typed.copy())]
         exact: exp.Expr = same(wide[0], wide[1]) if kind.name not in ("FLOAT", "REAL") else exp.true()
     else:
-        exact = call("isfinite", typed.copy())
+        exact = call("isfinite", in_utc(typed.copy(), kind.name))
     engine.create(leaves, own.select(named(exact, "exact")).where(_present(col("l0"))))
     engine.unregister(incoming)
     odd = exp.or_(_absent("value"), exp.Not(this=col("exact")), _absent("label"))

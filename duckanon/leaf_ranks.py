@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.sqlgen.axes import BoxColumn, equal, is_null, nodes_by_place, present
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, union_all
+from duckanon.sqlgen.relations import call, cast, col, data_type, named, number, subquery, table, union_all
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ def leaf_ranks(engine: Engine, column: BoxColumn, place: str, levels: pa.Table) 
     engine.register(incoming, pa.table({"at": position, "leaf": levels.column("l0")}))
     own = exp.select(col("at"), col("leaf")).from_(table(incoming)).where(present(col("leaf")))
     if column.family != "other":
-        typed = exp.TryCast(this=col("leaf"), to=exp.DataType.build(column.type, dialect="duckdb"))
+        typed = exp.TryCast(this=col("leaf"), to=data_type(column.type))
         own = own.select(named(typed, "value"))
     engine.create(leaves, own)
     engine.unregister(incoming)

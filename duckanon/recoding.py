@@ -11,12 +11,14 @@ from sqlglot import exp
 from duckanon.encode import published_type
 from duckanon.errors import UnsupportedError
 from duckanon.gate import ENTITY, persons
+from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.relations import (
     call,
     cast,
     col,
     conjunction,
     ident,
+    in_utc,
     named,
     number,
     qualified,
@@ -212,7 +214,7 @@ class BoxRecoding(Recoding):
 def _text(value: exp.Expr, type_name: str) -> exp.Expr:
     """Return a value as text as the mapping has it: points in time in UTC, whatever the session's time zone."""
     plain = cast(value, "VARCHAR")
-    if type_name.upper() not in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"):
+    if not ColumnType.parse(type_name).zoned:
         return plain
     utc = exp.DPipe(this=cast(call("timezone", text("UTC"), value.copy()), "VARCHAR"), expression=text("+00"))
-    return exp.case().when(call("isfinite", value.copy()), utc).else_(plain)
+    return exp.case().when(call("isfinite", in_utc(value.copy(), type_name)), utc).else_(plain)

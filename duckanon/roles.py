@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from duckanon.errors import RoleError, UnlistedColumnError, did_you_mean
+from duckanon.kept_types import lost_type
 from duckanon.sqlgen.relations import Column
 
 
@@ -99,6 +100,12 @@ class Roles:
             if role is Role.QUASI_IDENTIFIER and _is_nested(column.type) and not nested:
                 raise RoleError(
                     f"Column {column.name!r} has a nested type ({_outer(column.type)}): not a quasi-identifier."
+                )
+            lost = lost_type(column.type) if role in PUBLISHED and not nested else None
+            if lost is not None:
+                raise RoleError(
+                    f"Column {column.name!r} holds values of the type {lost}, which no file would hold as they are: "
+                    "cast it to another type, or do not publish it."
                 )
             attributes.append(Attribute(column.name, column.type, role))
         roles = cls(tuple(attributes), key, tuple(quasi_order))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from itertools import accumulate, pairwise
 from math import inf, prod
 from operator import mul
@@ -14,7 +14,19 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from duckanon.errors import HierarchyError
-from duckanon.hierarchy.rules import Field, Labelling, Rule, exact, floor_div, numbered, plain, sequence, whole, written
+from duckanon.hierarchy.rules import (
+    Field,
+    Labelling,
+    Rule,
+    exact,
+    floor_div,
+    limits,
+    numbered,
+    plain,
+    sequence,
+    whole,
+    written,
+)
 from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text
 
 _EXACT_LIMIT = 10**36
@@ -30,8 +42,10 @@ _CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 def _floating(field: Field, scale: int) -> bool:
     """Whether the column is counted as DOUBLE; so is what is too fine for exact arithmetic at this scale."""
-    digits = scale + (field.type.scale if field.type.family == "decimal" else 0)
-    return field.type.family == "float" or scale > _FINEST or digits > 38
+    if field.type.family == "float" or scale > _FINEST:
+        return True
+    own = field.type.scale if field.type.family == "decimal" else 0
+    return scale + own > 38 and scale > own
 
 
 def _double(field: Field) -> exp.Expr:
@@ -44,34 +58,80 @@ def _clamped(value: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
 
 
 def _units(field: Field, scale: int) -> exp.Expr:
-    """Return ``floor(value * 10**scale)`` as HUGEINT, held within the limit, for integers and decimals."""
+    """Return ``floor(value * 10**scale)`` as HUGEINT, for integers and decimals.
+
+    Units that are parts of one are held within the limit; of larger ones there are never too many.
+    """
     value: exp.Expr = col("value")
-    bound = _EXACT_LIMIT // 10 ** max(scale, 0)
     if field.type.name in _SHORT and scale == 0:
         # Four times as fast, and what is added to it is below the limit of its type by far.
         return cast(value, "BIGINT")
+    if scale < 0:
+        return _large_units(field, -scale)
+    bound = _EXACT_LIMIT // 10**scale
+    if field.type.family == "decimal" and scale + field.type.scale > 38:
+        return _cut_digits(field.type.scale, scale)
     if field.type.name == "UHUGEINT":
         value = call("least", cast(value, "UHUGEINT"), cast(number(bound), "UHUGEINT"))
     if field.type.family == "integer" or not field.type.scale:
-        whole_part, fraction = cast(value, "HUGEINT"), None
-    else:
-        whole_part = cast(call("trunc", value), "HUGEINT")
-        fraction = exp.paren(exp.Sub(this=value.copy(), expression=call("trunc", value.copy())))
-        if scale <= 0:
-            # Truncation moved negative fractions up; floor moves them back.
-            below = exp.Case().when(exp.LT(this=fraction, expression=number(0)), number(1)).else_(number(0))
-            whole_part, fraction = exp.paren(exp.Sub(this=whole_part, expression=below)), None
+        return exp.paren(_scaled(_clamped(cast(value, "HUGEINT"), number(-bound), number(bound)), scale))
+    whole_part = cast(call("trunc", value), "HUGEINT")
+    fraction = exp.paren(exp.Sub(this=value.copy(), expression=call("trunc", value.copy())))
+    if scale == 0:
+        return _clamped(_floor(whole_part, fraction), number(-bound), number(bound))
     held = _clamped(whole_part, number(-bound), number(bound))
-    if 10**-scale > _EXACT_LIMIT:
-        # A unit that no integer reaches, and that HUGEINT does not hold: what is left is the sign.
-        return exp.Case().when(exp.LT(this=held, expression=number(0)), number(-1)).else_(number(0))
-    if scale <= 0:
-        return floor_div(held, 10**-scale)
-    scaled = exp.Mul(this=held, expression=number(10**scale))
-    if fraction is None:
-        return exp.paren(scaled)
     shifted = call("floor", exp.Mul(this=fraction, expression=number(10**scale)))
-    return exp.paren(exp.Add(this=scaled, expression=cast(shifted, "HUGEINT")))
+    return exp.paren(exp.Add(this=_scaled(held, scale), expression=cast(shifted, "HUGEINT")))
+
+
+def _scaled(value: exp.Expr, scale: int) -> exp.Expr:
+    return exp.Mul(this=value, expression=number(10**scale)) if scale else value
+
+
+def _floor(whole_part: exp.Expr, fraction: exp.Expr) -> exp.Expr:
+    """Truncation moved negative fractions up; this moves them back."""
+    below = exp.Case().when(exp.LT(this=fraction, expression=number(0)), number(1)).else_(number(0))
+    return exp.paren(exp.Sub(this=whole_part, expression=below))
+
+
+def _large_units(field: Field, power: int) -> exp.Expr:
+    """Return ``floor(value / 10**power)`` as HUGEINT."""
+    value: exp.Expr = col("value")
+    if field.type.name == "UHUGEINT":
+        if power > 38:
+            return cast(number(0), "HUGEINT")
+        return cast(
+            exp.IntDiv(this=cast(value, "UHUGEINT"), expression=cast(text(str(10**power)), "UHUGEINT")), "HUGEINT"
+        )
+    if field.type.family == "integer" or not field.type.scale:
+        entire = cast(value, "HUGEINT")
+    else:
+        fraction = exp.Sub(this=value.copy(), expression=call("trunc", value.copy()))
+        entire = _floor(cast(call("trunc", value), "HUGEINT"), exp.paren(fraction))
+    if power > 38:
+        # A unit that no integer reaches, and that HUGEINT does not hold: what is left is the sign.
+        return exp.Case().when(exp.LT(this=entire, expression=number(0)), number(-1)).else_(number(0))
+    # The quotient rounded towards zero, and one less where that was up: nothing is added that could overflow.
+    unit = cast(text(str(10**power)), "HUGEINT")
+    quotient = exp.paren(exp.IntDiv(this=entire, expression=unit))
+    above = exp.LT(this=entire.copy(), expression=exp.Mul(this=quotient.copy(), expression=unit.copy()))
+    return exp.paren(exp.Sub(this=quotient, expression=exp.Case().when(above, number(1)).else_(number(0))))
+
+
+def _cut_digits(places: int, scale: int) -> exp.Expr:
+    """Return ``floor(value * 10**scale)`` of a decimal with more ``places`` than that: the further digits are cut off.
+
+    What is multiplied would have too many digits, so it is read from the text.
+    """
+    digits = call("replace", call("replace", cast(col("value"), "VARCHAR"), text("-"), text("")), text("."), text(""))
+    size = exp.paren(exp.Sub(this=call("length", digits), expression=number(places - scale)))
+    kept = call("left", digits.copy(), size)
+    units = cast(call("concat", text("0"), kept), "HUGEINT")
+    rest = call("right", digits.copy(), number(places - scale))
+    more = exp.Case().when(call("regexp_matches", rest, text("[1-9]")), number(1)).else_(number(0))
+    negative = exp.LT(this=col("value"), expression=number(0))
+    below = exp.Sub(this=exp.Neg(this=units.copy()), expression=more)
+    return exp.Case().when(negative, below).else_(units)
 
 
 def _printed(units: exp.Expr, scale: int) -> exp.Expr:
@@ -264,11 +324,10 @@ class Cuts(Rule):
     def label(self, field: Field) -> Labelling:
         if field.type.kind != "number":
             raise field.refuse(self.name, "a number")
-        scale = max(0, *(-int(c.as_tuple().exponent) for c in self.cuts[0]))
-        largest = max(abs(c) for c in self.cuts[0])
-        floating = _floating(field, scale) or scale > 18 or largest >= 10**17
-        value = _double(field) if floating else _units(field, scale)
-        levels = [_binned(level, scale, floating, 0, len(level)) for level in self.cuts]
+        floating = field.type.family == "float"
+        # What Parquet cannot hold is counted as text.
+        value = _double(field) if floating else cast(col("value"), field.type.name)
+        levels = [_binned(level, field, 0, len(level)) for level in self.cuts]
         if floating:
             nan = call("isnan", col("key", "v"))
             levels = [exp.Case().when(nan.copy(), text(_NAN)).else_(level) for level in levels]
@@ -277,7 +336,7 @@ class Cuts(Rule):
         return Labelling(query, len(levels))
 
 
-def _binned(cuts: Sequence[Decimal], scale: int, floating: bool, low: int, high: int) -> exp.Expr:
+def _binned(cuts: Sequence[Decimal], field: Field, low: int, high: int) -> exp.Expr:
     """Return the label of a value known to lie between cut ``low - 1`` and cut ``high``, by halving."""
     if low == high:
         if low == 0:
@@ -286,11 +345,25 @@ def _binned(cuts: Sequence[Decimal], scale: int, floating: bool, low: int, high:
             return text(f">= {written(cuts[-1])}")
         return text(f"[{written(cuts[low - 1])}, {written(cuts[low])})")
     middle = (low + high) // 2
-    cut = cuts[middle]
-    bound = cast(text(str(cut)), "DOUBLE") if floating else number(int(cut.scaleb(scale, _CONTEXT)))
-    below = exp.LT(this=col("key", "v"), expression=bound)
-    left, right = _binned(cuts, scale, floating, low, middle), _binned(cuts, scale, floating, middle + 1, high)
-    return exp.Case().when(below, left).else_(right)
+    left, right = _binned(cuts, field, low, middle), _binned(cuts, field, middle + 1, high)
+    return exp.Case().when(_below(cuts[middle], field), left).else_(right)
+
+
+def _below(cut: Decimal, field: Field) -> exp.Expr:
+    """Return whether a value lies below a cut: below the first value of its own type that does not."""
+    kind, key = field.type, col("key", "v")
+    if kind.family == "float":
+        return exp.LT(this=key, expression=cast(text(str(cut)), "DOUBLE"))
+    unit = Decimal(1).scaleb(-kind.scale)
+    with localcontext(Context(prec=400)):
+        first = (cut / unit).to_integral_value(ROUND_CEILING)
+        least, most = limits(kind)
+        if first <= least:
+            return exp.false()
+        if first > most:
+            return exp.true()
+        bound = first * unit
+    return exp.LT(this=key, expression=cast(text(f"{bound:f}"), kind.name))
 
 
 @dataclass(frozen=True)

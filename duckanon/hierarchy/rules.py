@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -24,6 +24,9 @@ Family = Literal["integer", "decimal", "float", "date", "timestamp", "text", "ot
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "INT", "BIGINT", "HUGEINT"}
 _INTEGERS |= {f"U{name}" for name in _INTEGERS}
 _FLOATS = {"FLOAT", "REAL", "DOUBLE"}
+_EVERY_DIGIT = Context(prec=1000, Emin=-99_999, Emax=99_999)
+"""Bounds have as many digits as their columns, and the usual 28 would round them."""
+_ZONED = {"TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class ColumnType:
         if base == "DATE":
             return cls(base, "date")
         if base.startswith(("TIMESTAMP", "DATETIME")):
-            return cls(base, "timestamp", zoned=base in {"TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"})
+            return cls(base, "timestamp", zoned=base in _ZONED)
         return cls(base, "text" if base == "VARCHAR" else "other")
 
     @property
@@ -70,6 +73,22 @@ class ColumnType:
         if self.family in {"integer", "decimal", "float"}:
             return "number"
         return "date" if self.family in {"date", "timestamp"} else "category"
+
+
+def limits(kind: ColumnType) -> tuple[int, int]:
+    """Return the smallest and largest value of a type of integers or decimals, in units of its last decimal place.
+
+    Examples
+    --------
+    >>> limits(ColumnType.parse("UTINYINT")), limits(ColumnType.parse("DECIMAL(4,2)"))
+    ((0, 255), (-9999, 9999))
+    """
+    if kind.family == "decimal":
+        digits = int(re.findall(r"\d+", kind.name)[0]) if "(" in kind.name else 18
+        return 1 - 10**digits, 10**digits - 1
+    name = kind.name.removeprefix("U")
+    bits = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "INT": 32, "BIGINT": 64, "HUGEINT": 128}[name]
+    return (0, 2**bits - 1) if kind.name.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 @dataclass(frozen=True)
@@ -162,7 +181,7 @@ def exact(rule: str, parameter: str, value: object) -> Decimal:
         except InvalidOperation:
             result = Decimal("NaN")
         if result.is_finite():
-            return result.normalize() if result else Decimal(0)
+            return _EVERY_DIGIT.normalize(result) if result else Decimal(0)
     raise HierarchyError(f"The {parameter!r} parameter of {rule} must be a finite number.")
 
 
@@ -191,10 +210,10 @@ def written(value: Decimal) -> str:
     >>> written(Decimal("20.50")), written(Decimal("1E+2")), written(Decimal("1E+40"))
     ('20.5', '100', '1e40')
     """
-    value = value.normalize()
+    value = _EVERY_DIGIT.normalize(value)
     exponent = int(value.as_tuple().exponent)
     if not -30 <= exponent <= 20:
-        return f"{value.scaleb(-exponent):f}e{exponent}"
+        return f"{value.scaleb(-exponent, _EVERY_DIGIT):f}e{exponent}"
     return f"{value:f}" if value else "0"
 
 

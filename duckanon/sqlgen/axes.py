@@ -13,6 +13,7 @@ from duckanon.sqlgen.relations import (
     cast,
     col,
     conjunction,
+    in_utc,
     left,
     named,
     number,
@@ -112,12 +113,13 @@ def counted(alias: str) -> exp.Expr:
     return exp.and_(exp.GT(this=col("n", alias), expression=number(0)), present(col("value", alias)), copy=False)
 
 
-def tick(value: exp.Expr, family: str) -> exp.Expr:
+def tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
     """Return a value as the number of which midpoints and means are made; NULL where it is not finite."""
+    family = column.family
     if family == "date":
         return cast(exp.Div(this=call("epoch", value), expression=number(86400)), "BIGINT")
     if family in ("timestamp", "time"):
-        return cast(call("epoch_us", value), "BIGINT")
+        return cast(call("epoch_us", in_utc(value, column.type)), "BIGINT")
     if family not in NUMBERS:
         return cast(exp.null(), "DOUBLE")
     plain = cast(value, "DOUBLE")
@@ -156,7 +158,7 @@ def axis_query(column: BoxColumn, place: str, size: exp.Expr | None) -> exp.Sele
         named(whole, "whole"),
         named(quoted_member(col("text", "v")) if column.family == "other" else col("text", "v"), "shown"),
         named(cast(exp.null() if size is None else size, "DOUBLE"), "number"),
-        named(tick(col("value", "v"), column.family), "tick"),
+        named(tick(col("value", "v"), column), "tick"),
         copy=False,
     )
 

@@ -23,7 +23,7 @@ from duckanon.sqlgen.axes import (
     present,
     tick,
 )
-from duckanon.sqlgen.relations import call, cast, col, left, named, number, subquery, table, text, union_all
+from duckanon.sqlgen.relations import call, cast, col, in_utc, left, named, number, subquery, table, text, union_all
 
 RUN = -1
 """The level of a run of values."""
@@ -179,7 +179,9 @@ def _one_value(column: BoxColumn) -> exp.Expr:
     one = equal(low, high)
     if column.family not in ("float", "date", "timestamp"):
         return one
-    odd = call("isnan", value) if column.family == "float" else exp.Not(this=call("isfinite", value))
+    odd = (
+        call("isnan", value) if column.family == "float" else exp.Not(this=call("isfinite", in_utc(value, column.type)))
+    )
     boundless = exp.and_(is_null(low.copy()), is_null(high.copy()), odd, copy=False)
     return exp.paren(exp.or_(one, boundless, copy=False), copy=False)
 
@@ -305,7 +307,7 @@ def midpoint(column: BoxColumn) -> exp.Expr:
     That of a node is halfway between the smallest and largest value under it that occur. The axis ends with its finite
     values: a region that lies beyond them is told by its one bound.
     """
-    low, high = (tick(col(end), column.family) for end in ("low", "high"))
+    low, high = (tick(col(end), column) for end in ("low", "high"))
     # NULL is passed over by both.
     first = call("least", outermost(column, "min", "tick"), high)
     last = call("greatest", outermost(column, "max", "tick"), low)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 DIALECT = "duckdb"
 
@@ -70,8 +71,16 @@ def cast(value: exp.Expr, type_name: str) -> exp.Expr:
 
 @lru_cache(256)
 def data_type(name: str) -> exp.DataType:
-    """Return a type by the database's name of it."""
-    return exp.DataType.build(name, dialect=DIALECT)
+    """Return a type by the database's name of it, also one that nobody else knows."""
+    try:
+        return exp.DataType.build(name, dialect=DIALECT)
+    except ParseError:
+        return exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=name)
+
+
+def in_utc(value: exp.Expr, type_name: str) -> exp.Expr:
+    """Return a point in time as the functions of times know it: they do not know nanoseconds with a time zone."""
+    return call("timezone", text("UTC"), value) if type_name.upper().startswith("TIMESTAMPTZ_NS") else value
 
 
 def named(value: exp.Expr, name: str) -> exp.Expr:

@@ -134,3 +134,53 @@ def test_numbers_of_128_bits_are_decimals() -> None:
     # What has 39 digits is no decimal, and stays text.
     with duckanon.anonymize("SELECT 170141183460469231731687303715884105727 AS a FROM range(9)", **given) as release:
         assert set(release.to_arrow().column("a").to_pylist()) == {"170141183460469231731687303715884105727"}
+
+
+@pytest.mark.parametrize("algorithm", ["datafly", "mondrian", "probabilistic"])
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (
+            "{'a': 170141183460469231731687303715884105727 - i}",
+            "{'a': (170141183460469231731687303715884105727 - i)::VARCHAR}",
+        ),
+        ("MAP {'a': i::UHUGEINT}", "MAP {'a': i::VARCHAR}"),
+        ("[i::HUGEINT, NULL]", "[i::VARCHAR, NULL]"),
+        (
+            "{'a': [{'b c': INTERVAL '1 month 3.123456 seconds' * i}]}",
+            "{'a': [{'b c': (INTERVAL '1 month 3.123456 seconds' * i)::VARCHAR}]}",
+        ),
+        ("{'a': TIMETZ '12:13:14.123456+05:30'}", "{'a': '12:13:14.123456+05:30'}"),
+        ("['x']::ENUM('x', 'y')[1]", "['x']"),
+        ("{'a': '0101'::BIT, 'b': i::BIGNUM}", "{'a': '0101', 'b': i::VARCHAR}"),
+    ],
+)
+@pytest.mark.thinned
+def test_nested_values_are_passed_through_as_they_are(value: str, kept: str, algorithm: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT i % 3 AS q, {value} AS x, {kept} AS y FROM range(30) AS r(i)")
+        given: dict[str, Any] = {"quasi_identifiers": ["q"], "insensitive": ["x"], "sensitive": ["y"], "k": 5}
+        with duckanon.anonymize("t", connection=connection, algorithm=algorithm, **given) as release:
+            rows = release.to_arrow()
+        expected = connection.sql("SELECT y FROM t").to_arrow_table().column(0).to_pylist()
+    assert Counter(map(repr, rows.column("x").to_pylist())) == Counter(map(repr, expected))
+    assert rows.column("x").to_pylist() == rows.column("y").to_pylist()
+
+
+@pytest.mark.parametrize("output", ["interval", "bounds", "mean", "set", "lca"])
+@pytest.mark.parametrize("algorithm", ["mondrian", "mdav", "datafly", "probabilistic"])
+@pytest.mark.thinned
+def test_points_in_time_with_nanoseconds_and_a_zone(algorithm: str, output: str) -> None:
+    moments = [1_577_836_800_123_456_789 + i * 86_400_000_000_007 for i in range(60)]
+    zoned = pa.array([*moments, None, None, None], pa.timestamp("ns", tz="Europe/Berlin"))
+    rows = pa.table({"seen": zoned, "was": [*moments, None, None, None]})
+    more = {"output": output} if algorithm in ("mondrian", "mdav") else {}
+    given: dict[str, Any] = {"quasi_identifiers": ["seen"], "insensitive": ["was"], "k": 3, "algorithm": algorithm}
+    with duckanon.anonymize(rows, **given, **more) as release:
+        assert release.to_arrow().num_rows == 63
+        if algorithm == "probabilistic":
+            assert Counter(release.to_arrow().column("seen").cast(pa.int64()).to_pylist()) == Counter(
+                rows["was"].to_pylist()
+            )
+        else:
+            assert release.measure()

@@ -76,7 +76,22 @@ def test_what_is_refused(roles: dict[str, object], message: str) -> None:
 def test_nested_quasi_identifiers_are_refused_by_name(kind: str) -> None:
     with pytest.raises(RoleError, match="Column 'x' has a nested type"):
         Roles.resolve([Column("x", kind)], quasi_identifiers=["x"])
-    assert Roles.resolve([Column("x", kind), Column("q", "DATE")], quasi_identifiers=["q"], sensitive=["x"])
+    columns = [Column("x", kind), Column("q", "DATE")]
+    if kind.startswith("UNION"):
+        with pytest.raises(RoleError, match="Column 'x' holds values of the type UNION"):
+            Roles.resolve(columns, quasi_identifiers=["q"], sensitive=["x"])
+    else:
+        assert Roles.resolve(columns, quasi_identifiers=["q"], sensitive=["x"])
+    assert Roles.resolve(columns, quasi_identifiers=["q"], identifiers=["x"])
+
+
+@pytest.mark.parametrize(
+    "kind", ["UNION(a INTEGER)", "UNION(a INTEGER)[]", "STRUCT(a INTEGER, b VARIANT)", "TUPLE(INTEGER)", "GEOMETRY"]
+)
+@pytest.mark.parametrize("role", ["sensitive", "insensitive"])
+def test_values_that_no_file_holds_are_refused_by_name(kind: str, role: str) -> None:
+    with pytest.raises(RoleError, match=r"Column 'x' holds values of the type (UNION|VARIANT|TUPLE|GEOMETRY)"):
+        Roles.resolve([Column("x", kind), Column("q", "DATE")], quasi_identifiers=["q"], **{role: ["x"]})
 
 
 def test_unlisted_error_is_content_where_all_are_named() -> None:
