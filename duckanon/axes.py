@@ -160,14 +160,14 @@ def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: boo
         changes = np.zeros(total, dtype=np.int64)
         for key in keys:
             changes[1:] |= key[1:] != key[:-1]
-        own = np.cumsum(changes)
-        nodes.append(own)
-        first = np.flatnonzero(np.diff(own, prepend=-1))
+        groups = np.cumsum(changes)
+        nodes.append(groups)
+        first = np.flatnonzero(np.diff(groups, prepend=-1))
         leaves.append(leaves_of[level][paths[level][order][first]])
     places = np.empty(total, dtype=np.int64)
     places[order] = np.arange(total)
-    tree = {"nodes": tuple(nodes), "leaves": tuple(leaves), "measured": measured}
-    axis = Axis(total, null, np.zeros(total), None, weight=weight, top=height, **tree)
+    own, under = tuple(nodes), tuple(leaves)
+    axis = Axis(total, null, np.zeros(total), nodes=own, leaves=under, weight=weight, top=height, measured=measured)
     return Placed(axis, places, _stored(engine, places))
 
 
