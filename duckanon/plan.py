@@ -284,6 +284,8 @@ class Plan:
             *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
             "steps: " + " -> ".join(["encode", "search", "recode", "gate", "write"]),
         ]
+        # A line break in the name of a column begins no line of its own.
+        lines = ["".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line) for line in lines]
         for step, sql in self.statements():
             lines += ["", f"-- {step}", f"{sql};"]
         return "\n".join(lines)

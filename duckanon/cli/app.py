@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from duckanon._version import __version__
 from duckanon.cli import attacking, hierarchies, jobs, shell, signals, studies, teaching, verbs, work
 from duckanon.cli.options import Json, Verbose, is_verbose
-from duckanon.cli.screen import Screen
+from duckanon.cli.screen import Screen, visible
 
 
 class _Interrupted(Exception):  # noqa: N818 - not an error
@@ -91,6 +91,8 @@ def _report_usage(error: Any, screen: Screen) -> int:
         # The parser suggests what is similar; the beginning of an option is often not similar enough.
         known = [option for parameter in error.ctx.command.params for option in parameter.opts]
         error.possibilities = [option for option in known if option.startswith(wanted)] or None
+    # It quotes what was given, such as the name of a file that a pattern of the shell found.
+    error.message = visible(str(getattr(error, "message", "")))
     if screen.as_json:
         screen.error(type(error).__name__, error.format_message() or "A command is missing.", code)
     elif sys.stderr.isatty():

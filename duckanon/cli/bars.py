@@ -7,6 +7,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from duckanon.cli import screen
 from duckanon.cli.screen import count
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ class Bars:
                 self._draw(event)
 
     def _start(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         with self._lock:
@@ -68,12 +68,12 @@ class Bars:
                 return
             self._progress = Progress(
                 SpinnerColumn(finished_text="[green]✓"),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=20),
                 TextColumn("{task.fields[amount]}", justify="right"),
                 TimeElapsedColumn(),
                 TextColumn("{task.fields[left]}", style="cyan"),
-                console=self._console or Console(stderr=True),
+                console=self._console or screen.console(stderr=True),
                 transient=True,
             )
             self._progress.start()

@@ -132,6 +132,9 @@ def history(
             screen.line(f"{name}: no run yet")
             continue
         if screen.rich:
-            screen.out.print(f"[bold]{name}[/bold]", chart_table(runs), sep="\n")
+            from rich.text import Text
+
+            screen.out.print(Text(name, style="bold"), chart_table(runs), sep="\n")
         else:
-            screen.line(f"{name}:\n{chart(runs)}")
+            screen.line(f"{name}:")
+            screen.text(chart(runs))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.cli.screen import JSON
+from duckanon.cli.screen import JSON, visible
 
 if TYPE_CHECKING:
     from duckanon.source import Source
@@ -21,6 +21,11 @@ _LOGGER = "duckanon"
 
 class _Lines(logging.StreamHandler):  # type: ignore[type-arg]
     """The log on standard error, as it is at the time of writing."""
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record), but="\n")
 
 
 def _want_json(context: typer.Context, wanted: bool) -> bool:
@@ -33,7 +38,7 @@ def _want_log(wanted: bool) -> bool:
     logger = logging.getLogger(_LOGGER)
     if wanted and not is_verbose():
         handler = _Lines(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        handler.setFormatter(_Plain("%(name)s: %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)
     return wanted

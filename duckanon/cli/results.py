@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from duckanon.cli.screen import Screen, count
+from duckanon.cli.screen import Screen, console, count
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod as Justify
@@ -65,10 +65,10 @@ def write(screen: Screen, result: Result, mode: str, width: int | None = None) -
         writer.writerow(result.columns)
         for row in result.rows:
             writer.writerow(["" if text is None else text for text in row])
-        screen.line(buffer.getvalue().removesuffix("\n"))
+        screen.data(buffer.getvalue().removesuffix("\n"))
     elif result.columns == ("explain_key", "explain_value"):
         for _, drawing in result.rows:
-            screen.line(str(drawing))
+            screen.text(str(drawing))
     else:
         _box(result, width)
 
@@ -76,19 +76,18 @@ def write(screen: Screen, result: Result, mode: str, width: int | None = None) -
 def _box(result: Result, width: int | None) -> None:
     from rich import box
     from rich.cells import cell_len
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, width=width)
+    out = console(width=width)
     texts = [[cell(v) for v in row] for row in result.rows]
     heads = [cell(name) for name in result.columns]
     widths = [max(map(cell_len, (head, *(row[i] for row in texts)))) for i, head in enumerate(heads)]
     # Nothing is cut in a file or a pipe.
-    cut = console.is_terminal or width is not None
-    limits, kept = fit(widths, console.width) if cut else (widths, list(range(len(widths))))
+    cut = out.is_terminal or width is not None
+    limits, kept = fit(widths, out.width) if cut else (widths, list(range(len(widths))))
     if not cut:
-        console = Console(highlight=False, width=max(80, sum(widths) + 3 * len(widths) + 1))
+        out = console(width=max(80, sum(widths) + 3 * len(widths) + 1))
     gap = next((i for i, (a, b) in enumerate(pairwise(kept), 1) if b != a + 1), None)
     table = Table(box=box.SQUARE, header_style="bold")
     for place, i in enumerate(kept):
@@ -101,10 +100,10 @@ def _box(result: Result, width: int | None) -> None:
         if gap is not None:
             cells.insert(gap, Text("…", style="dim"))
         table.add_row(*cells)
-    console.print(table)
+    out.print(table)
     hidden = len(widths) - len(kept)
     columns = f", {len(kept)} of {len(widths)} columns" if hidden else ""
-    console.print(Text(_counted(result) + columns, style="dim"))
+    out.print(Text(_counted(result) + columns, style="dim"))
 
 
 def fit(widths: Sequence[int], available: int) -> tuple[list[int], list[int]]:

@@ -43,17 +43,24 @@ class Screen:
     @property
     def out(self) -> Console:
         """Standard output of a terminal."""
-        from rich.console import Console
-
-        return Console(highlight=False)
+        return console()
 
     def line(self, text: str = "") -> None:
-        """Write one plain line."""
-        typer.echo(text)
+        """Write one plain line: what is not printable in it, line breaks included, is shown as escapes."""
+        typer.echo(visible(text, but="\t"))
+
+    def text(self, text: str) -> None:
+        """Write several plain lines."""
+        typer.echo(visible(text, but="\t\n"))
+
+    def data(self, text: str) -> None:
+        """Write what a program reads, as it is; a terminal is shown escapes."""
+        typer.echo(visible(text, but="\t\n") if sys.stdout.isatty() else text)
 
     def document(self, content: object) -> None:
         """Write the JSON document."""
-        typer.echo(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+        written = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+        typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in written))
 
     def error(self, kind: str, message: str, exit_code: int) -> None:
         """Say what went wrong, in one line, or as the JSON document."""
@@ -63,6 +70,47 @@ class Screen:
         # Control characters of a column's or file's name must not reach the terminal.
         shown = "".join(c if c.isprintable() else " " for c in message)
         typer.secho(f"Error: {shown}", fg="red", err=True)
+
+
+def visible(text: str, but: str = "") -> str:
+    r"""Return a text in which what could steer a terminal is shown as escapes, apart from some characters.
+
+    Names of columns, tables and files are other people's: they may clear a screen, or begin a line of their own.
+
+    Examples
+    --------
+    >>> print(visible("age" + chr(27) + "[2J"))
+    age\x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in but else c.encode("unicode_escape").decode() for c in text)
+
+
+def console(**settings: Any) -> Console:
+    """Return a console that draws with escapes of its own, and shows those in texts."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class Safe(Console):
+        """A console whose texts cannot steer the terminal."""
+
+        def render(self, renderable: Any, options: Any = None) -> Any:
+            """Yield the pieces of what is drawn."""
+            for piece in super().render(renderable, options):
+                if piece.control or piece.text.isprintable() or piece.text == "\n":
+                    yield piece
+                else:
+                    shown = "".join(c if c.isprintable() or c == "\n" else _picture(c) for c in piece.text)
+                    yield Segment(shown, piece.style, piece.control)
+
+    return Safe(**{"highlight": False, **settings})
+
+
+def _picture(character: str) -> str:
+    """Return one printable character for another one, so that columns stay in line."""
+    code = ord(character)
+    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else " " if character.isspace() else "\ufffd"
 
 
 def plain(value: Any) -> Any:

@@ -265,7 +265,7 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
 def show_plan(screen: Screen, explained: str) -> None:
     """Show a plan: words first, then its statements."""
     if not screen.rich:
-        screen.line(explained)
+        screen.text(explained)
         return
     from rich.syntax import Syntax
     from rich.text import Text

@@ -221,6 +221,12 @@ class CsvFile(_File):
     def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
         require_apart(self, release.sources)
         engine, columns = release.engine, [c.name for c in release.columns]
+        for name in columns:
+            if "\n" in name or "\r" in name:
+                raise ConfigError(
+                    f"The column name {name!r} has a line break, which few readers of CSV take for a part of a name: "
+                    "give the column another name in the source, or publish Parquet."
+                )
         rows = engine.parquet([release.path])
 
         def write(work: Path) -> None:

@@ -299,6 +299,16 @@ class TestFolder:
 
 
 class TestCsv:
+    @pytest.mark.parametrize("name", ["a\nb", "a\rb", "\r\na"])
+    def test_a_name_with_a_line_break_is_refused_before_anything_is_written(self, tmp_path: Path, name: str) -> None:
+        table = pa.table({name: [1, 1, 2, 2]})
+        with (
+            duckanon.anonymize(table, quasi_identifiers=[name], k=2) as release,
+            pytest.raises(ConfigError, match="has a line break"),
+        ):
+            put(make_sink("csv", tmp_path), release)
+        assert everything(tmp_path) == {}
+
     def test_is_what_the_standard_says(self, release: Release, tmp_path: Path) -> None:
         put(make_sink("csv", tmp_path), release)
         raw = (tmp_path / "people.csv").read_bytes()
