@@ -1,26 +1,32 @@
 """Verify: an export checked again from its manifest and its files alone, without the source.
 
-Two questions: are the files as they were published, and does what they hold keep the promise? Not every promise can be
-checked from the files: t-closeness compares with the source, k-map with a population, and persons cannot be counted
-where their key was never published. Such a promise is said to be "not checkable", with the reason, never to hold.
+Three questions: are the files as they were published, does the manifest agree with itself, and does what the files hold
+keep the promise? Whatever is missing, unknown or not listed is a problem. Not every promise can be checked from the
+files: t-closeness compares with the source, k-map with a population, and persons cannot be counted where their key was
+never published. Such a promise is "not checkable", with the reason, and the export is not "ok" unless whoever asks
+accepts that.
+
+A manifest's own hash finds damage, and nobody who means it: who can write data and manifest can seal both again. What
+was promised is known for certain from the job, or from a signature.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.agreement import Expected, disagreements, model_of, size_problems
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 from duckanon.gate import check_models, count_classes, count_rows, count_values, sensitive_of
-from duckanon.models.base import CheckResult, Model, models
+from duckanon.models.base import CheckResult, Model
 from duckanon.plan import open_engine
-from duckanon.registry import make_from
+from duckanon.report import formats
 from duckanon.sink.commit import pending_path, recover, unfinished
 from duckanon.sink.content import fingerprint
 from duckanon.sink.disk import locked, os_errors
@@ -32,23 +38,33 @@ from duckanon.sink.manifest import (
     manifest_path,
     read_manifest,
     release_entry,
+    report_names,
     verify_files,
 )
 from duckanon.sink.tables import TableReports, open_database, run_in_comment, table_comment_in, table_rows
 from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import Column, col, subquery
+from duckanon.sqlgen.relations import Column, call, col, number, subquery
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 HOLDS, BROKEN, NOT_CHECKABLE = "holds", "broken", "not checkable"
-_MISSING = {
-    "permuted_blocks": "which rows were permuted together cannot be seen in the release, and must not be",
-    "domain_values": "it compares with the frequencies of the whole source, which is not published",
-    "domain_nodes": "it measures along the hierarchy of a sensitive column, which is not published",
-    "population_classes": "it compares with a population, which is not published",
+OK = "ok"
+PERSONS, SOURCE, POPULATION, GROUPS = "persons", "source", "population", "groups"
+UNCHECKABLE = {
+    PERSONS: "persons cannot be counted without their key",
+    SOURCE: "it compares with the source, which is not published",
+    POPULATION: "it compares with a population, which is not published",
+    GROUPS: "it is about groups that must not be seen in the release",
 }
-_OLD = "the manifest is of an older version and does not list the published columns"
+"""Why a promise cannot be checked from the files alone: what may be accepted."""
+_MISSING = {
+    "permuted_blocks": (GROUPS, "which rows were permuted together cannot be seen in the release, and must not be"),
+    "domain_values": (SOURCE, "it compares with the frequencies of the whole source, which is not published"),
+    "domain_nodes": (SOURCE, "it measures along the hierarchy of a sensitive column, which is not published"),
+    "population_classes": (POPULATION, "it compares with a population, which is not published"),
+}
+_DATA = (".parquet", ".csv")
 _OF_ROWS = {"l_diversity", "entropy_l_diversity", "recursive_c_l_diversity"}
 """Models that count rows with sensitive values, whatever the unit: exact where persons are promised, too."""
 
@@ -62,15 +78,23 @@ class Rechecked:
     text: str
     state: str
     reason: str = ""
+    kind: str | None = None
+    """Why it is not checkable, in a word: one of ``UNCHECKABLE``."""
+    accepted: bool = False
+    """Whether whoever asked accepts that it is not checkable."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
-        return {k: getattr(self, k) for k in ("model", "parameters", "text", "state", "reason")}
+        keys = ("model", "parameters", "text", "state", "reason", "kind", "accepted")
+        return {k: getattr(self, k) for k in keys}
 
 
 @dataclass(frozen=True)
 class VerifiedExport:
-    """What was found of one export; without ``problems`` all is as published, and no promise was found broken."""
+    """What was found of one export.
+
+    It is "ok" where there is no problem and every promise was verified, or is accepted as not checkable.
+    """
 
     manifest: Path
     files: tuple[str, ...] = ()
@@ -81,13 +105,22 @@ class VerifiedExport:
 
     @property
     def intact(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether nothing was found to be wrong; a promise may still be not checkable."""
         return not self.problems
+
+    @property
+    def state(self) -> str:
+        """Return "ok", "broken" where there is a problem, or "not checkable"."""
+        if self.problems:
+            return BROKEN
+        open_ones = [p for p in self.promises if p.state != HOLDS and not p.accepted]
+        return NOT_CHECKABLE if open_ones or not self.promises else OK
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
         return {
             "manifest": str(self.manifest),
+            "state": self.state,
             "intact": self.intact,
             "run": self.run,
             "created": self.created,
@@ -105,8 +138,19 @@ class Verified:
 
     @property
     def intact(self) -> bool:
-        """Whether there is an export, and nothing is wrong with any."""
+        """Whether there is an export, and nothing was found to be wrong with any."""
         return bool(self.exports) and all(e.intact for e in self.exports)
+
+    @property
+    def state(self) -> str:
+        """Return "ok" if all exports are, "broken" where one has a problem, else "not checkable"."""
+        states = {e.state for e in self.exports}
+        return OK if states == {OK} else BROKEN if BROKEN in states or not states else NOT_CHECKABLE
+
+    @property
+    def ok(self) -> bool:
+        """Whether every export is as published and every promise verified, or accepted as not checkable."""
+        return self.state == OK
 
     @property
     def problems(self) -> list[str]:
@@ -116,10 +160,17 @@ class Verified:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
-        return {"intact": self.intact, "exports": [e.to_dict() for e in self.exports]}
+        return {"state": self.state, "intact": self.intact, "exports": [e.to_dict() for e in self.exports]}
 
 
-def verify_export(path: str | Path, *, database: str | Path | None = None, memory: str | None = None) -> Verified:
+def verify_export(
+    path: str | Path,
+    *,
+    database: str | Path | None = None,
+    memory: str | None = None,
+    accept: Collection[str] = (),
+    expected: Expected | None = None,
+) -> Verified:
     """Check exports again from their manifests and files alone.
 
     What a killed run left half published is finished first, as the next run would do.
@@ -133,17 +184,52 @@ def verify_export(path: str | Path, *, database: str | Path | None = None, memor
         PostgreSQL, the address of the server, which is shown nowhere.
     memory : str, optional
         What the process may use, such as "1GB"; the database gets at least the half of it, and spills.
+    accept : collection of {"persons", "source", "population", "groups"}
+        The reasons for which a promise may be not checkable and the export still be "ok".
+    expected : Expected, optional
+        What a job says: the manifest must agree.
 
     Returns
     -------
     Verified
-        ``intact``, ``problems``, and for each export what was found of each promise. A path under which there is no
+        ``state``, ``problems``, and for each export what was found of each promise. A path under which there is no
         manifest is a DataError.
+
+    Examples
+    --------
+    >>> verify_export("release", accept=["persons"]).ok  # doctest: +SKIP
+    True
     """
+    for kind in accept:
+        if kind not in UNCHECKABLE:
+            raise ParameterError(f"accept has {kind!r}, which is none of {', '.join(UNCHECKABLE)}.")
     place, given = Path(path), str(database) if database is not None else None
     pending = _recover(place, given)
-    found = [_verified(m, given, memory) for m in _manifests(place)]
-    return Verified(tuple(replace(e, problems=(*pending, *e.problems)) for e in found))
+    found = []
+    for manifest in _manifests(place):
+        export = _verified(manifest, given, memory, expected)
+        promises = tuple(replace(p, accepted=p.kind is not None and p.kind in accept) for p in export.promises)
+        found.append(replace(export, problems=(*pending, *export.problems), promises=promises))
+    strange = _unlisted(place, found)
+    if strange and any(e.files for e in found):
+        found[0] = replace(found[0], problems=(*found[0].problems, *strange))
+    return Verified(tuple(found))
+
+
+def _unlisted(place: Path, exports: Sequence[VerifiedExport]) -> list[str]:
+    """Return a problem for each data file that was asked about, by name or by its folder, and that nobody lists."""
+    if not place.is_dir():
+        asked = [] if _is_manifest(place) else [place]
+    elif (place / FOLDER_MANIFEST).is_file():
+        return []  # The folder is one release: what is strange in it was looked for.
+    else:
+        asked = sorted(p for p in place.iterdir() if p.suffix.lower() in _DATA and p.is_file() and p.name[0] != ".")
+    listed = {name for e in exports for name in e.files}
+    return [f"{p.name}: the manifest beside it does not list it" for p in asked if p.name not in listed]
+
+
+def _is_manifest(path: Path) -> bool:
+    return path.name == FOLDER_MANIFEST or path.name.endswith(".manifest.json")
 
 
 def _manifests(path: Path) -> list[Path]:
@@ -153,7 +239,7 @@ def _manifests(path: Path) -> list[Path]:
         if not found:
             raise DataError(f"There is no manifest in the folder {path.name!r}.")
         return found
-    if path.name == FOLDER_MANIFEST or path.name.endswith(".manifest.json"):
+    if _is_manifest(path):
         return [path]
     if not path.exists() and not manifest_path(path).exists():
         raise DataError(f"There is no {path.name!r}.")
@@ -204,7 +290,9 @@ def _belongs(target: Path, path: Path) -> bool:
     return target.name == path.name or f"{target.stem}.manifest.json" == path.name or target.stem == path.stem
 
 
-def _verified(manifest: Path, database: str | None, memory: str | None = None) -> VerifiedExport:
+def _verified(
+    manifest: Path, database: str | None, memory: str | None = None, expected: Expected | None = None
+) -> VerifiedExport:
     try:
         content = read_manifest(manifest)
     except DataError as error:
@@ -216,12 +304,12 @@ def _verified(manifest: Path, database: str | None, memory: str | None = None) -
         run=run.get("run") if isinstance(run, dict) else None,
         created=created if isinstance(created, str) else None,
     )
-    problems = verify_files(manifest)
+    problems = [*verify_files(manifest), *disagreements(content, manifest.name), *_reports_besides(manifest, content)]
+    if not problems and expected is not None:
+        problems = expected.problems(content)
     if problems:
         # What was changed is not worth a second look: nothing in it can be trusted.
         return replace(found, problems=tuple(problems))
-    if not {"columns", "found", "promise"} <= content.keys():
-        return replace(found, promises=tuple(_told(p, NOT_CHECKABLE, _OLD) for p in content.get("promise", [])))
     try:
         with _opened(manifest, content, database, memory) as (engine, rows):
             problems, promises = _rechecked(engine, rows, content)
@@ -230,6 +318,15 @@ def _verified(manifest: Path, database: str | None, memory: str | None = None) -
     except (KeyError, TypeError):
         return replace(found, problems=(f"{manifest.name!r} does not say what is needed to check it.",))
     return replace(found, problems=tuple(problems), promises=tuple(promises))
+
+
+def _reports_besides(manifest: Path, content: Mapping[str, Any]) -> list[str]:
+    """Return a problem for each report of an export that its manifest does not list."""
+    if manifest.name == FOLDER_MANIFEST:
+        return []  # Everything in the folder of a release was looked at.
+    stem, listed = manifest.name.removesuffix(".manifest.json"), {f["name"] for f in content["files"]}
+    there = [name for name in report_names(stem, formats()).values() if (manifest.parent / name).exists()]
+    return [f"{name}: the manifest does not list it" for name in there if name not in listed]
 
 
 def _database(manifest: Path, where: Mapping[str, Any], given: str | None) -> Path:
@@ -309,68 +406,96 @@ def _columns(content: Mapping[str, Any]) -> list[Column]:
 
 
 def _rechecked(engine: Engine, rows: exp.Query, content: Mapping[str, Any]) -> tuple[list[str], list[Rechecked]]:
-    """Return problems, and for each promise what the rows say of it."""
-    problems, listed = [], [c.name for c in _columns(content)]
-    if [c.name for c in engine.columns(rows)] != listed:
+    """Return problems, and for each promise what the rows say of it; the manifest agrees with itself."""
+    problems, listed = [], _columns(content)
+    there = engine.columns(rows)
+    if [c.name for c in there] != [c.name for c in listed]:
         return ["the columns are not those that the manifest lists"], []
+    if _typed(content) and [c.type for c in there] != [c.type for c in listed]:
+        problems.append("the types of the columns are not those that the manifest lists")
     published = content["found"]["rows_published"]
     counted = count_rows(engine, rows)
     if counted != published:
         problems.append(f"{counted} rows instead of {published}")
     keys = [col(c["name"]) for c in content["columns"] if c["role"] == "quasi_identifier"]
-    unit = content.get("unit", "rows")
     made = [_model(p) for p in content["promise"]]
-    sensitive = sensitive_of([m for m in made if m is not None])
+    sensitive = sensitive_of(made)
     relations = {"classes": count_classes(engine, rows, keys, keys=bool(sensitive))}
     if sensitive:
         values = {s: col(s) for s in sensitive}
         relations["class_values"] = count_values(engine, rows, keys, values, relations["classes"])
     promises = []
     for promise, model in zip(content["promise"], made, strict=True):
-        checked = _recheck(engine, relations, promise, model, unit)
+        checked = _recheck(engine, relations, promise, model, content["unit"])
         if checked.state == BROKEN:
             problems.append(f"the promise is broken: {checked.text} ({checked.reason})")
         promises.append(checked)
-    hidden = {m.name for m in made if m is not None and m.hidden}
-    classes = {c.get("classes") for c in content.get("checks", []) if c.get("model") not in hidden}
-    (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(exp.to_table(relations["classes"])))
-    if classes and classes != {int(total)}:
-        problems.append("the number of classes differs from the manifest")
+    if not any(m.hidden for m in made):
+        total, sizes = _class_sizes(engine, relations["classes"])
+        if {c["classes"] for c in content["checks"]} != {total}:
+            problems.append("the number of classes differs from the manifest")
+        elif counted == published:
+            problems += size_problems(content, sizes, total)
     engine.drop(*relations.values())
     return problems, promises
 
 
-def _model(promise: Mapping[str, Any]) -> Model | None:
-    """Return the model that was promised; None where it is not known here."""
-    try:
-        return make_from(models, promise["model"], [], promise["parameters"])
-    except ParameterError:
-        return None
+def _typed(content: Mapping[str, Any]) -> bool:
+    """Say whether the rows have the published types where they lie: in CSV all are texts, and servers have others."""
+    entry = release_entry(content)
+    if entry is None:
+        return bool(content["target"]["kind"] == "duckdb")
+    return not entry["name"].lower().endswith(".csv")
+
+
+def _class_sizes(engine: Engine, classes: str) -> tuple[int, dict[str, Any]]:
+    """Return the number of classes and their sizes, as a manifest tells of them."""
+    quantiles = [call("quantile_disc", col("n"), number(q)) for q in (0.25, 0.5, 0.75)]
+    smallest, largest, mean = exp.Min(this=col("n")), exp.Max(this=col("n")), exp.Avg(this=col("n"))
+    columns = [exp.Count(this=exp.Star()), smallest, quantiles[0], quantiles[1], mean, quantiles[2], largest]
+    total, *found = engine.row(exp.select(*columns).from_(exp.to_table(classes)))
+    return int(total), dict(zip(("min", "q25", "median", "mean", "q75", "max"), found, strict=True))
+
+
+def _model(promise: Mapping[str, Any]) -> Model:
+    made = model_of(promise)
+    if made is None:
+        raise DataError(f"The model {promise['model']!r} is not known here.")
+    return made
 
 
 def _recheck(
-    engine: Engine, relations: Mapping[str, str], promise: Mapping[str, Any], model: Model | None, unit: str
+    engine: Engine, relations: Mapping[str, str], promise: Mapping[str, Any], model: Model, unit: str
 ) -> Rechecked:
-    if model is None:
-        return _told(promise, NOT_CHECKABLE, "the model is not known to this installation")
     missing = [name for name in load(f"models/{model.name}").reads if name not in relations]
     if missing:
-        return _told(promise, NOT_CHECKABLE, _MISSING.get(missing[0], "it needs what is not published"))
+        kind, reason = _MISSING.get(missing[0], (None, "it needs what is not published"))
+        return _told(promise, NOT_CHECKABLE, reason, kind)
     (check,) = check_models(engine, relations, [model], unit)
     if not check.holds:
         # Persons are at most as many as rows: what rows break, persons break.
         return _told(promise, BROKEN, _broken(check))
     if unit == "persons" and model.name not in _OF_ROWS:
-        return _told(promise, NOT_CHECKABLE, "persons cannot be counted without their key; counted in rows it holds")
+        return _told(promise, NOT_CHECKABLE, f"{UNCHECKABLE[PERSONS]}; counted in rows it holds", PERSONS)
     return _told(promise, HOLDS)
 
 
-def _told(promise: Mapping[str, Any], state: str, reason: str = "") -> Rechecked:
-    return Rechecked(promise["model"], dict(promise["parameters"]), promise["text"], state, reason)
+def _told(promise: Mapping[str, Any], state: str, reason: str = "", kind: str | None = None) -> Rechecked:
+    return Rechecked(promise["model"], dict(promise["parameters"]), promise["text"], state, reason, kind)
 
 
 def _broken(check: CheckResult) -> str:
     return f"by {check.violating_classes} of {check.classes} classes, {check.violating_rows} rows"
 
 
-__all__ = ["BROKEN", "HOLDS", "NOT_CHECKABLE", "Rechecked", "Verified", "VerifiedExport", "verify_export"]
+__all__ = [
+    "BROKEN",
+    "HOLDS",
+    "NOT_CHECKABLE",
+    "OK",
+    "UNCHECKABLE",
+    "Rechecked",
+    "Verified",
+    "VerifiedExport",
+    "verify_export",
+]

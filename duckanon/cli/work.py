@@ -8,7 +8,7 @@ import sys
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,9 @@ from duckanon.cli.options import (
     source_of,
 )
 from duckanon.cli.screen import Screen, count, shown_path
+
+if TYPE_CHECKING:
+    from duckanon.verifying import VerifiedExport
 
 
 class Kind(StrEnum):
@@ -236,7 +239,7 @@ def _tell_next(screen: Screen, data: Path, job: Path) -> None:
     table = grid({"overflow": "fold", "style": "green"})
     for command in (
         f"duckanon plan {shown_path(job)}",
-        f"duckanon verify {shown_path(release / 'hospital.manifest.json')}",
+        f"duckanon verify {shown_path(release)} --job {shown_path(job)} --accept persons",
         f"duckanon check {shown_path(data)} -q sex,zip,birth_date -k 5",
         f"duckanon risk {shown_path(data)} -q sex,zip,birth_date",
         f"duckanon sql -c \"FROM '{shown_path(release / 'hospital.parquet')}' LIMIT 10\"",
@@ -264,30 +267,62 @@ def verify(
         str | None,
         typer.Option("--memory", help="Most memory, such as 1GB; what needs more spills.", show_default=False),
     ] = None,
+    job: Annotated[
+        Path | None,
+        typer.Option(
+            "--job", metavar="JOB.toml", help="The job that the manifest must agree with.", show_default=False
+        ),
+    ] = None,
+    table: OneTable = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept",
+            metavar="REASON",
+            help="A promise that cannot be checked for this reason is no failure: persons, source, population, groups. "
+            "Can be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Is an export as published, and does it keep its promise? Exit code 0 or 1."""
+    """Is an export as published, and does it keep its promise? Exit code 0, 1, or 7 for what cannot be checked."""
     from duckanon.verifying import verify_export
 
-    screen, found = Screen.of(ctx), verify_export(export, database=database, memory=memory)
+    screen = Screen.of(ctx)
+    wanted: dict[str, Any] = {"database": database, "memory": memory, "accept": accept or ()}
+    if job is not None:
+        from duckanon.job import load_job
+
+        loaded = load_job(job)
+        wanted["expected"] = loaded.table(table).expected(loaded.name)
+    elif table is not None:
+        raise typer.BadParameter("--table names a table of a job: give --job, too.")
+    found = verify_export(export, **wanted)
     if screen.as_json:
         screen.document(found.to_dict())
     else:
         for one in found.exports:
-            for problem in one.problems:
-                _verdict(screen, False, problem)
-            if one.intact:
-                _verdict(screen, True, f"{count(len(one.files), 'files')} as published: {', '.join(one.files)}")
-            for promise in one.promises:
-                told = f"{promise.text} ({promise.model}): {promise.state}"
-                reason = f"; {promise.reason}" if promise.reason else ""
-                _verdict(screen, _STATES[promise.state], f"{told}{reason}")
-    if not found.intact:
-        raise typer.Exit(1)
+            _show_verified(screen, one)
+    if not found.ok:
+        raise typer.Exit(_VERIFIED[found.state])
 
 
+_VERIFIED = {"broken": 1, "not checkable": 7}
 _STATES = {"holds": True, "broken": False, "not checkable": None}
+
+
+def _show_verified(screen: Screen, one: VerifiedExport) -> None:
+    for problem in one.problems:
+        _verdict(screen, False, problem)
+    if one.intact:
+        _verdict(screen, True, f"{count(len(one.files), 'files')} as published: {', '.join(one.files)}")
+    for promise in one.promises:
+        told = f"{promise.text} ({promise.model}): {promise.state}"
+        reason = f"; {promise.reason}" if promise.reason else ""
+        hint = f" (accept it with --accept {promise.kind})" if promise.kind is not None and not promise.accepted else ""
+        _verdict(screen, _STATES[promise.state], f"{told}{reason}{hint or (', accepted' if promise.accepted else '')}")
 
 
 def _verdict(screen: Screen, good: bool | None, text: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from duckanon.errors import JobError, did_you_mean
 
 if TYPE_CHECKING:
+    from duckanon.agreement import Expected
     from duckanon.algorithms.base import Algorithm
     from duckanon.engine.base import Engine
     from duckanon.job.targets import Target
@@ -62,6 +63,28 @@ class JobTable:
         """Return the keyword arguments that ``anonymize`` and ``Plan.make`` have in common."""
         named = {"hierarchies": self.hierarchies, "algorithm": self.algorithm}
         return {**self.roles, **self.privacy, **self.steering, **self.form, **named}
+
+    def expected(self, job: str) -> Expected:
+        """Return what a manifest of this table's releases must agree with; ``job`` is the name of the job."""
+        from duckanon.agreement import Expected
+        from duckanon.outputs import extended
+        from duckanon.promise import Promise
+
+        asked = {k: self.privacy[k] for k in ("k", "l", "t", "models") if k in self.privacy}
+        hidden = self.algorithm is not None and self.algorithm.permutes
+        within = self.roles.get("within", ())
+        return Expected(
+            promise=Promise.of_hidden(**asked) if hidden else Promise.of(**asked),
+            roles={**self.roles, "quasi_identifiers": extended(self.roles["quasi_identifiers"], within)},
+            hierarchies=tuple(self.hierarchies),
+            settings={
+                "suppression_limit": self.privacy.get("suppression_limit", 0.0),
+                "bounds": self.privacy.get("bounds", "grid"),
+                "within": within,
+            },
+            job=job,
+            table=self.name,
+        )
 
     def plan(self, engine: Engine, *, read: bool = True) -> Plan:
         """Resolve the names; with ``read=False`` only the schema of the data is looked at."""

@@ -23,6 +23,10 @@ _BY_CLASS = (
 """Models that a class keeps or breaks by itself."""
 _BY_TABLE = ("t_closeness", "basic_beta_likeness", "enhanced_beta_likeness", "delta_disclosure")
 """Models that compare a class with the whole table, which the release has only if no row was left out."""
+_OF_ROWS = ("l_diversity", "entropy_l_diversity", "recursive_c_l_diversity")
+_OF_SOURCE = (*_BY_TABLE, "ordered_t_closeness", "hierarchical_t_closeness")
+_OF_POPULATION = ("k_map", "delta_presence")
+_OF_GROUPS = ("probabilistic_k_anonymity",)
 _FILES = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl")
 
 
@@ -39,8 +43,9 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
     release, manifest = _names(record)
     found = [
         (
-            "Are the files those that were published? The manifest has the size and the SHA-256 of each.",
-            f"duckanon verify {shlex.quote(manifest)}",
+            "Are the files those that were published, and do they keep the promise? What the files alone cannot show "
+            "is accepted by name; --job and --key say whose word the manifest is.",
+            shlex.join(["duckanon", "verify", manifest, *(w for kind in _hidden(summary) for w in ("--accept", kind))]),
         )
     ]
     check = _check(summary, release)
@@ -54,6 +59,19 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
         hashed = f"sha256sum < {shlex.quote(release)} | cut -c1-64 | grep -F -f - {shlex.quote(manifest)}"
         found.append((said, hashed))
     return found
+
+
+def _hidden(summary: Summary) -> list[str]:
+    """Return why promises cannot be checked from the files alone."""
+    models = [m["model"] for m in summary.get("promise") or ()]
+    groups = [m for m in models if m in _OF_GROUPS]
+    open_ones = [m for m in models if m in _BY_CLASS and m not in _OF_ROWS]
+    return [
+        *(["persons"] if summary.get("unit") == "persons" and open_ones else []),
+        *(["source"] if any(m in _OF_SOURCE for m in models) else []),
+        *(["population"] if any(m in _OF_POPULATION for m in models) else []),
+        *(["groups"] if groups else []),
+    ]
 
 
 def _names(record: Mapping[str, Any] | None) -> tuple[str, str]:

@@ -97,6 +97,41 @@ def test_check_reads_a_table_of_a_database(people):
     assert call("check", "-q", "zip", "-k", "5").exit_code == 2
 
 
+def test_verify_says_what_cannot_be_checked(people):
+    job = Path("job.toml").read_text()
+    Path("job.toml").write_text(job.replace("[roles]", '[roles]\nentity_key = "zip"').replace('"age", "zip"', '"age"'))
+    assert call("run", "job.toml").exit_code == 0
+    result = call("verify", "out")
+    assert result.exit_code == 7
+    assert "unknown: " in result.stdout
+    assert "--accept persons" in result.stdout
+    assert document(call("verify", "out", "--json"))["state"] == "not checkable"
+    result = call("verify", "out", "--accept", "persons")
+    assert result.exit_code == 0
+    assert "accepted" in result.stdout
+    assert call("verify", "out", "--accept", "nothing").exit_code == 2
+
+
+def test_verify_takes_promise_and_roles_from_the_job(people):
+    call("run", "job.toml")
+    assert call("verify", "out", "--job", "job.toml").exit_code == 0
+    job = Path("job.toml").read_text()
+    changes = [("k = 3", "k = 4"), ('"zip"]', "]"), ('sensitive = ["ill"]', 'insensitive = ["ill"]'), ("0.1", "0.2")]
+    changes += [
+        ("[roles]", '[roles]\nentity_key = "id"'),
+        ("k = 3", "k = 3\nl = 2"),
+        ("k = 3", "k = 3\nbounds = 'cut'"),
+    ]
+    for old, new in changes:
+        Path("other.toml").write_text(job.replace(old, new))
+        Path("other.toml").replace("job.toml")
+        result = call("verify", "out", "--job", "job.toml")
+        assert (result.exit_code, "of the job" in result.stdout) == (1, True), (old, new, result.output)
+    Path("job.toml").rename("people.toml").write_text(job)
+    assert "not of the job 'people'" in call("verify", "out", "--job", "people.toml").stdout
+    assert call("verify", "out", "--table", "people").exit_code == 2
+
+
 def test_verify_finds_a_changed_file(people):
     call("run", "job.toml")
     manifest = "out/people.manifest.json"

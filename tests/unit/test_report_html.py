@@ -300,7 +300,7 @@ class TestPictures:
 class TestCommands:
     def test_names_the_files_of_the_run(self) -> None:
         assert [c for _, c in commands(SUMMARY, RECORD)] == [
-            "duckanon verify stays.manifest.json",
+            "duckanon verify stays.manifest.json --accept persons",
             "duckanon check stays.parquet -q age,zip,sex -k 5",
             "sha256sum < stays.parquet | cut -c1-64 | grep -F -f - stays.manifest.json",
         ]

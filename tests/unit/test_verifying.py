@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.errors import DataError, EngineError
+from duckanon.errors import DataError, EngineError, ParameterError
 from duckanon.resources import file_digest
 from duckanon.sink import locked, manifest_path, publish, read_manifest
 from duckanon.sink.commit import pending_path
 from duckanon.sink.manifest import sealed
-from duckanon.verifying import BROKEN, HOLDS, NOT_CHECKABLE, verify_export
+from duckanon.verifying import BROKEN, HOLDS, NOT_CHECKABLE, OK, UNCHECKABLE, verify_export
 
 N = 80
 PEOPLE = pa.table(
@@ -67,6 +68,16 @@ class TestPromises:
         assert verify_export(manifest).intact
         assert "persons" in verify_export(manifest).exports[0].promises[0].reason
 
+    def test_that_are_not_checkable_are_not_ok_unless_accepted(self, tmp_path: Path) -> None:
+        manifest = write(tmp_path, models=["k_anonymity(4)", "t_closeness(0.6)"], entity_key="id")
+        for accept, state in ([[], NOT_CHECKABLE], [["persons"], NOT_CHECKABLE], [["persons", "source"], OK]):
+            found = verify_export(manifest, accept=accept)
+            assert (found.state, found.ok, found.intact) == (state, state == OK, True)
+        (export,) = verify_export(manifest, accept=["source"]).exports
+        assert [p.accepted for p in export.promises] == [False, True]
+        with pytest.raises(ParameterError, match="none of persons, source"):
+            verify_export(manifest, accept=["everything"])
+
     def test_that_compare_with_the_source(self, tmp_path: Path) -> None:
         models = ["k_anonymity(4)", "t_closeness(0.6)", "basic_beta_likeness(4)", "delta_disclosure(3)"]
         found = states(write(tmp_path, models=models))
@@ -88,7 +99,9 @@ class TestPromises:
         content = read_manifest(manifest)
         content["promise"].append({"model": "of_others", "parameters": {"z": 1}, "text": "theirs"})
         manifest.write_text(sealed(content))
-        assert states(manifest) == {"k_anonymity": HOLDS, "of_others": NOT_CHECKABLE}
+        found = verify_export(manifest, accept=list(UNCHECKABLE))
+        assert found.state == BROKEN
+        assert "'of_others' is not known here" in " ".join(found.problems)
 
 
 class TestBroken:
@@ -129,6 +142,34 @@ class TestBroken:
         assert verify_export(manifest).problems == ["the columns are not those that the manifest lists"]
 
 
+class TestListed:
+    """What is asked about must be listed by the manifest beside it."""
+
+    def test_a_raw_table_beside_a_copied_manifest(self, tmp_path: Path) -> None:
+        write(tmp_path, k=4)
+        (tmp_path / "other").mkdir()
+        for name in ("people.parquet", "people.report.md"):
+            shutil.copy(tmp_path / name, tmp_path / "other" / name)
+        raw = tmp_path / "other" / "raw.parquet"
+        pq.write_table(PEOPLE, raw)
+        shutil.copy(tmp_path / "people.manifest.json", manifest_path(raw))
+        for place in (raw, manifest_path(raw), tmp_path / "other"):
+            assert verify_export(place).state == BROKEN, place
+        assert "raw.parquet: the manifest beside it does not list it" in verify_export(raw).problems
+
+    def test_a_file_in_a_folder_of_exports(self, tmp_path: Path) -> None:
+        write(tmp_path, k=4)
+        assert verify_export(tmp_path).ok
+        pq.write_table(PEOPLE, tmp_path / "raw.parquet")
+        assert verify_export(tmp_path).problems == ["raw.parquet: the manifest beside it does not list it"]
+        assert verify_export(tmp_path / "people.parquet").ok
+
+    def test_the_manifest_of_a_file_with_another_suffix(self, tmp_path: Path) -> None:
+        write(tmp_path, k=4)
+        (tmp_path / "people.csv").write_text("age\n1\n")
+        assert not verify_export(tmp_path / "people.csv").ok
+
+
 class TestPlaces:
     def test_a_folder_a_manifest_or_a_file(self, tmp_path: Path) -> None:
         manifest = write(tmp_path, k=4)
@@ -156,15 +197,14 @@ class TestPlaces:
         content = read_manifest(manifest)
         del content["columns"]
         manifest.write_text(sealed(content))
-        assert verify_export(manifest).intact
-        assert states(manifest) == {"k_anonymity": NOT_CHECKABLE}
+        assert verify_export(manifest).problems == ["the manifest does not say: columns"]
 
     def test_a_manifest_that_says_little(self, tmp_path: Path) -> None:
         (tmp_path / "staged").write_bytes(b"rows")
         written = publish(tmp_path / "staged", tmp_path / "p.parquet", summary={}, reports={}, verify=lambda p: None)
         found = verify_export(written["manifest"])
-        assert found.intact
-        assert found.exports[0].promises == ()
+        assert found.state == BROKEN
+        assert "does not say" in found.problems[0]
 
     def test_while_a_run_publishes(self, tmp_path: Path) -> None:
         manifest = write(tmp_path, k=4)
