@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.errors import ConfigError, DataError
+from duckanon.errors import ConfigError, DataError, PrivacyViolation
 from duckanon.file_rows import LONG_LINES
 from duckanon.resources import PrivateFolder, sweep
 from duckanon.sink.base import require_apart
 from duckanon.sink.commit import commit, finish, require_plain
 from duckanon.sink.content import require_same_rows
+from duckanon.sink.csv_reading import require_names, require_told_apart
 from duckanon.sink.disk import bring, keep_rights, locked, made_folder, os_errors, sync, write_text
 from duckanon.sink.manifest import (
     compose,
@@ -202,7 +203,10 @@ class CsvFile(_File):
     """One CSV file by RFC 4180: UTF-8, a header, commas, lines that end in CR LF, quotes doubled within quotes.
 
     Texts are always in quotes, everything else only where it has to be, so that an empty text (``""``) and NULL
-    (nothing between two commas) can be told apart. A reader that takes both for the same loses the difference.
+    (nothing between two commas) can be told apart. Most readers take both for the same, and words such as NA, too, or
+    numbers with leading zeros (pandas, DuckDB and Arrow with their defaults were looked at): where a class would have
+    fewer values of a sensitive column for them than was promised, the release is refused. So are names of columns that
+    they would find changed: those with line breaks, or white space around them.
 
     What a spreadsheet program takes for a formula (a text that begins with ``=``, ``+``, ``-`` or ``@``) is written as
     it is: changing it would publish other values than those that were checked. Open such a file as data, or leave such
@@ -221,22 +225,19 @@ class CsvFile(_File):
     def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
         require_apart(self, release.sources)
         engine, columns = release.engine, [c.name for c in release.columns]
-        for name in columns:
-            if "\n" in name or "\r" in name:
-                raise ConfigError(
-                    f"The column name {name!r} has a line break, which few readers of CSV take for a part of a name: "
-                    "give the column another name in the source, or publish Parquet."
-                )
-        rows = engine.parquet([release.path])
+        require_names(self.name, columns)
+        rows, described = engine.parquet([release.path]), release.described()
+        require_told_apart(engine, rows, release.columns, described)
 
         def write(work: Path) -> None:
             release.verify(release.path)
             _write_csv(engine, rows, release.columns, work)
 
         def verify(work: Path) -> None:
+            require_same_header(engine, work, columns)
             require_same_rows(engine, rows, csv_rows(engine, work, columns), columns)
 
-        return _put(self.path, write, verify, release.described(), reports, run)
+        return _put(self.path, write, verify, described, reports, run)
 
 
 def _write_csv(engine: Engine, rows: exp.Query, columns: tuple[Column, ...], path: Path) -> None:
@@ -255,11 +256,21 @@ def _write_csv(engine: Engine, rows: exp.Query, columns: tuple[Column, ...], pat
     engine.run(copy_to(rows.copy(), str(path), options))
 
 
-def csv_rows(engine: Engine, path: Path, columns: list[str]) -> exp.Query:
+def require_same_header(engine: Engine, path: Path, columns: list[str]) -> None:
+    """Raise unless the first line of a CSV file has the names of the columns."""
+    header = csv_rows(engine, path, [f"column{i}" for i in range(len(columns))], header=False).limit(1)
+    (names,) = engine.rows(header)
+    if list(names) != columns:
+        raise PrivacyViolation(
+            "The gate refused the release: read again, the file has other names of columns. Nothing was published."
+        )
+
+
+def csv_rows(engine: Engine, path: Path, columns: list[str], header: bool = True) -> exp.Query:
     """Return a query over a CSV file that this sink wrote; all columns are texts."""
     options: dict[str, bool | str | int | exp.Expr] = {
         "auto_detect": False,
-        "header": True,
+        "header": header,
         "delim": ",",
         "quote": '"',
         "escape": '"',
