@@ -16,11 +16,12 @@ from duckanon.algorithms.judging import judge, rows_of, undivided
 from duckanon.algorithms.partition import Parts, Rules, classes_of_items
 from duckanon.box_facts import Boxes
 from duckanon.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
-from duckanon.division import RELEASED, Division, Looked
+from duckanon.division import RELEASED, Cuts, Division, Looked
 from duckanon.engine.sizes import give_back
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.few_cells import FEW_CLASSES
 from duckanon.first_cuts import FirstCuts
+from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
 from duckanon.looked_up import MANY_ROWS
 from duckanon.part_files import RID, ClassFile, PartFiles
 from duckanon.sqlgen.recode import pack
@@ -56,6 +57,9 @@ class _Found:
     suppressed: int = 0
     items: int = 0
     told: dict[str, Any] = field(default_factory=dict)
+    ends: list[int] = field(default_factory=lambda: [0])
+    """How many classes there are after each part."""
+    cuts: list[NDArray[Any]] = field(default_factory=list)
     room: list[NDArray[Any]] = field(default_factory=list)
 
 
@@ -122,6 +126,7 @@ class Divider:
             {**({"parts": parts} if parts > 1 else {}), **self.found.told},
             looked,
             rows.short,
+            self._cuts(cutting),
             self.found.room,
         )
         engine.later(members, lambda: self._members(division))
@@ -131,6 +136,14 @@ class Divider:
         """Return what each axis is: a line cut on a "grid", another "line", or a "tree"."""
         kinds = ["tree" if p.axis.atoms is None else "line" if p.grid is None else "grid" for p in self.coder.placed]
         return tuple(kinds)
+
+    def _cuts(self, cutting: Cutting) -> Cuts | None:
+        """Return all cuts: those between parts, and those that were made within them."""
+        import numpy as np
+
+        if not self.plan.remember:
+            return None
+        return Cuts(np.concatenate([cutting.log(self.found.ends), *self.found.cuts]), tuple(self.coder.placed))
 
     def _budget(self, extras: Sequence[str]) -> int:
         """Return how many items arrays may hold at once."""
@@ -248,7 +261,13 @@ class Divider:
         self.found.few = stored if not several and classes <= FEW_CLASSES else None
         ids = classes_of_items(parts, first + 1, self.engine.threads())
         of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
+        if parts.cuts is not None:
+            # Each group begins and ends where a class does.
+            cuts = parts.cuts.astype(np.int64)
+            cuts[:, :ON] = np.searchsorted(parts.starts, cuts[:, :ON]) + first
+            self.found.cuts.append(cuts)
         self.found.classes += classes
+        self.found.ends.append(self.found.classes)
         self.found.kept += int(kept.sum())
         self.found.suppressed += int(columns["n"][~kept].sum())
         return of_items
@@ -266,7 +285,9 @@ class Divider:
 
     def _rules(self) -> Rules:
         algorithm, plan = self.coder.algorithm, self.plan
-        return Rules(plan.models, self.totals, algorithm.by_rows, algorithm.choice, plan.bounds == "tight")
+        return Rules(
+            plan.models, self.totals, algorithm.by_rows, algorithm.choice, plan.bounds == "tight", plan.remember
+        )
 
     def _partition(
         self, items: Items, regions: NDArray[np.int32]
@@ -296,6 +317,8 @@ class Divider:
             self.found.told[name] = self.found.told.get(name, 0) + value
         if order is not None:
             parts = replace(parts, order=order[parts.order].astype(np.int32))
+            if parts.cuts is not None:
+                parts = replace(parts, cuts=np.concatenate([self._between(ordered, starts), parts.cuts]))
         if allowed.all() and items.entity is None and parts.judged:
             # Every side of every cut was asked; the gate asks again.
             rows = rows_of(parts, items.counts)
@@ -317,6 +340,25 @@ class Divider:
         for column in columns:
             changes[1:] |= column[order][1:] != column[order][:-1]
         return order, np.concatenate([[0], np.flatnonzero(changes), [count]]).astype(np.int64)
+
+    def _between(self, ordered: Items, starts: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the cuts between values that stay apart: by one column after the other, a group for each value."""
+        import numpy as np
+
+        names = [c.dictionary.attribute for c in self.coder.coded]
+        whole = np.array([0, len(starts) - 1])
+        lines = []
+        for axis in (names.index(name) for name in self.plan.within):
+            places = ordered.places[starts[:-1], axis]
+            changed = np.flatnonzero(np.diff(places)) + 1
+            pieces = np.unique(np.concatenate([whole, changed]))
+            over = np.searchsorted(whole, pieces[:-1], side="right") - 1
+            cut = [starts[whole[over]], starts[whole[over + 1]], starts[pieces[:-1]], starts[pieces[1:]]]
+            own = np.stack([*cut, *(np.full(len(over), n) for n in (axis, 0, -1))], axis=1)
+            # What has one value only is not cut.
+            lines.append(own[(own[:, WHOLE] != own[:, PIECE]) | (own[:, WHOLE_END] != own[:, PIECE_END])])
+            whole = pieces
+        return np.concatenate(lines).astype(np.int32)
 
     def _require(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_]) -> None:
         """Raise unless the rows, or enough of the regions, satisfy the models before anything is divided."""

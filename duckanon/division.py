@@ -16,6 +16,8 @@ from duckanon.sqlgen.relations import cast, col, positional, table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from duckanon.axes import Placed
+
 RELEASED = "r_"
 """Codes that rows are published with, beside their classes, where values are permuted."""
 
@@ -28,6 +30,17 @@ class Looked:
     columns: Sequence[Any]
     pairs: str
     """How often values occur together, see ``associations``."""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The cuts of a division: a line for each group that a cut made, see ``kernels.layout.WHOLE``.
+
+    Classes, counted from 0, stand in place of items, and places are those on the axes of ``placed``.
+    """
+
+    lines: NDArray[Any]
+    placed: tuple[Placed, ...]
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,8 @@ class Division:
     searched: dict[str, Any] = field(default_factory=dict)
     looked: Looked | None = None
     short: frozenset[str] = frozenset()
+    cuts: Cuts | None = field(default=None, repr=False, compare=False)
+    """The cuts between classes, where they were to be remembered."""
     room: list[NDArray[Any]] = field(default_factory=list, repr=False, compare=False)
     """Arrays that the search is done with, for who writes the rows, who leaves none behind."""
 
@@ -68,4 +83,4 @@ class Division:
         return node
 
 
-__all__ = ["RELEASED", "Division", "Looked"]
+__all__ = ["RELEASED", "Cuts", "Division", "Looked"]

@@ -125,7 +125,8 @@ def dictionary(
 ) -> Dictionary:
     """Create the dictionary of one column of ``source``; NULL is a value like any other.
 
-    ``further(value)`` are values that must have a code, too, though they count no rows.
+    ``further(value)`` are values that must have a code, too, though they count no rows; with ``first`` they say, too,
+    what a text is ordered by.
     """
     (only,) = dictionaries(engine, source, [(attribute, expression, further)])
     return only
@@ -178,14 +179,19 @@ def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query
     )
     counted = counted.group_by(expression.copy(), copy=False)
     order = [exp.Ordered(this=col("value"), desc=False, nulls_first=False)]
-    if further is not None:
-        none = exp.select(col("value"), named(cast(number(0), "BIGINT"), "n")).from_(subquery(further, "f"), copy=False)
-        both = exp.select(col("value"), named(cast(exp.Sum(this=col("n")), "BIGINT"), "n"))
-        counted = both.from_(subquery(union_all([counted, none]), "b")).group_by(col("value"))
-    elif isinstance(expression, exp.Cast) and expression.is_type(exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR):
+    as_text = isinstance(expression, exp.Cast) and expression.is_type(exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+    by_first = as_text and (further is None or "first" in further.named_selects)
+    if by_first:
         # What is published as text is in the order of the values themselves: 5 before 20, "low" before "high".
         counted = counted.select(named(exp.Min(this=expression.this.copy()), "first"))
         order.insert(0, exp.Ordered(this=col("first"), desc=False, nulls_first=False))
+    if further is not None:
+        firsts = [col("first")] if by_first else []
+        none = exp.select(col("value"), named(cast(number(0), "BIGINT"), "n"), *firsts)
+        none = none.from_(subquery(further, "f"), copy=False)
+        both = exp.select(col("value"), named(cast(exp.Sum(this=col("n")), "BIGINT"), "n"))
+        both = both.select(*(named(exp.Min(this=first), "first") for first in firsts))
+        counted = both.from_(subquery(union_all([counted, none]), "b")).group_by(col("value"))
     rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=order))
     return exp.select(
         named(cast(exp.Sub(this=rank, expression=number(1)), "INTEGER"), "code"),

@@ -55,6 +55,23 @@ class Cutting:
             waiting = waiting[at[waiting] >= 0]
         return -1 - at
 
+    def log(self, ends: Sequence[int]) -> NDArray[np.int64]:
+        """Return the cuts as lines, see ``kernels.layout.WHOLE``, with classes in place of items.
+
+        ``ends`` are how many classes there are after so many parts, which are in the order of a depth-first walk.
+        """
+        import numpy as np
+
+        spans: dict[int, tuple[int, int]] = {-1 - part: (part, part + 1) for part in range(len(self.bounds))}
+        lines = []
+        # A cut comes after the one above it.
+        for at in range(len(self.cuts) - 1, -1, -1):
+            axis, place, below, above = self.cuts[at]
+            spans[at] = spans[below][0], spans[above][1]
+            sides = [(*spans[at], *spans[side]) for side in (below, above)]
+            lines += [[*(ends[part] for part in parts), axis, 1, place] for parts in sides]
+        return np.array(lines, dtype=np.int64).reshape(-1, 7)
+
 
 @dataclass(frozen=True)
 class FirstCuts:

@@ -16,7 +16,16 @@ from duckanon.algorithms.local import Pass, search_passes
 from duckanon.axes import place_column
 from duckanon.coded_rows import RowCoder
 from duckanon.dividing import Divider
-from duckanon.encode import Coded, Dictionary, Frequency, code_levels, dictionaries, dictionary, frequency
+from duckanon.encode import (
+    Coded,
+    Dictionary,
+    Frequency,
+    code_levels,
+    dictionaries,
+    dictionary,
+    frequency,
+    published_type,
+)
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
 from duckanon.gate import Reference, check_release, count_domain, count_rows, sensitive_of
 from duckanon.hierarchy import Hierarchy, Levels, auto
@@ -27,10 +36,10 @@ from duckanon.permuted import Looker, PermutedRows, secret_of
 from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
 from duckanon.resources import PrivateFolder, file_digest, sweep
-from duckanon.roles import Role
+from duckanon.roles import Attribute, Role
 from duckanon.sink.disk import sync
 from duckanon.sqlgen.recode import Cell, recoded_counts
-from duckanon.sqlgen.relations import cast, col, named, number, subquery, table, text, union_all
+from duckanon.sqlgen.relations import DIALECT, cast, col, named, number, subquery, table, text, union_all
 from duckanon.written_rows import hidden_person, shuffle_keys, write_proof, write_rows
 
 if TYPE_CHECKING:
@@ -247,7 +256,7 @@ def _encode(
     """Return the quasi-identifiers with the codes of their values and levels, and the hierarchies that were used."""
     coded, bound, used, columns = [], [], [], []
     for attribute in plan.roles.quasi_identifiers:
-        further = plan.algorithm.known_values(engine, attribute.name)
+        further = _known_values(plan, engine, attribute)
         if plan.population is not None:
             value = named(plan.population_value(attribute), "value")
             people: exp.Query = exp.select(value).distinct().from_(subquery(plan.population.query, "p"))
@@ -265,6 +274,19 @@ def _encode(
         bound.append(levels)
         coded.append(code_hierarchy(engine, values, levels))
     return coded, tuple(bound), tuple(used)
+
+
+def _known_values(plan: Plan, engine: Engine, attribute: Attribute) -> exp.Query | None:
+    """Return ``(value, [first])`` that must have codes; what is published as text has the order of ``first``."""
+    known = plan.algorithm.known_values(engine, attribute.name)
+    if known is None:
+        return None
+    kind = published_type(attribute.type)
+    query = exp.select(named(cast(col("value", "k"), kind), "value")).from_(subquery(known, "k"))
+    if kind != attribute.type and not attribute.type.upper().startswith(("JSON", '"NULL"')):
+        own = exp.DataType.build(attribute.type, dialect=DIALECT)
+        query = query.select(named(exp.TryCast(this=col("value", "k"), to=own), "first"))
+    return query
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class Plan:
     sensitive_hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
     steering: Steering = field(default_factory=Steering)
     outputs: Outputs = field(default_factory=Outputs)
+    remember: bool = False
+    """Whether a division is to remember its cuts, for who stores the recoding."""
 
     @property
     def unit(self) -> str:

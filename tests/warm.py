@@ -74,13 +74,13 @@ def dividing() -> None:
 def clustering() -> None:
     import numpy as np
 
-    from duckanon.kernels.covering import covering
+    from duckanon.kernels.descending import descend
 
     for wanted in CLUSTERING:
         make(wanted)
     make({"algorithm": "datafly", "suppression_limit": 0.1}, ATTACKS)
-    corners = np.zeros((2, 2), dtype=np.int32)
-    covering(corners, corners, corners)
+    corners, ways = np.zeros((2, 2), dtype=np.int32), np.zeros(2, dtype=np.int64)
+    descend(corners, ways[:1], ways[:1] - 1, ways, *[ways[:1]] * 2, ways[:1] - 1, corners, corners, ways.copy())
 
 
 def warm(processes: int) -> None:

@@ -64,6 +64,8 @@ class Rules:
     relaxed: bool = False
     choose: str = "range"
     tight: bool = False
+    remember: bool = False
+    """Whether the cuts are wanted besides the classes."""
 
     @property
     def least(self) -> int:
@@ -88,6 +90,8 @@ class Parts:
     told: dict[str, Any] = field(default_factory=dict)
     judged: bool = True
     refused: NDArray[np.bool_] | None = None
+    cuts: NDArray[np.int32] | None = field(default=None, repr=False, compare=False)
+    """The cuts, where they were to be remembered, see ``kernels.layout.WHOLE``: a line for each of their groups."""
     room: tuple[NDArray[Any], ...] = field(default=(), repr=False, compare=False)
     """Arrays that can be written over once ``order`` is not needed any more."""
 
@@ -123,6 +127,7 @@ def partition(
     grain = max(_GRAIN, count // (8 * workers))
     width = len(axes)
     scratches: list[Any] = []
+    logs = [np.empty((0, 7), dtype=np.int32)]
 
     def work(node: tuple[int, int, int, NDArray[np.int32]]) -> tuple[list[Any], Any]:
         """Split a large node once, a small one to the end; return the open nodes and the classes."""
@@ -134,9 +139,14 @@ def partition(
             ends = np.empty(1 if once else most, dtype=np.int64)
             out = np.empty((len(ends), width, 2), dtype=np.int32)
             levels = np.empty((len(ends), width), dtype=np.int32)
-            first, groups = kernels.grow(
-                data, flat, asked, how, relaxed, gains, start, end, parent, own, scratch, once, ends, out, levels
+            # A group of the only cut has a key of its own; else there are fewer groups than twice the classes.
+            lines = 0 if not rules.remember else scratch.room.shape[1] if once else 2 * most
+            log = np.empty((lines, 7), dtype=np.int32)
+            first, groups, noted = kernels.grow(
+                data, flat, asked, how, relaxed, gains, start, end, parent, own, scratch, once, ends, out, levels, log
             )
+            if noted:
+                logs.append(log[:noted].copy())
             if groups:
                 cuts = scratch.room[BOUNDS, : groups + 1].tolist()
                 return [(cuts[g], cuts[g + 1], first, scratch.regions[g].copy()) for g in range(groups)], None
@@ -172,6 +182,7 @@ def partition(
         np.concatenate([firsts, *(classes[2] for classes in done)]),
         np.concatenate([classes[3] for classes in done]) if done else np.empty((0, width, 2), dtype=np.int32),
         np.concatenate([classes[4] for classes in done]) if done else np.empty((0, width), dtype=np.int32),
+        cuts=np.concatenate(logs) if rules.remember else None,
         room=(data.words, data.spare),
     )
 
@@ -357,7 +368,7 @@ def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any) -> Any:
     # Some of it holds what is compared of a row: its places and codes, and what tells it apart.
     keys = max(2, *(a.size for a in axes), width + len(rules.totals)) + 2
     return Scratch(
-        np.zeros((4, width), dtype=np.int64),
+        np.zeros((5, width), dtype=np.int64),
         np.zeros(width),
         np.zeros(width),
         np.zeros((6, keys), dtype=np.int64),

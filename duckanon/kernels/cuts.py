@@ -16,6 +16,7 @@ from duckanon.kernels.layout import (
     HEADS,
     HIGH,
     HISTOGRAM,
+    LEVEL,
     LOW,
     MEMBER,
     NULL,
@@ -208,6 +209,7 @@ def _cut_on(  # pragma: no cover
         if groups:
             arrange(data, axes, how, start, end, j, level, found, groups, scratch)
     if groups:
+        scratch.marks[LEVEL, j] = level
         _bound(axes, end - start, j, level, place if line or level == -1 else -1, groups, scratch)
     clear(found, room)
     for g in range(groups):

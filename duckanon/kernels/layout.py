@@ -16,13 +16,17 @@ TREE, INNER, NULL, TOP, SPAN, START, FIRST, LEVELS, WORD, SHIFT, MASK = range(11
 """The rows of ``Axes.table``."""
 COUNTS, SEEN, GROUP, HEADS, BOUNDS, MEMBER = range(6)
 """The rows of ``Scratch.room``: all counts are zero between uses."""
-LOW, HIGH, AFTER, STATE = range(4)
-"""The rows of ``Scratch.marks``: the smallest and largest place on each axis, the key after which a line is cut, and
-how much is known of it."""
+LOW, HIGH, AFTER, STATE, LEVEL = range(5)
+"""The rows of ``Scratch.marks``: the smallest and largest place on each axis, the key after which a line is cut,
+how much is known of it, and the level by whose keys it was cut last."""
 BOUNDED, EXACT, TRIED = range(3)
 """The places of an axis lie between the two; the two occur; and it was tried in vain."""
 HISTOGRAM, OTHER, ENTRIES, FALLING = range(4)
 """The rows of ``Scratch.values``: both histograms are zero between uses."""
+WHOLE, WHOLE_END, PIECE, PIECE_END, ON, BY, AT = range(7)
+"""The columns of a log of cuts, which has a line for each group that a cut makes: the items of the partition that was
+cut, those of the group, the axis, the level by whose keys rows were told apart (-1: by NULL), and of a cut in two the
+first place on its right side, else -1."""
 
 
 class Axes(NamedTuple):

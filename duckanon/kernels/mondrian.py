@@ -17,16 +17,22 @@ from duckanon.kernels.jit import inlined, kernel, lean, part
 from duckanon.kernels.keys import ancestor, clear, is_line, key_level, keys_at, tally_apart, weight, width_of
 from duckanon.kernels.layout import (
     AFTER,
+    AT,
     BOUNDED,
     BOUNDS,
+    BY,
     COUNTS,
     DISTINCT_VALUES,
     EXACT,
     GAIN,
     HIGH,
     INNER,
+    LEVEL,
     LOW,
     NULL,
+    ON,
+    PIECE,
+    PIECE_END,
     RANGE,
     ROUND_ROBIN,
     SEEN,
@@ -36,6 +42,8 @@ from duckanon.kernels.layout import (
     TOP,
     TREE,
     TRIED,
+    WHOLE,
+    WHOLE_END,
 )
 from duckanon.kernels.rows import TWO, bits_of, copy_regions, place_of
 
@@ -320,6 +328,22 @@ def _publish(axes: Any, how: Any, regions: Any, marks: Any, out: Any, levels: An
         out[at, j, 0], out[at, j, 1], levels[at, j] = low, high, level
 
 
+@lean
+def _note(  # pragma: no cover
+    axes: Any, start: int, end: int, axis: int, groups: int, scratch: Any, log: Any, noted: int
+) -> int:
+    """Add the groups of a cut to the log, and return how many lines it has."""
+    level = scratch.marks[LEVEL, axis]
+    for g in range(groups):
+        line = log[noted + g]
+        line[WHOLE], line[WHOLE_END] = start, end
+        line[PIECE], line[PIECE_END] = scratch.room[BOUNDS, g], scratch.room[BOUNDS, g + 1]
+        line[ON], line[BY], line[AT] = axis, level, -1
+        if level == -1 or is_line(axes, axis, level):
+            line[AT] = scratch.spans[1, 0]
+    return noted + groups
+
+
 @kernel
 def grow(  # pragma: no cover
     data: Any,
@@ -337,12 +361,14 @@ def grow(  # pragma: no cover
     ends: Any,
     out: Any,
     levels: Any,
-) -> tuple[int, int]:
+    log: Any,
+) -> tuple[int, int, int]:
     """Split a partition until no cut is allowed; return the number of classes, in the order of their rows.
 
     ``rules`` is None where the number of rows decides, ``relaxed`` for strict cuts, ``gains`` where no target counts:
     what is not asked for is not compiled. With ``once`` a partition is split a single time; then the second number is
-    that of its groups, of which BOUNDS and ``scratch.regions`` tell, and the first is the axis.
+    that of its groups, of which BOUNDS and ``scratch.regions`` tell, and the first is the axis. The third number is
+    that of the lines of ``log``, which nobody asked for where it is empty.
     """
     width = scratch.marks.shape[1]
     nodes = np.empty((64, 3), dtype=np.int64)
@@ -353,7 +379,7 @@ def grow(  # pragma: no cover
     copy_regions(regions, waiting, 0)
     for j in range(width):
         known[0, j, 0], known[0, j, 1] = 0, axes.table[SPAN, j] - 1
-    top, classes = 1, 0
+    top, classes, noted = 1, 0, 0
     while top > 0:
         top -= 1
         low, high, last = nodes[top, 0], nodes[top, 1], nodes[top, 2]
@@ -361,8 +387,10 @@ def grow(  # pragma: no cover
         for j in range(width):
             scratch.marks[LOW, j], scratch.marks[HIGH, j] = known[top, j, 0], known[top, j, 1]
         groups, axis = _split(data, axes, rules, how, relaxed, gains, low, high, last, own[0], scratch)
+        if groups > 0 and len(log) > 0:
+            noted = _note(axes, low, high, axis, groups, scratch, log, noted)
         if once and groups > 0:
-            return axis, groups
+            return axis, groups, noted
         if groups == 0:
             _publish(axes, how, own[0], scratch.marks, out, levels, classes)
             ends[classes] = high
@@ -379,7 +407,7 @@ def grow(  # pragma: no cover
             copy_regions(extents, known, top)
             known[top, axis, 0], known[top, axis, 1] = scratch.spans[g, 0], scratch.spans[g, 1]
             top += 1
-    return classes, 0
+    return classes, 0, noted
 
 
 @part

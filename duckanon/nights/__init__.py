@@ -6,7 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from duckanon.nights.frozen import RECODINGS, Stored, freeze, frozen_plan, require_freezable, require_recoding
+    from duckanon.nights.frozen import (
+        RECODINGS,
+        Stored,
+        freeze,
+        frozen_plan,
+        remembering,
+        require_freezable,
+        require_recoding,
+    )
     from duckanon.nights.history import chart, chart_table, drift
     from duckanon.nights.intersection import Compared, Intersection, check_intersection, hold_back
     from duckanon.nights.night import INTERSECTIONS, Night, make_night
@@ -14,7 +22,7 @@ if TYPE_CHECKING:
 
 # Loaded when they are asked for: the history of a job can be shown without the database.
 _NAMES = {
-    "frozen": ("RECODINGS", "Stored", "freeze", "frozen_plan", "require_freezable", "require_recoding"),
+    "frozen": ("RECODINGS", "Stored", "freeze", "frozen_plan", "remembering", "require_freezable", "require_recoding"),
     "history": ("chart", "chart_table", "drift"),
     "intersection": ("Compared", "Intersection", "check_intersection", "hold_back"),
     "night": ("INTERSECTIONS", "Night", "make_night"),
@@ -37,6 +45,7 @@ __all__ = [
     "frozen_plan",
     "hold_back",
     "make_night",
+    "remembering",
     "require_freezable",
     "require_recoding",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,9 +19,10 @@ from duckanon.algorithms.base import Algorithm
 from duckanon.algorithms.nodes import evaluate, judge
 from duckanon.algorithms.partition import Parts
 from duckanon.algorithms.partitioner import Partitioner
-from duckanon.errors import DataError, InfeasibleError, ParameterError
+from duckanon.errors import DataError, EngineError, InfeasibleError, ParameterError
+from duckanon.nights.trees import AppliedTree, CutTree, runs_of
 from duckanon.sqlgen.boxes import RUN
-from duckanon.sqlgen.relations import col, named, same, subquery, table, union_all
+from duckanon.sqlgen.relations import col, named, same, subquery, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +39,13 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 REFRESH = "Run once with recoding = 'refresh'."
+REGIONS, CUTS = "regions.parquet", "cuts.parquet"
+CUT_COLUMNS = tuple(f.name for f in fields(CutTree))
+
+
+def values_file(position: int) -> str:
+    """Return the name of the file with the values of a quasi-identifier that regions and cuts are about."""
+    return f"values-{position}.parquet"
 
 
 @dataclass(frozen=True)
@@ -77,60 +85,71 @@ class StoredLevels(Algorithm):
 
 @dataclass(frozen=True)
 class StoredRegions(Partitioner):
-    """The regions that were stored: ``file(a_0, b_0, v_0, first_0, last_0, ...)``, see ``frozen.freeze``.
+    """The classes that were stored in a folder, and the cuts that lead to them, see ``frozen.freeze``.
 
     All rows are placed at once, in arrays.
     """
 
     inner: Partitioner
-    file: Path
+    folder: Path
     names: tuple[str, ...]
     kinds: tuple[str, ...]
-    low: NDArray[np.int32] | None = field(default=None, repr=False)
-    high: NDArray[np.int32] | None = field(default=None, repr=False)
-    levels: NDArray[np.int32] | None = field(default=None, repr=False)
+    heights: tuple[int, ...]
+    applied: Applied | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.inner.name)
         object.__setattr__(self, "ordered", self.inner.ordered)
-        # A stored region is not cut in two: every class is judged whole.
+        # Rows go down the stored cuts one by one: there is nothing to be cut in parts.
         object.__setattr__(self, "budget", sys.maxsize)
 
     def known_values(self, engine: Engine, attribute: str) -> exp.Query | None:
-        """Return the ends of the stored regions: with them the regions are called what they were called before."""
-        j = self.names.index(attribute)
-        ends: list[exp.Query] = [
-            exp.select(named(col(f"{end}_{j}"), "value")).distinct().from_(subquery(engine.parquet([self.file]), "r"))
-            for end in "ab"
-        ]
-        return union_all(ends)
+        """Return the ends of regions and where cuts are: with them regions are called what they were called before."""
+        values = engine.parquet([self.folder / values_file(self.names.index(attribute))])
+        return exp.select(col("value")).from_(subquery(values, "v"))
 
     def on_axes(self, engine: Engine, coded: Sequence[Coded], placed: Sequence[Placed]) -> Self:
-        """Return the algorithm with the stored regions as places on the axes of tonight."""
-        for name, kind, own in zip(self.names, self.kinds, placed, strict=True):
+        """Return the algorithm with the stored regions and cuts on the axes of tonight."""
+        for name, kind, height, levels, own in zip(self.names, self.kinds, self.heights, coded, placed, strict=True):
             found = "tree" if own.axis.atoms is None else "line" if own.grid is None else "grid"
             if found != kind:
                 raise DataError(
                     f"The column {name!r} is no longer divided as when the recoding was stored (it was a {kind}, and "
                     f"is a {found}). {REFRESH}"
                 )
-        regions = engine.arrow(self._coded(engine, coded))
-        spans = [_span(regions, j, kind, own) for j, (kind, own) in enumerate(zip(self.kinds, placed, strict=True))]
-        low, high, levels = (np.stack([span[i] for span in spans], axis=1).astype(np.int32) for i in range(3))
-        return replace(self, low=low, high=high, levels=levels)
-
-    def _coded(self, engine: Engine, coded: Sequence[Coded]) -> exp.Query:
-        """Return the stored regions with the codes of their ends."""
-        query = exp.select().from_(subquery(engine.parquet([self.file]), "r"))
-        for j, own in enumerate(coded):
-            for end in "ab":
-                alias = f"{end}{j}"
-                query = query.join(
-                    table(own.dictionary.table, alias), on=same(col("value", alias), col(f"{end}_{j}", "r"))
+            # A line is cut between values: its hierarchy is for measures only, and names no region but the whole.
+            if kind != "line" and levels.height != height:
+                raise DataError(
+                    f"The hierarchy of {name!r} has {levels.height} levels, and had {height} when the recoding was "
+                    f"stored. {REFRESH}"
                 )
-                query = query.select(named(col("code", alias), f"{end}_{j}"))
-            query = query.select(*(col(f"{c}_{j}", "r") for c in ("v", "first", "last")))
-        return query
+        places = [self._places(engine, j, own) for j, own in enumerate(zip(coded, placed, strict=True))]
+        regions = engine.arrow(engine.parquet([self.folder / REGIONS]))
+        every = zip(self.kinds, placed, places, strict=True)
+        spans = [_span(regions, j, *own) for j, own in enumerate(every)]
+        low, high, levels_of = (np.stack([span[i] for span in spans], axis=1).astype(np.int32) for i in range(3))
+        cuts = engine.arrow(engine.parquet([self.folder / CUTS]))
+        tree = CutTree(*(cuts.column(c).to_numpy().astype(np.int64) for c in CUT_COLUMNS))
+        return replace(self, applied=Applied(tree.on(placed, places), low, high, levels_of))
+
+    def _places(self, engine: Engine, j: int, own: tuple[Coded, Placed]) -> Integers:
+        """Return the places of tonight by those that the stored values had."""
+        coded, placed = own
+        query = exp.select(named(col("place", "r"), "place"), named(col("code", "v"), "code"))
+        query = query.from_(subquery(engine.parquet([self.folder / values_file(j)]), "r"))
+        on = same(col("value", "v"), col("value", "r"))
+        query = query.join(table(coded.dictionary.table, "v"), on=on, join_type="left")
+        found = engine.arrow(query.order_by(col("place", "r")))
+        if found.column("code").null_count:
+            raise EngineError(f"The stored values of {self.names[j]!r} are not among those of tonight. {REFRESH}")
+        before, code = (found.column(c).to_numpy().astype(np.int64) for c in ("place", "code"))
+        now = np.zeros(int(before.max(initial=0)) + 1, dtype=np.int64)
+        now[before] = placed.place[code]
+        if placed.axis.atoms is not None and (np.diff(now[before]) <= 0).any():
+            raise DataError(
+                f"The values of {self.names[j]!r} are in another order than when the recoding was stored. {REFRESH}"
+            )
+        return now
 
     def divide(
         self,
@@ -143,22 +162,20 @@ class StoredRegions(Partitioner):
         threads: int | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> Parts:
-        from duckanon.kernels.covering import covering
-
-        if self.low is None or self.high is None or self.levels is None:
+        if self.applied is None:
             raise ParameterError("Stored regions are applied by the pipeline, which gives them their axes.")
-        found = covering(items.places.astype(np.int32), self.low, self.high)
+        found = self.applied.classes_of(items.places)
         if (found < 0).all():
             raise InfeasibleError(f"No row lies in a stored region: all would be held back. {REFRESH}")
         order = np.argsort(found, kind="stable").astype(np.int32)
         boxes, first = np.unique(found[order], return_index=True)
         outside = boxes < 0
         own = np.where(outside, 0, boxes)
-        bounds = np.stack([self.low[own], self.high[own]], axis=2)
+        bounds = np.stack([self.applied.low[own], self.applied.high[own]], axis=2)
         if advance is not None:
             advance(len(found))
         ends = np.append(first, len(found)).astype(np.int64)
-        return Parts(order, ends, bounds, self.levels[own], judged=False, refused=outside)
+        return Parts(order, ends, bounds, self.applied.levels[own], judged=False, refused=outside)
 
     def allowed_rows(self, rows: int, suppression_limit: float, models: tuple[Model, ...]) -> int:
         """Return all of them: what is held back waits for its class to fill."""
@@ -175,7 +192,21 @@ class StoredRegions(Partitioner):
         return self.inner.parameters()
 
 
-def _span(regions: Any, j: int, kind: str, own: Placed) -> tuple[Integers, Integers, Integers]:
+@dataclass(frozen=True)
+class Applied:
+    """Cuts and classes on the axes of a night: the first and last places of labels, and the levels of nodes."""
+
+    tree: AppliedTree
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    levels: NDArray[np.int32]
+
+    def classes_of(self, places: NDArray[Any]) -> Integers:
+        """Return the class of each row, -1 for none."""
+        return self.tree.classes_of(places, self.low, self.high)
+
+
+def _span(regions: Any, j: int, kind: str, own: Placed, places: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the first and last places of the regions on an axis, and the levels that they are named after."""
     axis = own.axis
     size, last = axis.size, axis.size - 1 - axis.null
@@ -184,17 +215,15 @@ def _span(regions: Any, j: int, kind: str, own: Placed) -> tuple[Integers, Integ
         return np.asarray(regions.column(f"{name}_{j}").to_numpy(zero_copy_only=False)).astype(np.int64)
 
     levels = column("v")
-    a, b = own.place[column("a")], own.place[column("b")]
+    a, b = places[column("a")], places[column("b")]
     at_first, at_last = column("first") > 0, column("last") > 0
     low, high = np.minimum(a, b), np.maximum(a, b)
     run, alone = levels == RUN, a == b
     if kind == "tree":
         for level in range(1, len(axis.nodes)):
-            nodes = np.asarray(axis.nodes[level])
-            starts = np.flatnonzero(np.diff(nodes, prepend=-1))
-            ends = np.append(starts[1:], size) - 1
+            starts, ends = runs_of(own, level)
             here = levels == level
-            low[here], high[here] = starts[nodes[a[here]]], ends[nodes[a[here]]]
+            low[here], high[here] = starts[a[here]], ends[a[here]]
         above = levels == len(axis.nodes) - 1
     else:
         if kind == "grid":
@@ -212,10 +241,11 @@ def _span(regions: Any, j: int, kind: str, own: Placed) -> tuple[Integers, Integ
         # A single value, on a grid a group, is called by its name, even where it is the only one of its column.
         whole = run & at_first & at_last & ~alone
         low[whole], high[whole] = 0, last
+        levels[above] = axis.top
     # The top stands for every value, and for NULL where it did so before.
     low[above] = 0
     high[above] = np.where(b[above] > last, size - 1, last)
     return low, high, levels
 
 
-__all__ = ["REFRESH", "StoredLevels", "StoredRegions"]
+__all__ = ["CUTS", "CUT_COLUMNS", "REFRESH", "REGIONS", "Applied", "StoredLevels", "StoredRegions", "values_file"]

@@ -1,7 +1,7 @@
 """Frozen recodings: what one night found is stored, and applied to the data of the nights that follow.
 
-Levels are stored with the hierarchies, regions as the first and last values of every class. Labels that were made from
-the data are stored, too, so that they do not move when tomorrow's data has another range. A value that a stored
+Levels are stored with the hierarchies, classes that are regions with the cuts that lead to them. Labels that were made
+from the data are stored, too, so that they do not move when tomorrow's data has another range. A value that a stored
 hierarchy does not know follows ``on_unknown``.
 """
 
@@ -14,16 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sqlglot import exp
 
 from duckanon._version import __version__
+from duckanon.coded_rows import CODE
 from duckanon.errors import ConfigError, DataError, ParameterError, UnsupportedError, did_you_mean
-from duckanon.nights.fixed import REFRESH, StoredLevels, StoredRegions
+from duckanon.nights.fixed import CUT_COLUMNS, CUTS, REFRESH, REGIONS, StoredLevels, StoredRegions, values_file
 from duckanon.nights.hierarchies import Kept, load, store
+from duckanon.nights.trees import CutTree
 from duckanon.recoders import Regions
 from duckanon.resources import file_digest
 from duckanon.sqlgen.boxes import RUN
-from duckanon.sqlgen.relations import col, named, number, table
+from duckanon.sqlgen.relations import col, named, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.hierarchy import Hierarchy
@@ -32,8 +35,10 @@ if TYPE_CHECKING:
 
 RECODINGS = ("fresh", "frozen", "refresh")
 """Search anew each night; apply what is stored, if something is; search anew, and store it in place of the old one."""
-META, REGIONS = "recoding.json", "regions.parquet"
-_FORMAT = 1
+META = "recoding.json"
+FORMAT = 2
+"""Of another format nothing is read."""
+_REGION = ("a", "b", "v", "first", "last")
 _OUTPUTS = ("interval", "bounds", "struct", "lca")
 """What may be published of a stored region: all else moves with the rows of a class."""
 
@@ -67,6 +72,12 @@ def require_freezable(plan: Plan) -> None:
             "bounds='tight' moves with the rows of a class and cannot be frozen: use 'grid' or 'cut'."
         )
     _require_outputs(plan)
+
+
+def remembering(plan: Plan) -> Plan:
+    """Return the plan whose release can be frozen: its division remembers the cuts between classes."""
+    require_freezable(plan)
+    return replace(plan, remember=plan.algorithm.partitions)
 
 
 def _require_outputs(plan: Plan) -> None:
@@ -104,17 +115,19 @@ def freeze(release: Release, folder: Path) -> None:
         for attribute, cell, used, bound in columns
     ]
     names = store(kept, folder)
-    attributes: list[dict[str, Any]] = [{"name": a.name, "type": plain_type(a.type)} for a in quasi]
+    attributes: list[dict[str, Any]] = [
+        {"name": a.name, "type": plain_type(a.type), "height": bound.height}
+        for a, bound in zip(quasi, release.levels, strict=True)
+    ]
     if isinstance(release.recoder, Regions):
-        engine.write_parquet(_regions(release, release.recoder), folder / REGIONS)
-        names.append(REGIONS)
+        names += _divided(release, release.recoder, folder)
         for own, kind in zip(attributes, release.recoder.division.boxes.kinds, strict=True):
             own["axis"] = kind
     else:
         for own in attributes:
             own["level"] = release.recoding.levels[own["name"]]
     meta = {
-        "format": _FORMAT,
+        "format": FORMAT,
         "duckanon": __version__,
         "algorithm": plan.algorithm.name,
         "outputs": plan.outputs.to_dict(),
@@ -128,32 +141,50 @@ def freeze(release: Release, folder: Path) -> None:
         json.dump(meta, file, sort_keys=True)
 
 
-def _regions(release: Release, recoder: Regions) -> exp.Query:
-    """Return ``(a_0, b_0, v_0, first_0, last_0, ...)`` of all classes, those that are not published among them.
+def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
+    """Write the classes, those that are not published among them, the cuts between them, and the values of both.
 
-    ``a`` and ``b`` are the first and last values of a region in the column's type, ``v`` is the level of the node over
-    them, or -1 for a run; ``first`` and ``last`` say that a run begins or ends where the axis does.
+    A region is ``(a_0, b_0, v_0, first_0, last_0, ...)``: the places of its first and last value, the level of the node
+    over them, or -1 for a run, and whether a run begins or ends where the axis does. ``values-j`` says what values were
+    at these places, see ``nights.trees`` for the cuts.
     """
-    boxes = recoder.division.boxes
-    query = exp.select().from_(table(boxes.table, "b"))
-    for j, axis in enumerate(recoder.published.axes):
-        column = axis.column
-        a, v = (col(f"{c}_{j}", "b") for c in "av")
-        b: exp.Expr = col(f"b_{j}", "b")
-        run = exp.EQ(this=v, expression=number(RUN))
-        if column.null_code is not None:
-            # A run never takes in NULL, though the axis goes on to it.
-            beyond = exp.and_(run.copy(), exp.EQ(this=b.copy(), expression=number(column.null_code)))
-            b = exp.case().when(beyond, number(column.last_code)).else_(b)
-        for alias, code in (("x", a), ("y", b)):
-            on = exp.EQ(this=col("code", f"{alias}{j}"), expression=code)
-            query = query.join(table(column.axis, f"{alias}{j}"), on=on)
-        query = query.select(named(col("value", f"x{j}"), f"a_{j}"), named(col("value", f"y{j}"), f"b_{j}"))
-        query = query.select(named(v.copy(), f"v_{j}"))
-        for alias, place, name in (("x", column.first, "first"), ("y", column.last, "last")):
-            at = exp.EQ(this=col("place", f"{alias}{j}"), expression=number(place))
-            query = query.select(named(exp.and_(run.copy(), at), f"{name}_{j}"))
-    return query
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    division, engine = recoder.division, release.engine
+    if division.cuts is None:
+        raise ParameterError("The cuts were not remembered: make the release of remembering(plan) to freeze it.")
+    regions: dict[str, Any] = {}
+    found = engine.arrow(exp.select("*").from_(table(division.boxes.table)).order_by(col("class_id")))
+
+    def members(axis: int) -> tuple[Any, Any]:
+        query = exp.select(col("class_id"), col("code"))
+        inner = subquery(division.classed([named(col(f"{CODE}{axis}", "s"), "code")]), "m")
+        known = engine.arrow(query.distinct().from_(inner).order_by(col("class_id"), col("code")))
+        own, code = (known.column(c).to_numpy().astype(np.int64) for c in ("class_id", "code"))
+        return own - 1, code
+
+    tree = CutTree.of(division.cuts, len(found), members)
+    names = []
+    for j, (axis, own) in enumerate(zip(recoder.published.axes, division.cuts.placed, strict=True)):
+        a, b, v = (found.column(f"{c}_{j}").to_numpy().astype(np.int64) for c in "abv")
+        a, b, last = own.place[a], own.place[b], axis.column.last
+        # A run never takes in NULL, though the axis goes on to it.
+        b = np.where((v == RUN) & (b > last), last, b)
+        columns = (a, b, v, (v == RUN) & (a == axis.column.first), (v == RUN) & (b == last))
+        regions |= {f"{name}_{j}": column for name, column in zip(_REGION, columns, strict=True)}
+        places = np.unique(np.concatenate([a, b, tree.place[tree.axis == j]]))
+        incoming = engine.fresh("incoming")
+        engine.register(incoming, pa.table({"place": places, "code": own.code[places]}))
+        query = exp.select(col("place", "i"), col("value", "v")).from_(table(incoming, "i"))
+        on = exp.EQ(this=col("code", "v"), expression=col("code", "i"))
+        query = query.join(table(axis.column.values, "v"), on=on).order_by(col("place", "i"))
+        names.append(values_file(j))
+        engine.write_parquet(query, folder / names[-1])
+        engine.unregister(incoming)
+    pq.write_table(pa.table(regions), folder / REGIONS)
+    pq.write_table(pa.table({c: getattr(tree, c) for c in CUT_COLUMNS}), folder / CUTS)
+    return [*names, REGIONS, CUTS]
 
 
 @dataclass(frozen=True)
@@ -167,9 +198,11 @@ class Stored:
     @classmethod
     def load(cls, folder: Path) -> Stored:
         """Read what ``freeze`` wrote; a DataError where something is missing or changed."""
+        current = True
         try:
             meta = json.loads((folder / META).read_text(encoding="utf-8"))
-            whole = meta["format"] == _FORMAT and all(
+            current = meta["format"] == FORMAT
+            whole = current and all(
                 Path(name).name == name and file_digest(folder / name) == digest
                 for name, digest in meta["files"].items()
             )
@@ -177,8 +210,10 @@ class Stored:
             whole = whole and len(kept) == len(meta["attributes"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             whole = False
+        if not current:
+            raise DataError(f"The recoding was stored by another version of duckanon, whose way was another. {REFRESH}")
         if not whole:
-            raise DataError(f"The stored recoding is damaged, or was stored by another version. {REFRESH}")
+            raise DataError(f"The stored recoding is damaged. {REFRESH}")
         return cls(folder, meta, kept)
 
 
@@ -189,6 +224,7 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
     type now.
     """
     require_freezable(plan)
+    plan = replace(plan, remember=False)
     meta = stored.meta
     quasi = plan.roles.quasi_identifiers
     before = {own["name"]: own for own in meta["attributes"]}
@@ -212,8 +248,18 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
         levels = tuple(own["level"] for own in meta["attributes"])
         return replace(plan, algorithm=StoredLevels(plan.algorithm, levels), hierarchies=hierarchies)
     kinds = tuple(own["axis"] for own in meta["attributes"])
-    fixed = StoredRegions(plan.algorithm, stored.folder / REGIONS, tuple(before), kinds)  # type: ignore[arg-type]
+    heights = tuple(own["height"] for own in meta["attributes"])
+    fixed = StoredRegions(plan.algorithm, stored.folder, tuple(before), kinds, heights)  # type: ignore[arg-type]
     return replace(plan, algorithm=fixed, hierarchies=hierarchies)
 
 
-__all__ = ["RECODINGS", "Stored", "freeze", "frozen_plan", "plain_type", "require_freezable", "require_recoding"]
+__all__ = [
+    "RECODINGS",
+    "Stored",
+    "freeze",
+    "frozen_plan",
+    "plain_type",
+    "remembering",
+    "require_freezable",
+    "require_recoding",
+]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 from duckanon.nights.fixed import StoredLevels, StoredRegions
-from duckanon.nights.frozen import Stored, freeze, frozen_plan, plain_type, require_freezable, require_recoding
+from duckanon.nights.frozen import Stored, freeze, frozen_plan, plain_type, remembering, require_recoding
 from duckanon.nights.intersection import Intersection, check_intersection, hold_back, kept_nights
 from duckanon.pipeline import make
 
@@ -123,7 +123,7 @@ def make_night(
     if intersection == "hold" and recoding == "fresh":
         raise ParameterError("intersection = 'hold' needs recoding = 'frozen': a new search would move all classes.")
     if recoding != "fresh":
-        require_freezable(plan)
+        plan = remembering(plan)
     last = state.last()
     stored = last["stored"] if last is not None and recoding == "frozen" else None
     applied = plan if stored is None else frozen_plan(plan, Stored.load(state.run_folder(stored)))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from unit.nights_made import K, Town, classes_of, plan_of, rows
@@ -17,8 +16,7 @@ from unit.nights_made import K, Town, classes_of, plan_of, rows
 from duckanon.errors import ConfigError, DataError, InfeasibleError, ParameterError, UnknownValueError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
 from duckanon.job import exit_code
-from duckanon.kernels.covering import covering
-from duckanon.nights import Stored, freeze, frozen_plan, require_freezable, require_recoding
+from duckanon.nights import Stored, freeze, frozen_plan, remembering, require_freezable, require_recoding
 from duckanon.nights.frozen import plain_type
 from duckanon.pipeline import make
 from duckanon.plan import open_engine
@@ -53,7 +51,7 @@ class Nights:
         engine = open_engine()
         try:
             plan = plan_of(data, engine, **changes)
-            release = make(plan if stored is None else frozen_plan(plan, stored), engine)
+            release = make(remembering(plan) if stored is None else frozen_plan(plan, stored), engine)
         except BaseException:
             engine.close()
             raise
@@ -345,18 +343,3 @@ def test_the_ways_to_recode() -> None:
     assert require_recoding("frozen") == "frozen"
     with pytest.raises(ParameterError, match="Did you mean 'frozen'"):
         require_recoding("frosen")
-
-
-def test_the_smallest_box_covers() -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        width, boxes, points = int(rng.integers(1, 5)), int(rng.integers(0, 60)), int(rng.integers(0, 80))
-        low = rng.integers(0, 12, (boxes, width)).astype(np.int32)
-        high = (low + rng.integers(0, 8, (boxes, width))).astype(np.int32)
-        places = rng.integers(0, 20, (points, width)).astype(np.int32)
-        expected = []
-        for place in places:
-            inside = [i for i in range(boxes) if (low[i] <= place).all() and (place <= high[i]).all()]
-            sizes = {i: float(np.prod(high[i].astype(float) - low[i] + 1)) for i in inside}
-            expected.append(min(inside, key=lambda i: (sizes[i], i), default=-1))
-        assert covering(places, low, high).tolist() == expected
