@@ -67,7 +67,8 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
         # What is published of numbers and dates, too, is a node of the hierarchy: that is what classes are made by.
         return _tree(engine, coded, null, weight, measured)
     if plan.bounds == "grid" and not plan.algorithm.permutes:
-        found = grid_bounds(engine, hierarchy, coded, attribute.type) if measured else None
+        gridded = measured and plan.algorithm.divides_as(name) != "tree"  # type: ignore[attr-defined]
+        found = grid_bounds(engine, hierarchy, coded, attribute.type) if gridded else None
         if found is not None:
             grid, atom = found
             atoms = np.append(atom, np.zeros(int(null), dtype=np.int32)).astype(np.int64)

@@ -60,6 +60,10 @@ class Partitioner(Algorithm):
         """Whether classes are what cuts leave of the table, so that there are bounds between them."""
         return True
 
+    def divides_as(self, attribute: str) -> str | None:
+        """Return what a column's axis must be, a "grid", a "line" or a "tree"; None where the plan decides."""
+        return None
+
     def bytes_of_item(self, width: int, size: int) -> int:
         """Return the memory that an item of so many columns takes, a place being of so many bytes."""
         # Fetched codes, places, the two buffers between which rows are moved, and what each class leaves.

@@ -54,11 +54,14 @@ class StoredLevels(Algorithm):
 
     inner: Algorithm
     levels: tuple[int, ...]
+    heights: tuple[int, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.inner.name)
 
     def search(self, problem: Problem) -> Node:
+        for name, height, before in zip(problem.names, problem.heights, self.heights, strict=True):
+            _require_height(name, height, before)
         node = evaluate(problem, self.levels)
         node = node if problem.size_only else judge(problem, node)
         if node.outlier_rows == problem.frequency.rows:
@@ -95,6 +98,7 @@ class StoredRegions(Partitioner):
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     heights: tuple[int, ...]
+    outputs: tuple[str, ...]
     applied: Applied | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,6 +112,10 @@ class StoredRegions(Partitioner):
         values = engine.parquet([self.folder / values_file(self.names.index(attribute))])
         return exp.select(col("value")).from_(subquery(values, "v"))
 
+    def divides_as(self, attribute: str) -> str | None:
+        """Return what the axis was: labels that were listed when they were stored could be taken for a grid now."""
+        return self.kinds[self.names.index(attribute)]
+
     def on_axes(self, engine: Engine, coded: Sequence[Coded], placed: Sequence[Placed]) -> Self:
         """Return the algorithm with the stored regions and cuts on the axes of tonight."""
         for name, kind, height, levels, own in zip(self.names, self.kinds, self.heights, coded, placed, strict=True):
@@ -118,14 +126,15 @@ class StoredRegions(Partitioner):
                     f"is a {found}). {REFRESH}"
                 )
             # A line is cut between values: its hierarchy is for measures only, and names no region but the whole.
-            if kind != "line" and levels.height != height:
-                raise DataError(
-                    f"The hierarchy of {name!r} has {levels.height} levels, and had {height} when the recoding was "
-                    f"stored. {REFRESH}"
-                )
+            if kind != "line":
+                _require_height(name, levels.height, height)
         places = [self._places(engine, j, own) for j, own in enumerate(zip(coded, placed, strict=True))]
         regions = engine.arrow(engine.parquet([self.folder / REGIONS]))
-        every = zip(self.kinds, placed, places, strict=True)
+        # Bounds on a grid are told, so that all values together end there; only "*" takes in whatever comes.
+        closed = [
+            kind == "grid" and output != "interval" for kind, output in zip(self.kinds, self.outputs, strict=True)
+        ]
+        every = zip(self.kinds, placed, places, closed, strict=True)
         spans = [_span(regions, j, *own) for j, own in enumerate(every)]
         low, high, levels_of = (np.stack([span[i] for span in spans], axis=1).astype(np.int32) for i in range(3))
         cuts = engine.arrow(engine.parquet([self.folder / CUTS]))
@@ -192,6 +201,13 @@ class StoredRegions(Partitioner):
         return self.inner.parameters()
 
 
+def _require_height(name: str, height: int, before: int) -> None:
+    if height != before:
+        raise DataError(
+            f"The hierarchy of {name!r} has {height} levels, and had {before} when the recoding was stored. {REFRESH}"
+        )
+
+
 @dataclass(frozen=True)
 class Applied:
     """Cuts and classes on the axes of a night: the first and last places of labels, and the levels of nodes."""
@@ -206,8 +222,13 @@ class Applied:
         return self.tree.classes_of(places, self.low, self.high)
 
 
-def _span(regions: Any, j: int, kind: str, own: Placed, places: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return the first and last places of the regions on an axis, and the levels that they are named after."""
+def _span(
+    regions: Any, j: int, kind: str, own: Placed, places: Integers, closed: bool
+) -> tuple[Integers, Integers, Integers]:
+    """Return the first and last places of the regions on an axis, and the levels that they are named after.
+
+    A run of all values takes in whatever comes, unless it is ``closed``.
+    """
     axis = own.axis
     size, last = axis.size, axis.size - 1 - axis.null
 
@@ -240,7 +261,8 @@ def _span(regions: Any, j: int, kind: str, own: Placed, places: Integers) -> tup
         above = levels > 0
         # A single value, on a grid a group, is called by its name, even where it is the only one of its column.
         whole = run & at_first & at_last & ~alone
-        low[whole], high[whole] = 0, last
+        if not closed:
+            low[whole], high[whole] = 0, last
         levels[above] = axis.top
     # The top stands for every value, and for NULL where it did so before.
     low[above] = 0

@@ -244,12 +244,13 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
         if given is None and before[attribute.name].get("axis") == "line":
             # Cut between its values, which need no hierarchy: that of tonight is for measures only.
             hierarchies[attribute.name] = None
+    heights = tuple(own["height"] for own in meta["attributes"])
     if "level" in meta["attributes"][0]:
         levels = tuple(own["level"] for own in meta["attributes"])
-        return replace(plan, algorithm=StoredLevels(plan.algorithm, levels), hierarchies=hierarchies)
+        return replace(plan, algorithm=StoredLevels(plan.algorithm, levels, heights), hierarchies=hierarchies)
     kinds = tuple(own["axis"] for own in meta["attributes"])
-    heights = tuple(own["height"] for own in meta["attributes"])
-    fixed = StoredRegions(plan.algorithm, stored.folder, tuple(before), kinds, heights)  # type: ignore[arg-type]
+    outputs = tuple(plan.output[name] for name in before)
+    fixed = StoredRegions(plan.algorithm, stored.folder, tuple(before), kinds, heights, outputs)  # type: ignore[arg-type]
     return replace(plan, algorithm=fixed, hierarchies=hierarchies)
 
 

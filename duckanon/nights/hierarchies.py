@@ -81,7 +81,7 @@ class Kept:
         if given is not None and given.levels is not None:
             self._require_grown(name, given.levels)
             return given
-        if given is not None and self.rule == self.given:
+        if given is not None and self.given is not None and self.rule == self.given:
             return given
         if self.rule is not None:
             return from_rule(json.loads(self.rule), None).named(self.source)
