@@ -12,6 +12,7 @@ from sqlglot import exp
 from duckanon.box_columns import Axis, Boxes, Published, publish_boxes, with_regions
 from duckanon.facts import Described, Relations, describe
 from duckanon.gate import ENTITY, count_domain, persons
+from duckanon.pair_counts import Passed, pair_counts, source_rows
 from duckanon.roles import Role
 from duckanon.sqlgen.axes import equal, is_null
 from duckanon.sqlgen.boxes import RUN
@@ -47,7 +48,8 @@ def box_relations(
     engine.later(names["classes"], lambda: engine.create(names["classes"], facts.classes(names["class_map"])))
     relations = Relations(engine, {**names, "frequency": counted.table, "published": published.table})
     width = len(published.axes)
-    describe(relations, facts.described(), facts.labelled, facts.members)
+    attributes = facts.described()
+    describe(relations, attributes, facts.labelled, facts.members)
     # Found by the numbers of the regions, which is much faster than by their names.
     found_by_number = {"members": facts.members, "class_cells": facts.class_cells, "cell_rows": facts.cell_rows}
     relations.recipes |= found_by_number
@@ -55,10 +57,15 @@ def box_relations(
         sizes = [c.dictionary.size for c in counted.coded]
         relations.recipes["tuple_map"] = lambda: _tuple_map(relations, sizes, width)
     sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
+    passed = None
     if sensitive:
         original = {a.name: plan.expression(a) for a in sensitive}
         relations.recipes["class_values"] = lambda: facts.class_values(original)
         relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
+        after = partial(facts.class_rows, original)
+        passed = Passed([(a.name, a.type) for a in sensitive], partial(source_rows, plan, sensitive), after)
+    if width + len(sensitive) > 1:
+        relations.recipes["pairs"] = lambda: pair_counts(relations, attributes, passed)
     return relations
 
 
@@ -139,6 +146,14 @@ class _Facts:
             query = query.from_(subquery(found, "v")).join(*self._ec("v"))
             parts.append(query.group_by(col("ec", "p"), col("p_0", "v")))
         return union_all(parts)
+
+    def class_rows(self, sensitive: dict[str, exp.Expr]) -> exp.Query:
+        """Return ``(class_id, p_0, ..., n)``: how often sensitive values occur together in every class."""
+        values = [col(f"p_{i}") for i in range(len(sensitive))]
+        found = exp.select(col("class_id"), *values, named(exp.Count(this=exp.Star()), "n"))
+        found = found.from_(subquery(self.rows(list(sensitive.items())), "r")).group_by(col("class_id"), *values)
+        query = exp.select(named(col("ec", "p"), "class_id"), *(col(f"p_{i}", "v") for i in range(len(sensitive))))
+        return query.select(col("n", "v")).from_(subquery(found, "v")).join(*self._ec("v"))
 
     # Cells: where several regions are published as one class, the smallest that holds them all.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -10,8 +11,9 @@ from sqlglot import exp
 from duckanon.algorithms.nodes import persons
 from duckanon.facts import Described, Relations, describe
 from duckanon.gate import count_domain
+from duckanon.pair_counts import Passed, pair_counts, source_rows
 from duckanon.roles import Role
-from duckanon.sqlgen.classes import class_labels, class_members, class_values, level_cells, level_covers
+from duckanon.sqlgen.classes import class_labels, class_members, class_rows, class_values, level_cells, level_covers
 from duckanon.sqlgen.recode import Cell, class_table, pack
 from duckanon.sqlgen.relations import call, cast, col, ident, named, number, subquery, table, union_all
 
@@ -39,14 +41,14 @@ def class_relations(
     engine.create(names["classes"], _classes(names["class_map"]))
     node.drop(engine)
     relations = Relations(engine, {**names, "frequency": counted.table})
+    attributes = [_described(plan, counted, j, [cell]) for j, cell in enumerate(cells)]
     describe(
         relations,
-        [_described(plan, counted, j, [cell]) for j, cell in enumerate(cells)],
+        attributes,
         lambda: class_labels(names["class_map"], cells),
         lambda: class_members(counted.table, names["class_map"], cells),
     )
-    if path is not None:
-        _describe_sensitive(relations, plan, cells, path)
+    _describe_sensitive(relations, attributes, plan, cells, path)
     return relations
 
 
@@ -99,13 +101,14 @@ def local_relations(
     inside = exp.select(col("class_id"), *(col(f"c_{j}") for j in range(width)), col("n")).from_(
         table(names["members"])
     )
+    attributes = [_described(plan, counted, j, [own[j] for own in by_pass]) for j in range(width)]
     describe(
         relations,
-        [_described(plan, counted, j, [own[j] for own in by_pass]) for j in range(width)],
+        attributes,
         lambda: known.from_(table(names["label_map"])).group_by(col("class_id"), *(t.copy() for t in texts)),
         lambda: inside,
     )
-    _describe_sensitive(relations, plan, cells, path)
+    _describe_sensitive(relations, attributes, plan, cells, path)
     return relations
 
 
@@ -166,13 +169,20 @@ def _described(plan: Plan, counted: Frequency, column: int, own: Sequence[Cell])
     return Described(attribute.name, attribute.type, values, coded.height, coded.domain_size, cells, covers, weight)
 
 
-def _describe_sensitive(relations: Relations, plan: Plan, cells: Sequence[Cell], path: Path) -> None:
-    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
-    if not sensitive:
-        return
-    engine, found = relations.engine, [a.name for a in sensitive]
-    relations.recipes["class_values"] = lambda: class_values(
-        relations["labelled"], engine.parquet([path]), cells, found
-    )
-    original = {a.name: plan.expression(a) for a in sensitive}
-    relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
+def _describe_sensitive(
+    relations: Relations, attributes: Sequence[Described], plan: Plan, cells: Sequence[Cell], path: Path | None
+) -> None:
+    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE] if path is not None else []
+    engine, found, passed = relations.engine, [a.name for a in sensitive], None
+    if sensitive and path is not None:
+
+        def written() -> exp.Query:
+            return engine.parquet([path])
+
+        relations.recipes["class_values"] = lambda: class_values(relations["labelled"], written(), cells, found)
+        original = {a.name: plan.expression(a) for a in sensitive}
+        relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
+        rows_of = lambda: class_rows(relations["labelled"], written(), cells, found)  # noqa: E731
+        passed = Passed([(a.name, a.type) for a in sensitive], partial(source_rows, plan, sensitive), rows_of)
+    if len(attributes) + len(sensitive) > 1:
+        relations.recipes["pairs"] = lambda: pair_counts(relations, attributes, passed)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -115,7 +114,7 @@ def describe(
     labelled: Callable[[], exp.Query],
     members: Callable[[], exp.Query] | None = None,
 ) -> None:
-    """Give the relations of cells, tuples and pairs their recipes.
+    """Give the relations of cells and tuples their recipes.
 
     ``labelled(class_id, n, l_0, ...)`` are the published classes with the texts of their cells,
     ``members(class_id, c_0, ..., n)`` the rows of all classes by the codes of their original values. Without the
@@ -134,8 +133,6 @@ def describe(
     if members is not None:
         recipes["tuples"] = lambda: _tuples(members(), len(attributes))
         recipes["tuple_values"] = lambda: union_all([_tuple_values(relations, j, a) for j, a in places])
-    if len(attributes) > 1:
-        recipes["pairs"] = lambda: _pairs(relations, attributes)
 
 
 def _tagged(j: int, query: exp.Query | Callable[[], exp.Query], *columns: str) -> exp.Select:
@@ -273,43 +270,3 @@ def _tuple_values(relations: Relations, j: int, attribute: Described) -> exp.Que
         .from_(subquery(distinct, "t"))
         .join(table(relations["column_values"], "v"), on=on)
     )
-
-
-def _pairs(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
-    """Return the joint counts: of codes first, which are looked up when they are counted, and of published cells."""
-    before: list[exp.Query] = []
-    after: list[exp.Query] = []
-    total = named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")
-    for i, j in combinations(range(len(attributes)), 2):
-        codes = exp.select(
-            named(cast(number(i), "INTEGER"), "i"),
-            named(cast(number(j), "INTEGER"), "j"),
-            named(cast(col(f"c_{i}"), "INTEGER"), "x"),
-            named(cast(col(f"c_{j}"), "INTEGER"), "y"),
-            total.copy(),
-        )
-        before.append(codes.from_(table(relations["frequency"])).group_by(col(f"c_{i}"), col(f"c_{j}")))
-        cells = exp.select(
-            named(exp.true(), "released"),
-            named(text(attributes[i].name), "first"),
-            named(text(attributes[j].name), "second"),
-            named(col(f"l_{i}"), "x"),
-            named(col(f"l_{j}"), "y"),
-            total.copy(),
-        )
-        after.append(cells.from_(table(relations["labelled"])).group_by(col(f"l_{i}"), col(f"l_{j}")))
-    query = exp.select(
-        named(exp.false(), "released"),
-        named(col("attribute", "a"), "first"),
-        named(col("attribute", "b"), "second"),
-        named(col("value", "a"), "x"),
-        named(col("value", "b"), "y"),
-        col("n", "p"),
-    ).from_(subquery(union_all(before), "p"))
-    for alias, position, code in (("a", "i", "x"), ("b", "j", "y")):
-        on = exp.and_(
-            exp.EQ(this=col("j", alias), expression=col(position, "p")),
-            exp.EQ(this=col("code", alias), expression=col(code, "p")),
-        )
-        query = query.join(table(relations["column_values"], alias), on=on)
-    return union_all([query, *after])

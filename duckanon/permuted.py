@@ -141,7 +141,7 @@ class PermutedRows:
         columns = [col(c) for c in ("class_id", "n", "units", "kept")]
         engine.create(class_map, exp.select(*columns).from_(table(division.boxes.table)))
         self.relations = Relations(engine, {"class_map": class_map})
-        if len(self.names) > 1:
+        if len(self.looked.columns) > 1:
             self.relations.recipes["pairs"] = self._pairs
 
     @property
@@ -238,8 +238,8 @@ class PermutedRows:
         }
 
     def _pairs(self) -> exp.Query:
-        """Return how often values of quasi-identifiers occur together, as they are, before and after."""
-        columns = [replace(c, bins=None) for c in self.looked.columns if c.quasi]
+        """Return how often values of two columns occur together, numbers in their intervals, before and after."""
+        columns = self.looked.columns
         plain = exp.select().from_(table(self.division.rows, "s"))
         before = count_pairs(self.engine, columns, lambda c: col(c.code, "s"), plain)
         return union_all([before, count_pairs(self.engine, columns, self._code, self._kept(), released=True)])

@@ -18,6 +18,7 @@ from duckanon.metrics.base import measure as measure_relations
 from duckanon.metrics.base import metrics as registry
 from duckanon.metrics.base import require_names
 from duckanon.models.base import require_int
+from duckanon.pair_counts import Passed, pair_counts
 from duckanon.release import Release
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import cast, col, conjunction, named, number, same, subquery, table, union_all
@@ -107,7 +108,7 @@ def measure(
                 if metrics is not None or hierarchies is not None:
                     raise
             else:
-                _describe(relations, source, cells, any("tuples" in names for names in reads.values()))
+                _describe(relations, source, released, cells, any("tuples" in names for names in reads.values()))
         if released.sensitive and any("class_values" in names for names in reads.values()):
             columns, classes = list(released.quasi.values()), relations["classes"]
             relations["class_values"] = count_values(engine, released.query, columns, released.sensitive, classes)
@@ -130,7 +131,9 @@ def _classes(original: Subject, released: Subject) -> str:
     return name
 
 
-def _describe(relations: Relations, original: Subject, cells: Sequence[Described], rowwise: bool) -> None:
+def _describe(
+    relations: Relations, original: Subject, released: Subject, cells: Sequence[Described], rowwise: bool
+) -> None:
     """Give the relations of cells, tuples and pairs their recipes."""
     expressions = original.quasi.values()
     columns = [Dictionary(c.name, e, c.values, 2**31) for c, e in zip(cells, expressions, strict=True)]
@@ -145,6 +148,33 @@ def _describe(relations: Relations, original: Subject, cells: Sequence[Described
     members = _members(relations, len(cells)) if rowwise else None
     if members is not None:
         describe(relations, cells, labelled, members)
+    passed = _passed(relations, original, released)
+    if len(cells) + (len(passed.columns) if passed is not None else 0) > 1:
+        relations.recipes["pairs"] = lambda: pair_counts(relations, cells, passed)
+
+
+def _passed(relations: Relations, original: Subject, released: Subject) -> Passed | None:
+    """Return the sensitive columns that both tables have, of one type."""
+    theirs = {name.lower(): kind for name, kind in original.types.items()}
+    shared = [n for n in released.sensitive if theirs.get(n.lower()) == released.type_of(n)]
+    if not shared:
+        return None
+
+    def before() -> exp.Query:
+        own = [named(e.copy(), f"q_{j}") for j, e in enumerate(original.quasi.values())]
+        rest = [named(original.column(name), f"p_{i}") for i, name in enumerate(shared)]
+        return exp.select(*own, *rest).from_(subquery(original.query.copy(), "s"))
+
+    def after() -> exp.Query:
+        keys = [named(e.copy(), f"q_{j}") for j, e in enumerate(released.quasi.values())]
+        values = [named(released.sensitive[name].copy(), f"p_{i}") for i, name in enumerate(shared)]
+        counted = exp.select(*keys, *values, named(exp.Count(this=exp.Star()), "n"))
+        counted = counted.from_(subquery(released.query.copy(), "s")).group_by(exp.var("ALL"))
+        on = conjunction([same(col(f"q_{j}", "v"), col(f"q_{j}", "c")) for j in range(len(keys))])
+        found = [col("class_id", "c"), *(col(f"p_{i}", "v") for i in range(len(shared))), col("n", "v")]
+        return exp.select(*found).from_(subquery(counted, "v")).join(table(relations["classes"], "c"), on=on)
+
+    return Passed([(name, released.type_of(name)) for name in shared], before, after)
 
 
 def _members(relations: Relations, width: int) -> Callable[[], exp.Query] | None:

@@ -20,7 +20,7 @@ _NEEDS = {
     "class_cells": "what the cells stand for (hierarchies, or labels that can be understood)",
     "cell_rows": "what the cells stand for (hierarchies, or labels that can be understood)",
     "class_values": "a sensitive column",
-    "pairs": "two quasi-identifiers or more",
+    "pairs": "two columns or more, quasi-identifiers or sensitive ones",
     "tuples": "to know which original row became which published one",
 }
 

@@ -136,29 +136,35 @@ def _in_classes(frequency: str, class_map: str, cells: Sequence[Cell]) -> exp.Se
 def class_values(labelled: str, released: exp.Query, cells: Sequence[Cell], sensitive: Sequence[str]) -> exp.Query:
     """Count the sensitive values of every class in the published rows, which are grouped before they are joined."""
     parts: list[exp.Query] = []
+    for name in sensitive:
+        value = named(cast(col("p_0", "g"), "VARCHAR"), "value")
+        found = [col("class_id", "c"), named(text(name), "attribute"), value, col("n", "g")]
+        parts.append(_by_class(labelled, released, cells, [name]).select(*found))
+    return union_all(parts)
+
+
+def class_rows(labelled: str, released: exp.Query, cells: Sequence[Cell], sensitive: Sequence[str]) -> exp.Query:
+    """Return ``(class_id, p_0, ..., n)``: how often sensitive values occur together in every class."""
+    values = [col(f"p_{i}", "g") for i in range(len(sensitive))]
+    return _by_class(labelled, released, cells, sensitive).select(col("class_id", "c"), *values, col("n", "g"))
+
+
+def _by_class(labelled: str, released: exp.Query, cells: Sequence[Cell], sensitive: Sequence[str]) -> exp.Select:
+    """Return published rows ``g(p_0, ..., n)`` beside their classes ``c``; nothing is selected yet."""
     varying = [(j, c) for j, c in enumerate(cells) if not c.constant or c.shares is not None]
     shared = [(j, c.shares) for j, c in varying if c.shares is not None]
-    for name in sensitive:
-        keys = [named(col(c.name), f"q_{j}") for j, c in varying]
-        grouped = exp.select(*keys, named(col(name), "value"), named(exp.Count(this=exp.Star()), "n"))
-        grouped = grouped.from_(subquery(released.copy(), "r")).group_by(*(col(c.name) for _, c in varying), col(name))
-        on = [same(cast(col(f"q_{j}", "g"), "VARCHAR"), col(f"l_{j}", "c")) for j, c in varying if c.shares is None]
-        on += [exp.EQ(this=col(f"q_{j}", "g"), expression=col(f"q_{j}", "c")) for j, _ in shared]
-        classes: exp.Select = exp.select(exp.Column(this=exp.Star(), table=ident("t"))).from_(table(labelled, "t"))
-        for j, own in shared:
-            tied = exp.EQ(this=col("class_id", f"h_{j}"), expression=col("class_id", "t"))
-            classes = classes.select(named(col("q", f"h_{j}"), f"q_{j}")).join(table(own, f"h_{j}"), on=tied)
-        parts.append(
-            exp.select(
-                col("class_id", "c"),
-                named(text(name), "attribute"),
-                named(cast(col("value", "g"), "VARCHAR"), "value"),
-                col("n", "g"),
-            )
-            .from_(subquery(grouped, "g"))
-            .join(subquery(classes, "c") if shared else table(labelled, "c"), on=conjunction(on))
-        )
-    return union_all(parts)
+    keys = [named(col(c.name), f"q_{j}") for j, c in varying]
+    values = [named(col(name), f"p_{i}") for i, name in enumerate(sensitive)]
+    grouped = exp.select(*keys, *values, named(exp.Count(this=exp.Star()), "n")).from_(subquery(released.copy(), "r"))
+    grouped = grouped.group_by(*(col(c.name) for _, c in varying), *(col(name) for name in sensitive))
+    on = [same(cast(col(f"q_{j}", "g"), "VARCHAR"), col(f"l_{j}", "c")) for j, c in varying if c.shares is None]
+    on += [exp.EQ(this=col(f"q_{j}", "g"), expression=col(f"q_{j}", "c")) for j, _ in shared]
+    classes: exp.Select = exp.select(exp.Column(this=exp.Star(), table=ident("t"))).from_(table(labelled, "t"))
+    for j, own in shared:
+        tied = exp.EQ(this=col("class_id", f"h_{j}"), expression=col("class_id", "t"))
+        classes = classes.select(named(col("q", f"h_{j}"), f"q_{j}")).join(table(own, f"h_{j}"), on=tied)
+    joined: exp.Select = exp.select().from_(subquery(grouped, "g"))
+    return joined.join(subquery(classes, "c") if shared else table(labelled, "c"), on=conjunction(on))
 
 
 def published_labels(label_map: str, cells: Sequence[Cell]) -> exp.Query:

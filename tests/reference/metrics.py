@@ -312,27 +312,53 @@ def mutual_information(xs: Sequence[Hashable], ys: Sequence[Hashable]) -> float:
     return bits(xs) + bits(ys) - bits(list(zip(xs, ys, strict=True))) if xs else 0.0
 
 
-def _released(table: Table, j: int) -> list[Hashable]:
-    return [cells[j].text for cells in table.published]
+def told(table: Table, j: int) -> tuple[list[Hashable], list[Hashable]]:
+    """What the values of an attribute count as, in all rows and in the published ones; the last are the labels.
+
+    Of more than ten numbers it is the tenth of their range: of a cell that of the middle of what it can stand for.
+    """
+    if j == table.width:
+        assert table.labels is not None
+        kept = [label for label, cells in zip(table.labels, table.cells, strict=True) if cells is not None]
+        return list(table.labels), kept
+    numbers = table.domains[j].numbers
+    own = {} if numbers is None else {v: numbers[v] for v in table.column(j) if numbers[v] is not None}
+    if len(set(own.values())) <= 10:
+        return table.column(j), [cells[j].text for cells in table.published]
+    low, high = min(own.values()), max(own.values())
+
+    def tenth(x: float) -> Hashable:
+        return "tenth", min(int((x / 2 - low / 2) / (high / 2 - low / 2) * 10), 9)
+
+    def of_cell(cell: Cell) -> Hashable:
+        covered = [own[v] for v in cell.covers if v in own]
+        return tenth(min(covered) / 2 + max(covered) / 2) if covered else cell.text
+
+    return [tenth(own[v]) if v in own else v for v in table.column(j)], [of_cell(c[j]) for c in table.published]
+
+
+def _pairs(table: Table) -> list[tuple[int, int]]:
+    return list(combinations(range(table.width + (table.labels is not None)), 2))
+
+
+def _changes(table: Table, of: Callable[..., float]) -> dict[tuple[int, int], float]:
+    found = {}
+    for i, j in _pairs(table):
+        (before_i, after_i), (before_j, after_j) = told(table, i), told(table, j)
+        found[i, j] = of(before_i, before_j) - of(after_i, after_j)
+    return found
 
 
 def bivariate_correlation(table: Table) -> Found:
-    changes = [
-        abs(cramers_v(table.column(i), table.column(j)) - cramers_v(_released(table, i), _released(table, j)))
-        for i, j in combinations(range(table.width), 2)
-    ]
+    changes = [abs(change) for change in _changes(table, cramers_v).values()]
     return {None: median(changes)} if changes else {}
 
 
 def mutual_information_loss(table: Table) -> Found:
-    lost = {
-        (i, j): mutual_information(table.column(i), table.column(j))
-        - mutual_information(_released(table, i), _released(table, j))
-        for i, j in combinations(range(table.width), 2)
-    }
+    lost = _changes(table, mutual_information)
     if not lost:
         return {}
-    parts = [mean(v for pair, v in lost.items() if j in pair) for j in range(table.width)]
+    parts = [mean(v for pair, v in lost.items() if j in pair) for j in range(1 + max(j for _, j in lost))]
     return _with(parts, mean(lost.values()))
 
 
