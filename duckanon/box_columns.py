@@ -210,7 +210,9 @@ class Axis:
     def cells(self) -> str:
         """The table of ``cells_query``."""
         name = self.engine.fresh("regions")
-        self.engine.create(name, cells_query(self.column, self.regions, self.nodes, self.positions))
+        sizes = [size(col(c, "r"), self.column.type) for c in ("low", "high")]
+        bounds = [s for s in sizes if s is not None] or None
+        self.engine.create(name, cells_query(self.column, self.regions, self.nodes, self.positions, bounds))
         return name
 
     def covers(self) -> exp.Query:

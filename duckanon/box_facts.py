@@ -236,6 +236,8 @@ class _Facts:
                     partial(self._covers, j),
                     weight,
                     spanned=True,
+                    # Where no region is an interval, all are values or nodes.
+                    labels=column.output == "lca" or not axis.has_runs,
                 )
             )
         return found

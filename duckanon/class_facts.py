@@ -166,7 +166,8 @@ def _described(plan: Plan, counted: Frequency, column: int, own: Sequence[Cell])
         covers = exp.select(col("cell"), col("code")).distinct().from_(subquery(under, "u"))
     weight = plan.steering.weights.get(attribute.name, 1.0)
     values = coded.dictionary.table
-    return Described(attribute.name, attribute.type, values, coded.height, coded.domain_size, cells, covers, weight)
+    described = (attribute.name, attribute.type, values, coded.height, coded.domain_size, cells, covers, weight)
+    return Described(*described, labels=True)
 
 
 def _describe_sensitive(

@@ -67,11 +67,13 @@ class Described:
     """One quasi-identifier: its original values, and what the cells that may be published of it stand for.
 
     ``values(code, value, text, n)`` is its dictionary; ``cells(cell, level, leaves, lo, hi)`` has every cell once, lo
-    and hi only where no original value can tell them; ``covers(cell, code)`` says which values a cell can stand for.
+    and hi, within the range of the column, are the ends of intervals, and of other cells only there where no original
+    value can tell them; ``covers(cell, code)`` says which values a cell can stand for.
     ``spanned`` says that lo and hi of all cells are given, so that nobody need look at what they cover. Both are
     queries, or what gives one when it is needed. ``spans`` is there where many cells are intervals: a query
     ``(cell, first, last, members)`` of those that stand for all values from one code to another, and the covers of the
-    other cells.
+    other cells. ``labels`` says that labels of the hierarchy are published, whose leaves count, and not intervals,
+    whose ends do.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Described:
     weight: float = 1.0
     spanned: bool = False
     spans: tuple[exp.Query, exp.Query] | None = None
+    labels: bool = False
 
     @property
     def ordered(self) -> bool:
@@ -234,6 +237,7 @@ def _domain(attribute: Described) -> exp.Query:
             named(cast(exp.Min(this=ends), "DOUBLE"), "lo"),
             named(cast(exp.Max(this=ends.copy()), "DOUBLE"), "hi"),
             named(cast(number(attribute.weight), "DOUBLE"), "weight"),
+            named(exp.true() if attribute.labels else exp.false(), "labels"),
         )
         .from_(table(attribute.values))
         .where(exp.GT(this=col("n"), expression=number(0)))

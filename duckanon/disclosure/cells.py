@@ -93,7 +93,9 @@ class _Column:
             covers = union_all([covers.copy(), read.reaches.covers()])
         height = None if self.levels is None else self.levels.height
         self.engine.drop(labels, candidates)
-        return Described(self.name, self.type, self.values, height, self.leaves, cells, covers, spans=spans)
+        whole = read is None and self.levels is not None
+        described = (self.name, self.type, self.values, height, self.leaves, cells, covers)
+        return Described(*described, spans=spans, labels=whole)
 
     def _made(self, stem: str, query: exp.Query) -> str:
         name = self.engine.fresh(stem)
@@ -315,13 +317,15 @@ class _Reaches:
         after = np.where(below, np.searchsorted(sizes, high, "left"), np.searchsorted(sizes, high, "right"))
         some = after > first
         level = cls._levels(column, codes, np.where(some, first, 0), np.where(some, after - 1, 0))
-        outside: dict[str, Any] = {"lo": low, "hi": high}
+        # Of an interval with values in it nothing counts that is beyond the range of the column.
+        ends = (sizes[0], sizes[-1]) if len(sizes) else (-np.inf, np.inf)
+        outside: dict[str, Any] = {n: np.where(some, np.clip(v, *ends), v) for n, v in (("lo", low), ("hi", high))}
         inside: dict[str, Any] = {"first": first, "last": after - 1}
         intervals = {
             "cell": pa.array(list(spans), pa.string()),
             "level": pa.nulls(len(spans), pa.int32()) if level is None else pa.array(level, pa.int32()),
             "leaves": pa.array(np.where(some, after - first, 1), pa.int64()),
-            **{name: pa.array(v, pa.float64(), mask=some) for name, v in outside.items()},
+            **{name: pa.array(v, pa.float64()) for name, v in outside.items()},
             **{name: pa.array(v, pa.int64(), mask=~some) for name, v in inside.items()},
         }
         places = pa.table({"place": np.arange(len(codes)), "code": codes})

@@ -9,7 +9,7 @@ from duckanon.metrics.base import Metric, metrics
 
 @metrics.register("gcp")
 class Gcp(Metric):
-    """The normalized certainty penalty, mean over all cells.
+    """The normalized certainty penalty, mean over all cells; what a cell counts is said at ``ncp``.
 
     A share, 0 untouched and 1 fully suppressed; lower is better. Over attributes the weighted mean. A suppressed
     row counts 1 in each attribute that has more than one leaf.

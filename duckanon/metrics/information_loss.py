@@ -11,10 +11,10 @@ from duckanon.metrics.base import Metric, metrics
 class InformationLoss(Metric):
     """Sum over rows of (max - min) / M for ordered attributes, and of depth / height for the others.
 
-    In rows; lower is better, 0 untouched. Maximum and minimum are of the original values that the cell covers, M
-    the leaves of the domain (where values are not consecutive whole numbers the ratio can exceed 1). Depth is the
-    level, or the level of the lowest label over all that a box covers, or without a hierarchy (leaves - 1) / (M -
-    1). A suppressed row covers everything.
+    In rows; lower is better, 0 untouched. Maximum and minimum are the ends of a published interval (see ``ncp``), of
+    any other cell the outermost original values that it covers; M are the leaves of the domain (where values are not
+    consecutive whole numbers the ratio can exceed 1). Depth is the level, or the level of the lowest label over all
+    that a box covers, or without a hierarchy (leaves - 1) / (M - 1). A suppressed row covers everything.
 
     References
     ----------

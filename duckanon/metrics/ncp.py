@@ -11,8 +11,11 @@ from duckanon.metrics.base import Metric, metrics
 class Ncp(Metric):
     """Sum over cells of the cell's width as a share of its domain's, times the attribute's weight.
 
-    In cells; lower is better, 0 untouched. An ordered cell has the width between the smallest and the largest
-    original value that it covers, over the range of the column; any other cell leaves / M, and 0 for a single leaf.
+    In cells; lower is better, 0 untouched. An interval of numbers, dates or times has the width between its ends as
+    they are published (of the range of the column, not beyond; open ends are those of that range), over that range.
+    Where bounds are not published (means, medoids, sets and the like) it is the interval of the region that the cell
+    stands for, which ``bounds`` says. Any other cell, a label of a hierarchy over numbers among them, has leaves / M,
+    and 0 for a single leaf.
     A suppressed row counts 1 in each attribute that has more than one leaf.
 
     References

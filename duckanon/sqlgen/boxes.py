@@ -230,19 +230,29 @@ def _bounds(column: BoxColumn, alone: exp.Expr, run: exp.Expr) -> tuple[exp.Expr
     return low, high
 
 
-def cells_query(column: BoxColumn, regions: str, nodes: str | None, positions: str) -> exp.Select:
+def cells_query(
+    column: BoxColumn, regions: str, nodes: str | None, positions: str, bounds: Sequence[exp.Expr] | None = None
+) -> exp.Select:
     """Return ``(key_0, ..., cell, level, leaves, lo, hi)``: what every region stands for.
 
-    ``level`` is that of the lowest node over it, ``leaves`` how many leaves of the domain it takes in, ``lo`` and
-    ``hi`` are the sizes of its outermost values that occur.
+    ``level`` is that of the lowest node over it, ``leaves`` how many leaves of the domain it takes in. ``lo`` and
+    ``hi`` are the ends of an interval as it is published, no farther out than the values of the column, and of a node
+    the sizes of its outermost values that occur. ``bounds`` are the sizes of ``low`` and ``high`` of regions on a
+    grid.
     """
     run, own = equal(col("w", "r"), RUN), equal(col("w", "r"), 0)
     at_top = equal(col("w", "r"), column.height)
     count = exp.Add(this=exp.Sub(this=col("last", "py"), expression=col("first", "px")), expression=number(1))
     leaves = [(run, call("greatest", count, number(1))), (own, number(1)), (at_top, number(column.leaves))]
     ends = []
-    for alias, bound, pick in (("x", "lo", "min"), ("y", "hi", "max")):
-        cases = [(run, col("number", alias)), (own, col("number", "x")), (at_top, outermost(column, pick, "number"))]
+    sides = (("x", "lo", "min", "greatest"), ("y", "hi", "max", "least"))
+    for at, (alias, bound, pick, inner) in enumerate(sides):
+        last = outermost(column, pick, "number")
+        end: exp.Expr = col("number", alias)
+        if column.grid is not None and bounds is not None:
+            # Cuts and tight bounds are values. Those of a grid come from its groups, and may be open.
+            end = call(inner, exp.func("COALESCE", bounds[at], last.copy()), last.copy())
+        cases = [(run, end), (own, col("number", "x")), (at_top, last)]
         ends.append(named(choose(*cases, otherwise=col(bound, "n") if nodes is not None else None), bound))
     # A value that its hierarchy does not know is published as the top label, but on level 0. A grid knows all values.
     value: exp.Expr = equal(col("v", "r"), 0)

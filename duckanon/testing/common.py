@@ -39,6 +39,7 @@ RELATIONS: dict[str, dict[str, str]] = {
         "lo": "float64",
         "hi": "float64",
         "weight": "float64",
+        "labels": "bool",
     },
     "class_values": {"class_id": "int64", "attribute": "string", "value": "string", "n": "int64"},
     "domain_values": {"attribute": "string", "value": "string", "ord": "int64", "n": "int64"},

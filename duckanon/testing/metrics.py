@@ -144,7 +144,10 @@ def _relations(state: str) -> dict[str, list[tuple[Any, ...]]]:
     return {
         "classes": [(i, n, gone) for i, n in sizes.items()],
         "class_cells": [(i, name, *cells[j]) for cells, i in ids.items() for j, name in enumerate(_NAMES) if not gone],
-        "domain": [("age", "ordered", 2, 20, 0.0, 19.0, 1.0), ("sex", "unordered", 1, 2, None, None, 1.0)],
+        "domain": [
+            ("age", "ordered", 2, 20, 0.0, 19.0, 1.0, False),
+            ("sex", "unordered", 1, 2, None, None, 1.0, False),
+        ],
         "class_values": [(i, "ill", value, n) for (i, value), n in ill.items() if not gone],
         "domain_values": [("ill", "f", 0, 10), ("ill", "m", 1, 10)],
         "column_values": [

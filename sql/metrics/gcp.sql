@@ -1,5 +1,5 @@
 -- gcp: widths of intervals and leaves of labels as shares of their domains, mean over cells.  Ghinita et al. 2007.
--- reads:   classes(n, suppressed), cell_rows(attribute, leaves, lo, hi, n), domain(attribute, kind, leaves, lo, hi, weight)
+-- reads:   classes(n, suppressed), cell_rows(attribute, leaves, lo, hi, n), domain(attribute, kind, leaves, lo, hi, weight, labels)
 -- params:
 -- returns: attribute, value
 WITH total AS (
@@ -10,7 +10,8 @@ WITH total AS (
         x.attribute,
         sum(x.n * CASE
             WHEN d.leaves <= 1 OR x.leaves <= 1 THEN 0
-            WHEN d.kind = 'ordered' AND d.hi > d.lo AND x.lo IS NOT NULL THEN (x.hi / 2 - x.lo / 2) / (d.hi / 2 - d.lo / 2)
+            WHEN d.kind = 'ordered' AND NOT d.labels AND d.hi > d.lo AND x.lo IS NOT NULL
+                THEN (x.hi / 2 - x.lo / 2) / (d.hi / 2 - d.lo / 2)
             ELSE CAST(x.leaves AS DOUBLE) / d.leaves
         END) AS lost
     FROM cell_rows AS x JOIN domain AS d ON d.attribute = x.attribute

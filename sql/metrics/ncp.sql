@@ -1,5 +1,5 @@
 -- ncp: widths of intervals and leaves of labels as shares of their domains, summed.  Xu et al. 2006.
--- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, leaves, lo, hi), domain(attribute, kind, leaves, lo, hi, weight)
+-- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, leaves, lo, hi), domain(attribute, kind, leaves, lo, hi, weight, labels)
 -- params:
 -- returns: attribute, value, worst
 WITH total AS (
@@ -10,7 +10,8 @@ WITH total AS (
         x.attribute,
         sum(c.n * CASE
             WHEN d.leaves <= 1 OR x.leaves <= 1 THEN 0
-            WHEN d.kind = 'ordered' AND d.hi > d.lo AND x.lo IS NOT NULL THEN (x.hi / 2 - x.lo / 2) / (d.hi / 2 - d.lo / 2)
+            WHEN d.kind = 'ordered' AND NOT d.labels AND d.hi > d.lo AND x.lo IS NOT NULL
+                THEN (x.hi / 2 - x.lo / 2) / (d.hi / 2 - d.lo / 2)
             ELSE CAST(x.leaves AS DOUBLE) / d.leaves
         END) AS lost
     FROM classes AS c

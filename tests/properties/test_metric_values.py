@@ -106,7 +106,8 @@ def boxes(rng: random.Random) -> Table:
         spare = rng.choice([0, 0, 3])
         numbers = {v: None if v is None else float(v) for v in present} if ordered[j] else None
         height = rng.choice([None, 1, 3])
-        domains.append(Domain(len(present) + spare, height, numbers, rng.choice([1.0, 1.0, 2.5])))
+        labels = rng.random() < 0.3
+        domains.append(Domain(len(present) + spare, height, numbers, rng.choice([1.0, 1.0, 2.5]), labels))
         cells_of.append((present, spare, height))
     groups = [rng.randint(0, rng.randint(0, 5)) for _ in rows]
     made: dict[int, tuple[Cell, ...] | None] = {}
@@ -149,7 +150,7 @@ def relations_of(table: Table, names: Sequence[str]) -> dict[str, list[tuple[Any
         spans = [] if d.numbers is None else [x for x in d.numbers.values() if x is not None]
         limits = (min(spans), max(spans)) if spans else (None, None)
         kind = "unordered" if d.numbers is None else "ordered"
-        found["domain"].append((name, kind, d.height, d.leaves, *limits, d.weight))
+        found["domain"].append((name, kind, d.height, d.leaves, *limits, d.weight, d.labels))
         for v in set(column):
             row = (text.get(v, str(v)), table.number(j, v), column.count(v))
             found["column_values"].append((name, *row))

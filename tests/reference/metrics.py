@@ -248,7 +248,7 @@ def _penalties(table: Table) -> list[float]:
             return 1.0
         if cell.leaves == 1:
             return 0.0
-        if domain.numbers is not None:
+        if domain.numbers is not None and not domain.labels:
             whole, own = _span(table, j, table.column(j)), _span(table, j, cell.covers)
             if whole and own is not None:
                 return own / whole

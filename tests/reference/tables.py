@@ -28,6 +28,8 @@ class Domain:
     height: int | None
     numbers: dict[Hashable, float | None] | None = None
     weight: float = 1.0
+    labels: bool = False
+    """Whether labels of a hierarchy are published, whose leaves count, and no intervals."""
 
 
 @dataclass
@@ -97,7 +99,7 @@ def full_domain(
         tuple(made[j][v] for j, v in enumerate(row)) if keep else None for row, keep in zip(rows, kept, strict=True)
     ]
     domains = [
-        Domain(len(tree), len(next(iter(tree.values()))) - 1, numbers[j] if numbers else None)
+        Domain(len(tree), len(next(iter(tree.values()))) - 1, numbers[j] if numbers else None, labels=True)
         for j, tree in enumerate(trees)
     ]
     return Table(rows, cells, domains, [set(column.values()) for column in made], **more)  # type: ignore[arg-type]

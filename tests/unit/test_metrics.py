@@ -138,7 +138,7 @@ def test_the_papers_figure_of_two_classes(engine: DuckDBEngine) -> None:
 def test_utilities_of_property_vectors(engine: DuckDBEngine) -> None:
     """Iyengar's utility of a row is the number of attributes minus its loss, as in Dewri et al."""
     cells = [(1, "a", "x", 1, 5, None, None), (1, "b", "y", 0, 1, None, None), (1, "c", "z", 1, 3, None, None)]
-    domain = [(n, "unordered", 2, m, None, None, 1.0) for n, m in (("a", 10), ("b", 4), ("c", 6))]
+    domain = [(n, "unordered", 2, m, None, None, 1.0, True) for n, m in (("a", 10), ("b", 4), ("c", 6))]
     value = total(engine, "iyengar_loss", classes=[(1, 3, False)], class_cells=cells, domain=domain)
     assert 3 - value == pytest.approx(3 - (0.5 + 0.25 + 0.5))
 
@@ -147,7 +147,7 @@ def test_a_diameter_that_no_pair_reaches(engine: DuckDBEngine) -> None:
     """Three attributes vary, and no two classes differ in all of them: all classes are tried."""
     rows = [("0", "0", "0"), ("1", "0", "0"), ("0", "1", "0"), ("0", "0", "1")]
     cells = [(i, n, row[j], 0, 1, None, None) for i, row in enumerate(rows) for j, n in enumerate("abc")]
-    domain = [(n, "unordered", 1, 2, None, None, 1.0) for n in "abc"]
+    domain = [(n, "unordered", 1, 2, None, None, 1.0, True) for n in "abc"]
     classes = [(i, 2, False) for i in range(4)]
     assert total(engine, "diameter", classes=classes, class_cells=cells, domain=domain) == 2
     classes = [*classes, (9, 1, True)]
@@ -161,7 +161,7 @@ def test_every_class_that_covers_a_tuple_makes_it_likely(engine: DuckDBEngine) -
     relations = {
         "classes": [(1, 2, False), (2, 2, False)],
         "class_cells": cells,
-        "domain": [("age", "ordered", 2, 4, 1.0, 4.0, 1.0)],
+        "domain": [("age", "ordered", 2, 4, 1.0, 4.0, 1.0, False)],
         "tuples": [(i, 1 if i < 3 else 2, 1) for i in range(1, 5)],
         "tuple_values": [(i, "age", str(i), float(i)) for i in range(1, 5)],
         "cell_values": [("age", f"[1, {top}]", str(i), float(i), 1) for top in (2, 4) for i in range(1, top + 1)],
@@ -247,7 +247,7 @@ def test_counting_pairs_finds_the_largest_distance(seed: int) -> None:
 def test_null_is_a_value(engine: DuckDBEngine) -> None:
     """A column of NULL and one value has a bit per row, whether it is spelled out or suppressed."""
     column = [("a", None, 1.0, 2), ("a", "x", 0.0, 2)]
-    domain = [("a", "unordered", 1, 2, None, None, 1.0)]
+    domain = [("a", "unordered", 1, 2, None, None, 1.0, True)]
     own = {"column_values": column, "domain": domain}
     cells = [(1, "a", "*", 1, 2, None, None)]
     covers = [("a", "*", value, number, n) for _, value, number, n in column]
