@@ -246,12 +246,12 @@ def cells_query(
     leaves = [(run, call("greatest", count, number(1))), (own, number(1)), (at_top, number(column.leaves))]
     ends = []
     sides = (("x", "lo", "min", "greatest"), ("y", "hi", "max", "least"))
-    for at, (alias, bound, pick, inner) in enumerate(sides):
+    for side, (alias, bound, pick, inner) in enumerate(sides):
         last = outermost(column, pick, "number")
         end: exp.Expr = col("number", alias)
         if column.grid is not None and bounds is not None:
             # Cuts and tight bounds are values. Those of a grid come from its groups, and may be open.
-            end = call(inner, exp.func("COALESCE", bounds[at], last.copy()), last.copy())
+            end = call(inner, exp.func("COALESCE", bounds[side], last.copy()), last.copy())
         cases = [(run, end), (own, col("number", "x")), (at_top, last)]
         ends.append(named(choose(*cases, otherwise=col(bound, "n") if nodes is not None else None), bound))
     # A value that its hierarchy does not know is published as the top label, but on level 0. A grid knows all values.
