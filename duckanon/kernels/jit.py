@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from duckanon.kernels.cache import choose_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _cache_folder() -> None:
-    """Keep compiled kernels in a folder that only the user can write: a cache is as trusted as code."""
-    if "NUMBA_CACHE_DIR" in os.environ:
-        return
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        # Kernels call each other across files, and numba looks only at the file of the outermost: a change of any of
-        # them begins a new folder.
-        sources = sorted((p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in Path(__file__).parent.glob("*.py"))
-        folder = base / "duckanon" / "kernels" / hashlib.sha256(repr(sources).encode()).hexdigest()[:16]
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o077:
-            os.environ["NUMBA_CACHE_DIR"] = str(folder)
-    except (OSError, RuntimeError, AttributeError):
-        # Without a folder of its own numba decides, or compiles anew.
-        return
-
-
-_cache_folder()
+choose_folder()
 
 import numba  # noqa: E402 - reads its folder when it is imported
 from numba.cpython.unsafe import numbers  # noqa: E402

@@ -1,0 +1,99 @@
+"""Where compiled kernels are kept: a cache is as trusted as code, so nobody else may write into it."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+from pathlib import Path
+
+from duckanon.resources import PrivateFolder
+
+SETTING = "NUMBA_CACHE_DIR"
+"""Where numba looks for its folder when it is imported."""
+_log = logging.getLogger("duckanon.kernels")
+_private: list[PrivateFolder] = []
+
+
+def choose_folder() -> None:
+    """Tell numba a folder that only the user can write: the one that is set, one in the user's cache, or a new one.
+
+    Without a home, or where somebody else could put code into the folder, kernels are compiled into a private
+    temporary folder, which goes with the process.
+    """
+    given = os.environ.get(SETTING)
+    try:
+        folder = Path(given).absolute() if given else _usual()
+        _make(folder)
+        problem = writable_by_others(folder)
+    except (OSError, RuntimeError, AttributeError) as error:
+        problem = f"it cannot be made or looked at ({type(error).__name__})"
+        folder = None
+    if problem is None and folder is not None:
+        os.environ[SETTING] = str(folder)
+        return
+    if given:
+        _log.warning("%s is not used: %s. Kernels are compiled anew in each process.", SETTING, problem)
+    made = PrivateFolder()
+    _private.append(made)
+    os.environ[SETTING] = str(made.path)
+
+
+def _usual() -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    if not base.parent.is_dir():
+        # A home that is not there is not made.
+        raise FileNotFoundError
+    # Kernels call each other across files, and numba looks only at the file of the outermost: a change of any of
+    # them begins a new folder.
+    sources = sorted((p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in Path(__file__).parent.glob("*.py"))
+    name = hashlib.sha256(repr(sources).encode()).hexdigest()[:16]
+    return base.absolute() / "duckanon" / "kernels" / name
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and what is missing above it, readable by its user only."""
+    missing = [folder]
+    while not missing[-1].exists():
+        missing.append(missing[-1].parent)
+    for path in reversed(missing[:-1]):
+        path.mkdir(mode=0o700, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError
+
+
+def writable_by_others(folder: Path) -> str | None:
+    """Say through which folder somebody else could change what is in this one; None where nobody can.
+
+    Looked at is every folder up to the root, by the path as it stands and as its links lead.
+    """
+    for path in dict.fromkeys(p for start in (folder, folder.resolve()) for p in (start, *start.parents)):
+        about = path.stat()
+        if about.st_uid not in (0, os.getuid()):
+            return f"{path} belongs to another user"
+        # In a folder such as /tmp everybody may make files, and nobody may replace those of others.
+        sticky = about.st_mode & stat.S_ISVTX and path != folder and path != folder.resolve()
+        if about.st_mode & 0o002 and not sticky:
+            return f"{path} can be written to by everybody"
+        if about.st_mode & 0o020 and not sticky and not _own_group(about.st_gid):
+            return f"{path} can be written to by its group"
+    return None
+
+
+def _own_group(number: int) -> bool:
+    """Say whether a group has nobody in it but this user or root."""
+    import grp
+    import pwd
+
+    if number == 0:
+        return True
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+        group = grp.getgrgid(number)
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
+
+
+__all__ = ["SETTING", "choose_folder", "writable_by_others"]
