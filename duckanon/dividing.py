@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from duckanon.first_cuts import FirstCuts
 from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
 from duckanon.looked_up import MANY_ROWS
 from duckanon.part_files import RID, ClassFile, PartFiles
+from duckanon.resources import workers
 from duckanon.sqlgen.recode import pack
 from duckanon.sqlgen.relations import DIALECT, col, named, positional, subquery, table
 
@@ -91,7 +91,7 @@ class Divider:
         """Code the rows, divide them, and say what class each is in."""
         engine, coder = self.engine, self.coder
         # The compiler's library takes a second to load: that is done while the database is at work.
-        with engine.progress.step("code", expected), ThreadPoolExecutor(1) as pool:
+        with engine.progress.step("code", expected), workers(min(2, self.engine.threads())) as pool:
             pool.submit(coder.algorithm.load)
             rows = coder.rows(expected)
         if rows.count != expected:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon import resources
 from duckanon.engine.sizes import give_back
 from duckanon.row_groups import RowGroups, encode
 from duckanon.sorted_rows import SortedRows
@@ -96,7 +97,7 @@ class LookedUp:
             self.engine.progress.advance(done)
 
         # Neither looking up nor encoding holds the interpreter.
-        with ThreadPoolExecutor(workers) as pool:
+        with resources.workers(workers) as pool:
             try:
                 for group in rows.groups(size):
                     waiting.append(pool.submit(texts.encoded, group, columns))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from duckanon.node_measure import NodeMeasure
 from duckanon.permuted import Looker, PermutedRows, secret_of
 from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
-from duckanon.resources import PrivateFolder, file_digest, sweep
+from duckanon.resources import PrivateFolder, file_digest, sweep, workers
 from duckanon.roles import Attribute, Role
 from duckanon.sink.disk import sync
 from duckanon.sqlgen.recode import Cell, recoded_counts
@@ -187,7 +186,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
     written = engine.parquet([path])
     published = count_rows(engine, written)
     # What is read here is what the gate reads; a file that changes after that has another digest, and is checked again.
-    with engine.progress.step("gate", published), ThreadPoolExecutor(1) as pool:
+    with engine.progress.step("gate", published), workers(min(2, engine.threads())) as pool:
         digest = pool.submit(_settled, path, staged)
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
         if isinstance(recoder, PermutedRows):

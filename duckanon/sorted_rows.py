@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.errors import EngineError
+from duckanon.resources import workers
 from duckanon.sqlgen.relations import named
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _gathered(
             column.put(at, values, numbers)
 
     # While the database makes one batch, others are put where they belong.
-    with ThreadPoolExecutor(threads) as pool:
+    with workers(threads) as pool:
         while (batch := _next(reader)) is not None:
             if not batch.num_rows:
                 continue

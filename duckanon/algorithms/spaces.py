@@ -111,8 +111,8 @@ def _line(axis: Axis, items: Items, j: int, measure: str) -> tuple[Floats, float
         if measure == "standardised":
             often = np.bincount(items.places[:, j], weights=items.counts, minlength=axis.size)[:count]
             rows = max(often.sum(), 1.0)
-            numbers = numbers - (often @ numbers) / rows
-            deviation = np.sqrt((often @ numbers**2) / rows)
+            numbers = numbers - (often * numbers).sum() / rows
+            deviation = np.sqrt((often * numbers**2).sum() / rows)
             scale = axis.weight / deviation if deviation > 0 else 0.0
     own = np.zeros(axis.size)
     own[:count] = _rounded(numbers * scale)

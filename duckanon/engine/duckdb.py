@@ -21,7 +21,7 @@ from duckanon.engine.guard import guarded
 from duckanon.engine.sizes import keep_little, share_of_database, size_in_bytes
 from duckanon.errors import DataError, DuckanonError, ParameterError
 from duckanon.progress import Progress
-from duckanon.resources import PrivateFolder, sweep
+from duckanon.resources import PrivateFolder, allowed_threads, sweep
 from duckanon.sqlgen.relations import DIALECT, Column, copy_to, create_table, ident, scan, table, text
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class DuckDBEngine:
                 memory_limit = f"{share_of_database(self._whole)}B"
             if memory_limit is not None:
                 config["memory_limit"] = memory_limit
+            threads = threads if threads is not None else allowed_threads()
             if threads is not None:
                 config["threads"] = threads
             self._connection = guarded(lambda: duckdb.connect(":memory:", config=config))

@@ -202,7 +202,7 @@ KEYS: dict[str, dict[str, Key]] = {
             _TEXT,
             "Memory of the run, such as '2GB': the database gets at least the half of it; what needs more spills.",
         ),
-        "threads": _whole("Threads of the database."),
+        "threads": _whole("Threads of the run: of the database, of kernels and of libraries."),
         "temp_directory": _text("Where the database spills."),
         "time": Key(
             "a time such as '90min'",

@@ -20,7 +20,7 @@ from duckanon.job.read import load_job
 from duckanon.job.table_run import TableRun
 from duckanon.nights import State, require_recoding
 from duckanon.operations import about, log_run, peak_memory, write_events, write_textfile
-from duckanon.resources import PrivateFolder, remove_private_folders
+from duckanon.resources import PrivateFolder, limited_threads, no_core_dumps, remove_private_folders
 from duckanon.sink import locked
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class JobResult:
 def plan_job(path: str | Path, table: str | None = None) -> Plan:
     """Return what a job would do with a table; of the data only the schema is touched."""
     job = load_job(path)
-    with contextlib.closing(job.open_engine()) as engine:
+    with limited_threads(job.limits.get("threads")), no_core_dumps(), contextlib.closing(job.open_engine()) as engine:
         return job.table(table).plan(engine, read=False)
 
 
@@ -102,6 +102,11 @@ def run_job(
         Publish although types, columns or the number of rows changed since the last published run.
     """
     job = load_job(path, day)
+    with limited_threads(job.limits.get("threads")), no_core_dumps():
+        return _run(job, progress, dry_run, recoding, accept_drift)
+
+
+def _run(job: Job, progress: Listener | None, dry_run: bool, recoding: str | None, accept_drift: bool) -> JobResult:
     if recoding is not None:
         job = replace(job, recoding=require_recoding(recoding))
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.kernels.jit import kernel
-from duckanon.resources import cores
+from duckanon.resources import allowed_threads, cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def group(
     side, and the parts' classes once more: they come out in the same order.
     """
     places = (words, shifts, masks, offsets, table, keep)
-    parts = min(_WORKERS, len(keys) // _LEAST)
+    parts = min(_WORKERS, allowed_threads() or _WORKERS, len(keys) // _LEAST)
     if parts < 2:
         return _grouped(keys, counts, places, _NO_LINES)
     ends = [len(keys) * i // parts for i in range(parts + 1)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from sqlglot import exp
 
 from duckanon.errors import ConfigError, DataError, PrivacyViolation
 from duckanon.file_rows import LONG_LINES
-from duckanon.resources import PrivateFolder, sweep
+from duckanon.resources import PrivateFolder, cores, sweep, workers
 from duckanon.sink.base import require_apart
 from duckanon.sink.commit import commit, finish, require_plain
 from duckanon.sink.content import require_same_rows
@@ -97,7 +96,7 @@ def _put(
             work = staged / target.name
             write(work)
             sync(work)
-            with ThreadPoolExecutor(1) as pool:
+            with workers(min(2, cores())) as pool:
                 entry = pool.submit(file_entry, work, "release")
                 verify(work)
                 files = [entry.result()]

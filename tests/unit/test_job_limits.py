@@ -180,3 +180,51 @@ def test_a_sweep_goes_on_after_what_it_cannot_remove(tmp_path: Path) -> None:
         assert live.path.is_dir()
     assert not dead.exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == [".duckanon-run-a", ".duckanon-run-b", ".duckanon-run-c"]
+
+
+@pytest.mark.parametrize("algorithm", ['name = "mondrian"', 'name = "datafly"\nstop = "limit"', 'name = "mdav"'])
+def test_one_thread_means_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
+    import pyarrow as pa
+
+    from duckanon import resources
+    from duckanon.engine.duckdb import DuckDBEngine
+
+    used: set[tuple[int, int, int]] = set()
+    opened: list[int] = []
+    make = DuckDBEngine.__init__
+
+    def made(self: DuckDBEngine, *given: object, **options: object) -> None:
+        make(self, *given, **options)  # type: ignore[arg-type]
+        opened.append(self.threads())
+
+    monkeypatch.setattr(DuckDBEngine, "__init__", made)
+    before = pa.cpu_count(), pa.io_thread_count(), resources.cores()
+    job = write(fill(tmp_path), ("[output]", "[limits]\nthreads = 1\n\n[output]"))
+    job.write_text(job.read_text().replace('name = "datafly"\nstop = "limit"', algorithm))
+    run_job(job, progress=lambda event: used.add((pa.cpu_count(), pa.io_thread_count(), resources.cores())))
+    assert used == {(1, 1, 1)}
+    assert set(opened) == {1}
+    assert (pa.cpu_count(), pa.io_thread_count(), resources.cores()) == before
+
+
+def test_one_thread_does_the_work_that_others_would_do_beside_it() -> None:
+    import threading
+
+    from duckanon.resources import workers
+
+    with workers(1) as pool:
+        assert pool.submit(threading.current_thread).result() is threading.current_thread()
+        assert list(pool.map(abs, [-1, 2])) == [1, 2]
+        assert isinstance(pool.submit(int, "x").exception(), ValueError)
+    with workers(2) as pool:
+        assert pool.submit(threading.current_thread).result() is not threading.current_thread()
+
+
+def test_a_crash_in_a_job_leaves_no_image_of_the_memory(tmp_path: Path) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    found: set[int] = set()
+    run_job(write(fill(tmp_path)), progress=lambda event: found.add(resource.getrlimit(resource.RLIMIT_CORE)[0]))
+    assert found == {0}
+    assert resource.getrlimit(resource.RLIMIT_CORE) == before
