@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,6 +68,8 @@ _MISSING = {
 _DATA = (".parquet", ".csv")
 _OF_ROWS = {"l_diversity", "entropy_l_diversity", "recursive_c_l_diversity"}
 """Models that count rows with sensitive values, whatever the unit: exact where persons are promised, too."""
+
+_ADDRESS = re.compile(r"://|\b(host|hostaddr|dbname|user|password)\s*=")
 
 
 @dataclass(frozen=True)
@@ -330,6 +333,9 @@ def _reports_besides(manifest: Path, content: Mapping[str, Any]) -> list[str]:
 
 
 def _database(manifest: Path, where: Mapping[str, Any], given: str | None) -> Path:
+    if given is not None and _ADDRESS.search(given):
+        # It may have a password, and a part of it would be taken for a file's name.
+        raise DataError("The table is in a DuckDB file, and the database that was given is the address of a server.")
     if given is not None:
         return Path(given)
     name = str(where["database"])

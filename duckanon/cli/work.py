@@ -259,7 +259,8 @@ def verify(
         typer.Option(
             "--database",
             envvar="DUCKANON_DATABASE",
-            help="Of a published table: its DuckDB file, or the address of its server.",
+            help="Of a published table: its DuckDB file, or the address of its server. An address with a password "
+            "belongs into the variable: other users of the machine can see what stands on a command line.",
             show_default=False,
         ),
     ] = None,
