@@ -281,3 +281,22 @@ def test_a_list_of_texts_may_be_sensitive() -> None:
         con.execute("CREATE TABLE t AS SELECT i % 2 AS q, [CAST(i % 3 AS VARCHAR)] AS s FROM range(12) AS r(i)")
         with duckanon.anonymize("t", quasi_identifiers=["q"], sensitive=["s"], l=3, connection=con) as found:
             assert found.checks[0].holds
+
+
+@pytest.mark.parametrize("algorithm", ["datafly", "optimal", "ola", "incognito", "samarati", "mingen", "best_effort"])
+def test_no_search_suppresses_who_would_be_told_to_be_absent(algorithm: str) -> None:
+    """Two of fourteen are too few; with both suppressed, none of the fourteen would be in the data."""
+    rows, people = pa.table({"q": ["a"] * 4 + ["b"] * 2}), pa.table({"q": ["a"] * 10 + ["b"] * 14})
+    given = {"quasi_identifiers": ["q"], "population": people, "suppression_limit": 0.5, "algorithm": algorithm}
+    with duckanon.anonymize(rows, models=["delta_presence(0.2, 1)"], **given) as release:
+        assert (release.recoding.levels, release.rows_suppressed) == ({"q": 1}, 0)
+    with duckanon.anonymize(rows, models=["delta_presence(0, 1)", "k_anonymity(3)"], **given) as release:
+        assert all(check.holds for check in release.checks)
+
+
+@pytest.mark.parametrize("algorithm", ["datafly", "optimal"])
+def test_passes_of_which_none_finds_anything_are_infeasible(algorithm: str) -> None:
+    rows = pa.table({"q": ["a", "b", "c"], "ill": ["x", "x", "x"]})
+    given = {"quasi_identifiers": ["q"], "sensitive": ["ill"], "l": 2, "suppression_limit": 1.0, "iterative": True}
+    with pytest.raises(InfeasibleError):
+        duckanon.anonymize(rows, algorithm=algorithm, **given)
