@@ -42,6 +42,7 @@ from duckanon.sink.manifest import (
     report_names,
     verify_files,
 )
+from duckanon.sink.signing import PublicKey, envelope_problems
 from duckanon.sink.tables import TableReports, open_database, run_in_comment, table_comment_in, table_rows
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import Column, call, col, number, subquery
@@ -105,6 +106,8 @@ class VerifiedExport:
     promises: tuple[Rechecked, ...] = ()
     run: str | None = None
     created: str | None = None
+    signed: bool | None = None
+    """Whether the manifest is signed with the key that was given; None without a key."""
 
     @property
     def intact(self) -> bool:
@@ -127,6 +130,7 @@ class VerifiedExport:
             "intact": self.intact,
             "run": self.run,
             "created": self.created,
+            "signed": self.signed,
             "files": list(self.files),
             "problems": list(self.problems),
             "promises": [p.to_dict() for p in self.promises],
@@ -173,6 +177,7 @@ def verify_export(
     memory: str | None = None,
     accept: Collection[str] = (),
     expected: Expected | None = None,
+    key: PublicKey | None = None,
 ) -> Verified:
     """Check exports again from their manifests and files alone.
 
@@ -191,6 +196,8 @@ def verify_export(
         The reasons for which a promise may be not checkable and the export still be "ok".
     expected : Expected, optional
         What a job says: the manifest must agree.
+    key : PublicKey, optional
+        The manifest must be signed with its other half.
 
     Returns
     -------
@@ -210,7 +217,7 @@ def verify_export(
     pending = _recover(place, given)
     found = []
     for manifest in _manifests(place):
-        export = _verified(manifest, given, memory, expected)
+        export = _verified(manifest, given, memory, expected, key)
         promises = tuple(replace(p, accepted=p.kind is not None and p.kind in accept) for p in export.promises)
         found.append(replace(export, problems=(*pending, *export.problems), promises=promises))
     strange = _unlisted(place, found)
@@ -294,7 +301,11 @@ def _belongs(target: Path, path: Path) -> bool:
 
 
 def _verified(
-    manifest: Path, database: str | None, memory: str | None = None, expected: Expected | None = None
+    manifest: Path,
+    database: str | None,
+    memory: str | None = None,
+    expected: Expected | None = None,
+    key: PublicKey | None = None,
 ) -> VerifiedExport:
     try:
         content = read_manifest(manifest)
@@ -307,7 +318,14 @@ def _verified(
         run=run.get("run") if isinstance(run, dict) else None,
         created=created if isinstance(created, str) else None,
     )
-    problems = [*verify_files(manifest), *disagreements(content, manifest.name), *_reports_besides(manifest, content)]
+    signing = envelope_problems(manifest) if key is None else key.problems(manifest)
+    found = replace(found, signed=None if key is None else not signing)
+    problems = [
+        *signing,
+        *verify_files(manifest),
+        *disagreements(content, manifest.name),
+        *_reports_besides(manifest, content),
+    ]
     if not problems and expected is not None:
         problems = expected.problems(content)
     if problems:

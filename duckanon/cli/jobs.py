@@ -70,6 +70,8 @@ def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: V
     from duckanon.job import load_job, plan_job
 
     loaded = load_job(job)
+    if loaded.signer is not None:
+        loaded.signer.require_usable()
     found: list[dict[str, Any]] = []
     for table in loaded.tables:
         planned = plan_job(job, table.name)

@@ -71,6 +71,33 @@ def add_to(app: typer.Typer) -> None:
     app.command("demo")(demo)
     app.command("verify")(verify)
     app.command("list")(list_)
+    app.add_typer(keys, name="keys")
+
+
+keys = typer.Typer(help="Keys that sign manifests.", no_args_is_help=True)
+
+
+@keys.command("new")
+def new_key(
+    ctx: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="KEY", help="The private key to write; the public one is KEY.pub.")
+    ] = Path("duckanon.key"),
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Make a key that signs manifests, and the public key that verifies them."""
+    from duckanon.sink import new_keys
+
+    private, public = new_keys(file)
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        screen.document({"private": private, "public": public})
+        return
+    screen.line(f"{shown_path(private)}: the private key. Keep it where no export goes: who has it signs as you.")
+    screen.line(
+        f"{shown_path(public)}: the public key, for whoever verifies: duckanon verify EXPORT --key {public.name}"
+    )
 
 
 def run(
@@ -275,6 +302,12 @@ def verify(
         ),
     ] = None,
     table: OneTable = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", metavar="PUBLIC", help="The public key that the manifest must be signed with.", show_default=False
+        ),
+    ] = None,
     accept: Annotated[
         list[str] | None,
         typer.Option(
@@ -293,10 +326,16 @@ def verify(
 
     screen = Screen.of(ctx)
     wanted: dict[str, Any] = {"database": database, "memory": memory, "accept": accept or ()}
+    if key is not None:
+        from duckanon.sink import PublicKey
+
+        wanted["key"] = PublicKey.read(key)
     if job is not None:
         from duckanon.job import load_job
 
         loaded = load_job(job)
+        if loaded.signer is not None and key is None:
+            raise typer.BadParameter("The job signs its manifests: give --key with the public key, too.")
         wanted["expected"] = loaded.table(table).expected(loaded.name)
     elif table is not None:
         raise typer.BadParameter("--table names a table of a job: give --job, too.")
@@ -317,6 +356,8 @@ _STATES = {"holds": True, "broken": False, "not checkable": None}
 def _show_verified(screen: Screen, one: VerifiedExport) -> None:
     for problem in one.problems:
         _verdict(screen, False, problem)
+    if one.signed:
+        _verdict(screen, True, f"{one.manifest.name}: signed with this key")
     if one.intact:
         _verdict(screen, True, f"{count(len(one.files), 'files')} as published: {', '.join(one.files)}")
     for promise in one.promises:

@@ -95,6 +95,8 @@ def _places(job: Job) -> Iterator[Place]:
     for key, path in (("[operations] metrics", job.metrics), ("[operations] lineage", job.lineage)):
         if path is not None:
             yield Place(key, str(path), written=True)
+    if job.signer is not None:
+        yield Place("[operations] signing_key", glob.escape(str(job.signer.key)))
     if "temp_directory" in job.limits:
         yield Place("[limits] temp_directory", str(job.limits["temp_directory"]), written=True)
     several = len(job.tables) > 1

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from duckanon.job.targets import Target
     from duckanon.plan import Plan
     from duckanon.progress import Listener
+    from duckanon.sink import Signer
     from duckanon.source import Source
 
 
@@ -107,6 +108,7 @@ class Job:
     intersection: str | None = None
     metrics: Path | None = None
     lineage: Path | None = None
+    signer: Signer | None = None
 
     @property
     def name(self) -> str:

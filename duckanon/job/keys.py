@@ -194,6 +194,9 @@ KEYS: dict[str, dict[str, Key]] = {
     "operations": {
         "metrics": _text("A Prometheus textfile."),
         "lineage": _text("A file of OpenLineage events, one a line."),
+        "signing_key": _text(
+            "A private key of `duckanon keys new`, by which manifests are signed; not where exports go."
+        ),
     },
     "limits": {
         "memory": Key(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import glob
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +22,11 @@ from duckanon.registry import make_from
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
+    from duckanon.sink import Signer
     from duckanon.source import Source
 
+SIGNING_KEY = "DUCKANON_SIGNING_KEY"
+"""The variable of the environment that names the signing key of a job which names none."""
 REPORTS = ("json", "md", "html")
 _NEEDED = {"source": (), "roles": ("quasi_identifiers",), "privacy": (), "output": ()}
 _OF_PATHS, _OF_DATABASES = ("format", "hive"), ("table", "query")
@@ -63,7 +68,7 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
     folder, name = path.parent, path.stem
     limits = shared.get("limits")
     nights, operations = (
-        _filled(t, shared.get(t), ("state", "metrics", "lineage"), day) for t in ("nights", "operations")
+        _filled(t, shared.get(t), ("state", "metrics", "lineage", "signing_key"), day) for t in ("nights", "operations")
     )
     tables = [_table(shared, name, folder, day)] if several is None else _several(several, content, folder, day)
     state = folder / nights.get("state", f"{name}.state")
@@ -72,6 +77,9 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
         kept = state / table.name / "runs" / "run" / "persons.parquet"
         if table.source.kind == "file" and any(covers(pattern, kept) for pattern in table.source.target):
             raise JobError("[source] path takes in the state of the job: name another folder with [nights] state.")
+    signer = _signer(operations, folder)
+    if signer is not None:
+        tables = [_signing(table, signer) for table in tables]
     job = Job(
         path=path,
         tables=tuple(tables),
@@ -83,9 +91,30 @@ def _job(content: dict[str, Any], path: Path, day: date) -> Job:
         intersection=nights.get("intersection"),
         metrics=folder / operations["metrics"] if "metrics" in operations else None,
         lineage=folder / operations["lineage"] if "lineage" in operations else None,
+        signer=signer,
     )
     require_apart(job)
     return job
+
+
+def _signer(operations: Mapping[str, Any], folder: Path) -> Signer | None:
+    """Return who signs manifests: the key that the job names, else that of the environment."""
+    from duckanon.sink import Signer
+
+    if "signing_key" in operations:
+        return Signer(folder / operations["signing_key"])
+    given = os.environ.get(SIGNING_KEY)
+    return Signer(Path(given).absolute()) if given else None
+
+
+def _signing(table: JobTable, signer: Signer) -> JobTable:
+    """Return a table whose sink signs; a key among what is published is a JobError."""
+    sink = table.target.sink
+    folders = {path.parent for path in sink.paths if path.name.endswith("manifest.json")}
+    for folder in (*folders, *([sink.stage] if sink.stage is not None else [])):
+        signer.require_outside(folder)
+    signing: Any = replace(sink, signer=signer)  # type: ignore[type-var]
+    return replace(table, target=replace(table.target, sink=signing))
 
 
 def _several(entries: Any, content: Mapping[str, Any], folder: Path, day: date) -> list[JobTable]:

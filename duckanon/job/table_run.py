@@ -54,6 +54,8 @@ class TableRun:
             stack.enter_context(os_errors(sink.paths[0]))
             if sink.stage is not None:
                 stack.enter_context(made_folder(sink.stage))
+            if self.job.signer is not None:
+                self.job.signer.require_usable()
             self._require_free()
             sink.require_writable()
             self.state.settle(sink.published_run())

@@ -13,6 +13,7 @@ from duckanon.sink.files import CsvFile, ParquetFile, publish, require_target, r
 from duckanon.sink.folder import ParquetFolder
 from duckanon.sink.manifest import manifest_path, read_manifest, verify_files
 from duckanon.sink.retention import prune
+from duckanon.sink.signing import PublicKey, Signer, new_keys
 from duckanon.sink.tables import DuckDBTable, TableReports
 
 __all__ = [
@@ -20,12 +21,15 @@ __all__ = [
     "DuckDBTable",
     "ParquetFile",
     "ParquetFolder",
+    "PublicKey",
     "Publishable",
+    "Signer",
     "Sink",
     "TableReports",
     "locked",
     "made_folder",
     "manifest_path",
+    "new_keys",
     "os_errors",
     "prune",
     "publish",

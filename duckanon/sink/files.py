@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from duckanon.sink.manifest import (
     release_entry,
     report_names,
 )
+from duckanon.sink.signing import Signer, envelope_path, signed
 from duckanon.sqlgen.relations import Column, copy_to, ident, scan, text
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def publish(
     reports: Mapping[str, str],
     verify: Callable[[Path], None],
     run: Mapping[str, Any] | None = None,
+    signer: Signer | None = None,
 ) -> dict[str, Any]:
     """Put a staged file, its reports and its manifest under the target's name, all or nothing.
 
@@ -61,6 +63,8 @@ def publish(
         Reads the synced file again and raises where a promise is broken.
     run : mapping, optional
         What the manifest tells of the run: ``run``, ``job`` and ``table``.
+    signer : Signer, optional
+        Signs the manifest.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def publish(
         ``release`` and ``manifest``: Path; ``reports``: list of Path.
     """
     require_target(target)
-    return _put(target, lambda work: bring(staged, work), verify, summary, reports, run)
+    return _put(target, lambda work: bring(staged, work), verify, summary, reports, run, signer)
 
 
 def _put(
@@ -78,7 +82,7 @@ def _put(
     summary: Mapping[str, Any],
     reports: Mapping[str, str],
     run: Mapping[str, Any] | None,
-    **more: Any,
+    signer: Signer | None,
 ) -> dict[str, Any]:
     names = report_names(target.stem, list(reports))
     manifest = manifest_path(target)
@@ -87,7 +91,7 @@ def _put(
         for name in (target.name, *names.values(), manifest.name):
             if (target.parent / name).is_dir():
                 raise ConfigError(f"{name!r} is a folder: a file cannot be published under its name.")
-        stale = _stale(target, names)
+        stale = [*_stale(target, names), *([envelope_path(manifest).name] if signer is None else [])]
         sweep(target.parent)
         folder = PrivateFolder(target.parent)
         try:
@@ -103,8 +107,9 @@ def _put(
             for kind, name in names.items():
                 write_text(staged / name, reports[kind])
                 files.append(file_entry(staged / name, "report"))
-            write_text(staged / manifest.name, compose(summary, files, run, **more))
-            finals = [target.name, *names.values(), manifest.name]
+            text = compose(summary, files, run)
+            write_text(staged / manifest.name, text)
+            finals = [target.name, *names.values(), *signed(signer, text, staged / manifest.name), manifest.name]
             for name in finals:
                 keep_rights(staged / name, target.parent / name, target)
             commit(staged, target, finals, stale)
@@ -151,6 +156,8 @@ class _File:
     """What sinks of one file have in common."""
 
     path: Path
+    signer: Signer | None = field(default=None, kw_only=True)
+    """Signs the manifests, where one is given."""
 
     @property
     def name(self) -> str:
@@ -162,7 +169,8 @@ class _File:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        return (self.path, manifest_path(self.path), *(self.path.with_name(n) for n in _reports(self.path)))
+        manifest = manifest_path(self.path)
+        return (self.path, manifest, envelope_path(manifest), *(self.path.with_name(n) for n in _reports(self.path)))
 
     def exists(self) -> bool:
         return self.path.exists()
@@ -194,7 +202,15 @@ class ParquetFile(_File):
     def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
         require_apart(self, release.sources)
         described = release.described()
-        return publish(release.path, self.path, summary=described, reports=reports, verify=release.verify, run=run)
+        return publish(
+            release.path,
+            self.path,
+            summary=described,
+            reports=reports,
+            verify=release.verify,
+            run=run,
+            signer=self.signer,
+        )
 
 
 @dataclass(frozen=True)
@@ -236,7 +252,7 @@ class CsvFile(_File):
             require_same_header(engine, work, columns)
             require_same_rows(engine, rows, csv_rows(engine, work, columns), columns)
 
-        return _put(self.path, write, verify, described, reports, run)
+        return _put(self.path, write, verify, described, reports, run, self.signer)
 
 
 def _write_csv(engine: Engine, rows: exp.Query, columns: tuple[Column, ...], path: Path) -> None:

@@ -30,6 +30,7 @@ from duckanon.sink.disk import (
     write_text,
 )
 from duckanon.sink.manifest import FOLDER_MANIFEST, compose, file_entry, parts_entry, published_run
+from duckanon.sink.signing import Signer, envelope_path, signed
 from duckanon.sqlgen.relations import (
     Column,
     cast,
@@ -56,6 +57,7 @@ _ODD = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^<>|]""")
 _PLAIN_COLUMN = re.compile(r"[^\W_][\w .-]*")
 _LONGEST = 255
 _PART, _FILE = "duckanon_part", "duckanon file"
+_OWN = (FOLDER_MANIFEST, envelope_path(Path(FOLDER_MANIFEST)).name)
 _NESTED = ("STRUCT", "MAP", "UNION", "BLOB")
 
 
@@ -79,13 +81,17 @@ class ParquetFolder:
         The folder.
     partition_by : sequence of str
         Published columns; at least one column must be left for the files.
+    signer : Signer, optional
+        Signs the manifest.
     """
 
     path: Path
     partition_by: tuple[str, ...]
+    signer: Signer | None = None
 
-    def __init__(self, path: Path, partition_by: Sequence[str]) -> None:
+    def __init__(self, path: Path, partition_by: Sequence[str], *, signer: Signer | None = None) -> None:
         object.__setattr__(self, "path", path)
+        object.__setattr__(self, "signer", signer)
         object.__setattr__(self, "partition_by", tuple(partition_by))
         if not self.partition_by:
             raise ConfigError("partition_by must name at least one published column.")
@@ -148,7 +154,9 @@ class ParquetFolder:
                 for kind, content in reports.items():
                     write_text(staged / f"_report.{kind}", content)
                     files.append(file_entry(staged / f"_report.{kind}", "report"))
-                write_text(staged / FOLDER_MANIFEST, compose(summary, files, run, partition_by=by))
+                text = compose(summary, files, run, partition_by=by)
+                write_text(staged / FOLDER_MANIFEST, text)
+                signed(self.signer, text, staged / FOLDER_MANIFEST)
                 keep_rights_of_folder(staged, target)
                 sync(staged)
                 _swap(staged, target)
@@ -173,7 +181,7 @@ def require_replaceable(target: Path) -> None:
         if path.is_dir() and not path.is_symlink():
             known = "=" in path.name
         elif depth == 1:
-            known = path.name == FOLDER_MANIFEST or path.name.startswith("_report.")
+            known = path.name in _OWN or path.name.startswith("_report.")
         else:
             known = path.suffix == ".parquet"
         if not known or not ours or path.is_symlink():

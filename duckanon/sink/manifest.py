@@ -16,6 +16,7 @@ from duckanon._version import __version__
 from duckanon.errors import DataError
 from duckanon.resources import file_digest
 from duckanon.sink.commit import is_plain
+from duckanon.sink.signing import envelope_path
 
 FOLDER_MANIFEST = "_manifest.json"
 """The manifest of a release that is a folder lies in it."""
@@ -207,7 +208,7 @@ def _parts_problem(folder: Path, entry: Mapping[str, Any]) -> str | None:
 
 def _strangers(manifest: Path, content: Mapping[str, Any]) -> list[str]:
     """Return a problem where a folder has files that its manifest does not list: whoever reads it takes them in."""
-    listed = {manifest.name, *(f["name"] for f in content["files"])}
+    listed = {manifest.name, envelope_path(manifest).name, *(f["name"] for f in content["files"])}
     others = [p for p in manifest.parent.rglob("*") if p.is_file() and p.suffix != ".parquet"]
     strange = [p for p in others if p.parent != manifest.parent or p.name not in listed]
     return [f"{len(strange)} files that the manifest does not list"] if strange else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from duckanon.resources import PrivateFolder, sweep
 from duckanon.sink.base import require_apart
 from duckanon.sink.content import fingerprint
 from duckanon.sink.disk import locked, made_folder, os_errors
+from duckanon.sink.signing import Signer
 from duckanon.sink.tables import TableReports, run_in_comment, run_of, table_comment
 from duckanon.sqlgen.relations import table as named_table
 
@@ -40,11 +41,14 @@ class PostgresTable:
         ``table`` or ``schema.table``.
     reports_in : Path
         The folder of manifest and reports.
+    signer : Signer, optional
+        Signs the manifest.
     """
 
     uri: Address
     table: str
     reports_in: Path
+    signer: Signer | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "uri", require_uri(self.uri))
@@ -64,7 +68,7 @@ class PostgresTable:
 
     @property
     def _reports(self) -> TableReports:
-        return TableReports(self.reports_in, self.table)
+        return TableReports(self.reports_in, self.table, self.signer)
 
     def exists(self) -> bool:
         return self.published_run() is not None

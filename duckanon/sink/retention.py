@@ -15,6 +15,7 @@ from duckanon.sink.commit import finish
 from duckanon.sink.disk import locked, os_errors, sync
 from duckanon.sink.folder import require_replaceable
 from duckanon.sink.manifest import FOLDER_MANIFEST, PARTS, read_manifest, release_entry, verify_files
+from duckanon.sink.signing import envelope_path
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _exports(pattern: Path) -> list[_Export]:
                     continue
                 target = path if entry["name"] == PARTS else folder / entry["name"]
                 if fnmatchcase(target.name, pattern.name):
-                    names = tuple(f["name"] for f in content["files"])
+                    names = (envelope_path(manifest).name, *(f["name"] for f in content["files"]))
                     found.append(_Export(str(content.get("created", "")), target, manifest, names))
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from duckanon.sink.commit import Journal, carry_out, discard, is_plain, pending_
 from duckanon.sink.content import require_same_rows
 from duckanon.sink.disk import keep_rights, locked, made_folder, os_errors, write_text
 from duckanon.sink.manifest import compose, file_entry, read_manifest, report_names
+from duckanon.sink.signing import Signer, envelope_path, signed
 from duckanon.sqlgen.relations import col, table, text
 
 if TYPE_CHECKING:
@@ -68,10 +69,13 @@ class TableReports:
         Where they go; made where it is missing.
     table : str
         The table's name, which is also theirs.
+    signer : Signer, optional
+        Signs the manifest.
     """
 
     folder: Path
     table: str
+    signer: Signer | None = None
 
     def __post_init__(self) -> None:
         if not is_plain(self.table) or self.table.startswith("."):
@@ -89,7 +93,7 @@ class TableReports:
     def paths(self) -> tuple[Path, ...]:
         """Return what may be written there."""
         names = report_names(self.table, ("json", "md", "html"))
-        return (self.manifest, *(self.folder / n for n in names.values()))
+        return (self.manifest, envelope_path(self.manifest), *(self.folder / n for n in names.values()))
 
     def prepared(
         self,
@@ -110,11 +114,13 @@ class TableReports:
         for kind, name in names.items():
             write_text(staged / name, reports[kind])
         files = [file_entry(staged / name, "report") for name in names.values()]
-        write_text(staged / self.manifest.name, compose(summary, files, run, target=dict(target)))
-        for name in (*names.values(), self.manifest.name):
+        text = compose(summary, files, run, target=dict(target))
+        write_text(staged / self.manifest.name, text)
+        finals = (*names.values(), *signed(self.signer, text, staged / self.manifest.name), self.manifest.name)
+        for name in finals:
             keep_rights(staged / name, self.folder / name, self.manifest)
-        stale = tuple(n for n in self._reports_before() if n not in names.values())
-        propose(staged, self.target, Journal((*names.values(), self.manifest.name), stale, run["run"]))
+        stale = tuple(n for n in (*self._reports_before(), envelope_path(self.manifest).name) if n not in finals)
+        propose(staged, self.target, Journal(finals, stale, run["run"]))
         return [self.folder / name for name in names.values()]
 
     def finished(self) -> None:
@@ -154,12 +160,15 @@ class DuckDBTable:
         The folder of its manifest and reports.
     schema : str
         The schema, which must be there.
+    signer : Signer, optional
+        Signs the manifest.
     """
 
     path: Path
     table: str
     reports_in: Path
     schema: str = "main"
+    signer: Signer | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         TableReports(self.reports_in, self.table)
@@ -178,7 +187,7 @@ class DuckDBTable:
 
     @property
     def _reports(self) -> TableReports:
-        return TableReports(self.reports_in, self.table)
+        return TableReports(self.reports_in, self.table, self.signer)
 
     def exists(self) -> bool:
         return self.path.exists() and self._comment() is not None

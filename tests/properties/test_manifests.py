@@ -87,7 +87,11 @@ def changed(value: Any, data: st.DataObject) -> Any:
 def equal(first: Any, second: Any, path: str) -> bool:
     """Say whether both mean the same: the order of files and of names with a role is nobody's business."""
     if path == "/files" or path.startswith("/roles/"):
-        return isinstance(second, list) and sorted(map(repr, first)) == sorted(map(repr, second))
+        return (
+            isinstance(first, list)
+            and isinstance(second, list)
+            and sorted(map(repr, first)) == sorted(map(repr, second))
+        )
     return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
