@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.arrow_rows import arrow_of_pandas, arrow_of_polars, require_readable, with_readable_columns
 from duckanon.errors import (
     AccessError,
     DataError,
@@ -276,16 +277,20 @@ class Source:
         library = type(data).__module__.split(".")[0]
         if library == "pandas" and hasattr(data, "columns"):
             refuse_duplicates([str(c) for c in data.columns])
-            data = _arrow_of_frame(data)
+            data = arrow_of_pandas(data)
         elif library == "polars" and hasattr(data, "to_arrow"):
-            data = data.to_arrow()
+            data = arrow_of_polars(data)
+        if isinstance(data, pa.Table):
+            data = with_readable_columns(data)
         if isinstance(data, pa.Table | ds.Dataset):
             refuse_duplicates(data.schema.names)
+            require_readable(engine, data.schema)
             engine.register(name, data)
         elif hasattr(data, "__arrow_c_stream__"):
             # A stream can be read only once, and the work reads its rows thrice.
             stream = pa.RecordBatchReader.from_stream(data)
             refuse_duplicates(stream.schema.names)
+            require_readable(engine, stream.schema)
             streamed = f"{name}_stream" if read else name
             engine.register(streamed, stream)
             if read:
@@ -446,16 +451,3 @@ def _top_level(nodes: list[tuple[str, int]]) -> list[str]:
             pending += nodes[position][1] - 1
             position += 1
     return names
-
-
-def _arrow_of_frame(frame: Any) -> Any:
-    import pyarrow as pa
-
-    failed = False
-    try:
-        converted = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        failed = True
-    if failed:
-        raise DataError("The data frame has a column of mixed types that Arrow cannot hold.")
-    return converted.replace_schema_metadata(None)

@@ -1,0 +1,72 @@
+"""Data frames and Arrow tables: what is published is what they show, or the column is refused by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import duckanon
+from duckanon.errors import DataError
+
+
+def passed(data: Any) -> list[Any]:
+    """Return the values of y, as they are passed through."""
+    with duckanon.anonymize(data, quasi_identifiers=["x"], insensitive=["y"], k=2) as release:
+        return release.to_arrow().column("y").to_pylist()
+
+
+def test_numbers_of_128_bits_in_polars_are_decimals_or_texts() -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"x": [1, 1, 1], "y": pl.Series([2**100, -(2**100), None], dtype=pl.Int128)})
+    assert Counter(passed(frame)) == Counter([Decimal(2**100), Decimal(-(2**100)), None])
+    frame = pl.DataFrame({"x": [1, 1, 1], "y": pl.Series([2**127 - 1, -(2**127 - 1), None], dtype=pl.Int128)})
+    assert Counter(passed(frame)) == Counter([str(2**127 - 1), str(-(2**127 - 1)), None])
+
+
+@pytest.mark.parametrize("kind", ["list", "object"])
+def test_columns_of_polars_that_cannot_be_read_are_named(kind: str) -> None:
+    pl = pytest.importorskip("polars")
+    wide = pl.Series([[1], [2]], dtype=pl.List(pl.Int128))
+    own = wide if kind == "list" else pl.Series([object(), object()], dtype=pl.Object)
+    with pytest.raises(DataError, match="The column 'y' of the data frame is"):
+        passed(pl.DataFrame({"x": [1, 1], "y": own}))
+
+
+def test_periods_of_pandas_are_published_as_they_are_shown() -> None:
+    pd = pytest.importorskip("pandas")
+    periods = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
+    rows = pd.DataFrame(
+        {"x": [1, 1, 1], "y": pd.concat([periods, pd.Series([pd.NaT])], ignore_index=True).astype("period[M]")}
+    )
+    assert sorted(map(str, passed(rows))) == ["2020-01", "2020-02", "None"]
+    with duckanon.anonymize(rows, quasi_identifiers=["y"], k=1) as release:
+        assert release.rows_in == 3
+
+
+@pytest.mark.parametrize("kind", ["complex", "mixed", "sparse"])
+def test_columns_of_pandas_that_arrow_cannot_hold_are_named(kind: str) -> None:
+    pd = pytest.importorskip("pandas")
+    own = {"complex": [1 + 2j, 2j], "mixed": [1, "a"], "sparse": pd.arrays.SparseArray([1, 2])}[kind]
+    with pytest.raises(DataError, match="The column 'y' of the data frame is of mixed types, or of a type"):
+        passed(pd.DataFrame({"x": [1, 1], "y": own}))
+
+
+def test_durations_keep_their_nanoseconds_or_are_refused_by_name() -> None:
+    whole = pa.table({"x": [1, 1], "y": pa.array([1_000, 2_000], pa.duration("ns"))})
+    assert sorted(passed(whole)) == ["00:00:00.000001", "00:00:00.000002"]
+    for own in (pa.array([1, 2], pa.duration("ns")), pa.array([[1], [2]], pa.list_(pa.duration("ns")))):
+        with pytest.raises(DataError, match="The column 'y' has durations in nanoseconds"):
+            passed(pa.table({"x": [1, 1], "y": own}))
+
+
+def test_types_of_arrow_that_the_database_does_not_have() -> None:
+    halves = pa.table({"x": [1, 1], "y": pa.array([0.5, 1.5]).cast(pa.float16())})
+    assert sorted(passed(halves)) == [0.5, 1.5]
+    wide = pa.table({"x": [1, 1], "y": pa.array([Decimal(10**60)] * 2, pa.decimal256(70, 0))})
+    for data in (wide, pa.RecordBatchReader.from_batches(wide.schema, wide.to_batches())):
+        with pytest.raises(DataError, match="The column 'y' has an Arrow type that the database cannot read"):
+            passed(data)
