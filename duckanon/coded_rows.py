@@ -23,7 +23,7 @@ from duckanon.facts import size
 from duckanon.looked_up import MANY_ROWS
 from duckanon.outputs import has_distance
 from duckanon.roles import Attribute, Role
-from duckanon.sqlgen.relations import DIALECT, call, cast, col, named, number, param, qualified, same, subquery, table
+from duckanon.sqlgen.relations import call, cast, col, named, number, param, qualified, same, subquery, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,7 +147,7 @@ class RowCoder:
             return CodedRows(rows, extras, total, frozenset(short))
         shown = engine.fresh("rows")
         every = exp.select(*self._unpacked(), exp.Star()).from_(table(rows))
-        engine.create_as(shown, every.sql(dialect=DIALECT), view=True)
+        engine.create_view(shown, every)
         return CodedRows(shown, extras, total, frozenset(short), rows)
 
     def _coded(self, query: exp.Select, packed: bool) -> exp.Select:

@@ -25,7 +25,7 @@ from duckanon.looked_up import MANY_ROWS
 from duckanon.part_files import RID, ClassFile, PartFiles
 from duckanon.resources import workers
 from duckanon.sqlgen.recode import pack
-from duckanon.sqlgen.relations import DIALECT, col, named, positional, subquery, table
+from duckanon.sqlgen.relations import col, named, positional, subquery, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -405,7 +405,7 @@ class Divider:
         names = [col(f"c_{j}") for j in range(len(codes))]
         query = exp.select(col("class_id"), *names, named(exp.Count(this=exp.Star()), "n"))
         query = query.from_(subquery(inner, "m")).group_by(exp.var("ALL"))
-        self.engine.create_as(division.boxes.members, query.sql(dialect=DIALECT), view=True)
+        self.engine.create_view(division.boxes.members, query)
 
 
 __all__ = ["Divider"]

@@ -6,9 +6,11 @@ import errno
 import re
 import stat
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
-from glob import has_magic, iglob
+from glob import glob, has_magic, iglob
 from pathlib import Path
 
 from duckanon.errors import DataError, ResourceError
@@ -94,6 +96,71 @@ def _has_twins(path: Path) -> bool:
 
 def _folded(parts: Sequence[str]) -> tuple[str, ...]:
     return tuple(unicodedata.normalize("NFC", part).casefold() for part in parts)
+
+
+_decides: ContextVar[Callable[[str], bool] | None] = ContextVar("decides", default=None)
+
+
+@contextmanager
+def touching_only(allowed: Callable[[str], bool]) -> Iterator[None]:
+    """Let only those paths be touched within the context that a function allows."""
+    token = _decides.set(allowed)
+    try:
+        yield
+    finally:
+        _decides.reset(token)
+
+
+def may_touch(path: str | Path) -> bool:
+    """Say whether a path or pattern that somebody gave may be touched; nobody who may not learns whether it exists."""
+    decides = _decides.get()
+    return decides is None or decides(str(path))
+
+
+def require_touchable(path: str | Path) -> None:
+    """Raise where a path, or one that a pattern matches, may not be touched."""
+    given = str(path)
+    if not may_touch(given) or (
+        _decides.get() is not None
+        and not is_remote(given)
+        and has_magic(given)
+        and not all(map(may_touch, glob(given, recursive=True)))
+    ):
+        raise DataError(
+            "This connection may not touch the files that were named: its settings (enable_external_access, "
+            "allowed_directories, allowed_paths) do not allow it."
+        )
+
+
+def is_within(path: str, folders: Sequence[str], files: Sequence[str]) -> bool:
+    """Say whether a path is one of some files or lies in one of some folders, links and ``..`` followed.
+
+    Of a pattern that holds for what stands before its first special character, and no ``..`` may come after it.
+
+    Examples
+    --------
+    >>> is_within("/data/x/../a.csv", ["/data"], []), is_within("/data/../etc/passwd", ["/data"], [])
+    (True, False)
+    """
+    if is_remote(path):
+        inside = any(path.startswith(f.rstrip("/") + "/") for f in folders) and ".." not in path.split("/")
+        return inside or path in files
+    try:
+        place = _fixed(path) if has_magic(path) else Path(path).resolve()
+        if place is None:
+            return False
+        known = [Path(f).resolve() for f in folders if f and not is_remote(f)]
+        named = [] if has_magic(path) else [Path(f).resolve() for f in files if f and not is_remote(f)]
+    except (OSError, ValueError, RuntimeError):
+        return False
+    return place in named or any(place.is_relative_to(folder) for folder in known)
+
+
+def _fixed(pattern: str) -> Path | None:
+    """Return the folder in which all that a pattern matches lies, where there is one."""
+    parts = Path(pattern).parts
+    first = next(i for i, part in enumerate(parts) if has_magic(part))
+    return None if ".." in parts[first:] else Path(*parts[:first]).resolve()
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
 from duckanon.sorted_rows import Room, SortedRows
 from duckanon.sqlgen.classes import class_shares, published_labels
 from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
-from duckanon.sqlgen.relations import DIALECT, call, cast, col, named, param, qualified, subquery, table
+from duckanon.sqlgen.relations import call, cast, col, named, param, qualified, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.algorithms.local import Pass
@@ -217,7 +217,7 @@ class Regions:
         """Make the frequency table a view, because few ask for it."""
         codes = [named(col(f"{CODE}{j}"), f"c_{j}") for j in range(len(self.cells))]
         every = exp.select(*codes, named(exp.Count(this=exp.Star()), "n")).from_(table(self.division.rows))
-        self.engine.create_as(name, every.group_by(exp.var("ALL")).sql(dialect=DIALECT), view=True)
+        self.engine.create_view(name, every.group_by(exp.var("ALL")))
 
     def _classed(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         """Return ``(class_id, p_0, ...)`` of the rows whose classes are published."""

@@ -14,18 +14,10 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.arrow_rows import arrow_of_pandas, arrow_of_polars, require_readable, with_readable_columns
-from duckanon.errors import (
-    AccessError,
-    DataError,
-    DuckanonError,
-    EngineError,
-    ParameterError,
-    ResourceError,
-    did_you_mean,
-)
+from duckanon.errors import AccessError, DataError, EngineError, ParameterError, ResourceError, did_you_mean
 from duckanon.file_rows import LONG_LINES, UnlikeFilesError, csv_rows, json_rows, parquet_rows
-from duckanon.paths import is_remote, require_regular
-from duckanon.sqlgen.relations import DIALECT, Column, scan, table, text
+from duckanon.paths import is_remote, may_touch, require_regular, require_touchable
+from duckanon.sqlgen.relations import DIALECT, Column, call, scan, table, text
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -58,11 +50,20 @@ class Relation:
     """The query as its owner would write it elsewhere, where ``query`` reads a private table."""
     files: tuple[str, ...] = ()
     """The paths and patterns of the files that are read."""
+    statement: str | None = None
+    """The caller's words for the rows, where ``query`` reads a private table of them."""
 
     @property
     def names(self) -> list[str]:
         """The column names in their order."""
         return [c.name for c in self.columns]
+
+    @property
+    def outside(self) -> exp.Query:
+        """The query in a session of the caller's own."""
+        if self.kind == "query" and self.statement is not None:
+            return exp.select("*").from_(exp.Table(this=call("query", text(self.statement))))
+        return self.portable or self.query
 
     def type_of(self, name: str) -> str:
         """Return the database's name of a column's type."""
@@ -156,7 +157,11 @@ class Source:
 
     def _open_file(self, engine: Engine, read: bool) -> Relation:
         options = dict(self.options)
+        for path in self.target:
+            require_touchable(path)
         paths = [_existing(p) for p in self.target]
+        for path in paths:
+            require_touchable(path)
         reader = _reader(paths[0], options.get("format"))
         # A partition's value in the path wins over a column of the same name in the file, which would then be lost.
         arguments = {"hive_partitioning": options["hive"]} if "hive" in options else {}
@@ -179,20 +184,26 @@ class Source:
         return Relation(query, tuple(columns), "file", self.name, files=tuple(self.target))
 
     def _open_table(self, engine: Engine, read: bool) -> Relation:
-        known = engine.tables()
-        parts = _parts(self.target, known)
-        if parts is None:
-            hint = did_you_mean(self.target, [".".join(k) for k in known])
+        found = _found(self.target, engine)
+        if found is None:
+            hint = did_you_mean(self.target, [".".join(k) for k in engine.tables()])
             raise DataError(
                 f"There is no table or view {self.target!r}.{hint} A table that an open transaction created is visible "
                 "only after COMMIT; temporary tables and registered data frames are private to their session: put "
                 "their rows into a table first."
             )
-        node = table(
-            parts[-1], schema=parts[-2] if len(parts) > 1 else None, catalog=parts[0] if len(parts) > 2 else None
-        )
-        query = exp.select("*").from_(node)
-        return Relation(query, tuple(engine.columns(query)), "table", self.name, collated=True)
+        given, node = found
+        query, statement = exp.select("*").from_(node), None
+        # Elsewhere it is what its owner calls it, also where a temporary table takes its name.
+        portable = exp.select("*").from_(table(given[-1], None, *reversed(given[:-1])))
+        if (node.db, node.name) in engine.views(node.catalog) and _is_theirs(engine, query):
+            # The names in a view are looked up where its owner's session does.
+            statement = query.sql(dialect=DIALECT)
+            name = engine.fresh("view")
+            engine.create_as(name, statement, empty=not read)
+            query = exp.select("*").from_(table(name))
+        columns = tuple(engine.columns(query))
+        return Relation(query, columns, "table", self.name, collated=True, portable=portable, statement=statement)
 
     def _open_query(self, engine: Engine, read: bool) -> Relation:
         _require_select(engine, self.target)
@@ -200,18 +211,20 @@ class Source:
         name = engine.fresh("query")
         try:
             refuse_duplicates(engine.statement_columns(self.target))
-            engine.create_as(name, self.target, view=not read)
+            engine.create_as(name, self.target, empty=not read)
         except EngineError as error:
             if _OTHER_TABLES.match(str(error)) is None:
                 raise
             raise DataError(f"The query does not fit the tables. {error}") from None
         query = exp.select("*").from_(table(name))
         portable = exp.select("*").from_(table("source"))
-        return Relation(query, tuple(engine.columns(query)), "query", self.name, collated=True, portable=portable)
+        columns = tuple(engine.columns(query))
+        return Relation(query, columns, "query", self.name, collated=True, portable=portable, statement=self.target)
 
     def _open_database(self, engine: Engine, read: bool) -> Relation:
         options = dict(self.options)
         path = Path(self.target)
+        require_touchable(path)
         if not path.is_file():
             raise DataError(f"There is no database file {path.name!r}.")
         # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
@@ -334,9 +347,11 @@ def _asked_apart(engine: Engine, path: Path, sql: str, what: str, read: bool) ->
 
 
 def _guess(given: str, engine: Engine) -> Source:
-    if _parts(given, engine.tables()) is not None:
+    if _found(given, engine) is not None:
         return Source.table(given)
-    if is_remote(given) or Path(given).exists() or (_suffix(given) in _READERS and not _QUERY.match(given)):
+    # What may not be touched is taken for a file by its name alone: that it exists makes no difference.
+    there = is_remote(given) or (may_touch(given) and Path(given).exists())
+    if there or (_suffix(given) in _READERS and not _QUERY.match(given)):
         if _suffix(given) in _DATABASES:
             raise DataError(
                 f"{Path(given).name!r} is a database: use Source.database(path, table=...) or a connection."
@@ -349,14 +364,30 @@ def _guess(given: str, engine: Engine) -> Source:
     return Source.table(given)
 
 
-def _parts(name: str, known: set[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the parts of a table's name: as it stands, else split at dots; case is ignored only as a second try."""
+def _readings(name: str) -> list[tuple[str, ...]]:
+    """Return what the name of a table may mean: as it stands, else split at dots."""
     candidates: list[tuple[str, ...]] = [(name,)]
     try:
         parsed = exp.to_table(name, dialect="duckdb")
         candidates.append(tuple(p.name for p in parsed.parts))
     except Exception:  # noqa: S110 - whatever the parser dislikes is simply not a dotted name
         pass
+    return candidates
+
+
+def _found(name: str, engine: Engine) -> tuple[tuple[str, ...], exp.Table] | None:
+    """Return the parts of a name, and the table or view that the caller of an engine means by it."""
+    return next(((parts, node) for parts in _readings(name) if (node := engine.find(*parts)) is not None), None)
+
+
+def _is_theirs(engine: Engine, view: exp.Query) -> bool:
+    """Say whether the words of a view may mean something else in the engine's own session."""
+    return engine.has_macros() or engine.attempt(exp.Describe(this=view)) is None
+
+
+def _parts(name: str, known: set[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """Return the parts of a table's name; case is ignored only as a second try."""
+    candidates = _readings(name)
     for candidate in candidates:
         if candidate in known:
             return candidate
@@ -429,12 +460,7 @@ def _refuse_renamed(engine: Engine, reader: str, paths: Sequence[str], columns: 
         refuse_duplicates(_top_level([(str(n), int(c or 0)) for f, n, c in rows if f == file]))
     elif reader == "read_csv":
         plain = scan(reader, paths[:1], {"header": False, "all_varchar": True, **LONG_LINES})
-        try:
-            header = engine.rows(exp.select("*").from_(plain).limit(1))
-        except ResourceError:
-            raise
-        except DuckanonError:
-            return
+        header = engine.attempt(exp.select("*").from_(plain).limit(1))
         names = [str(v) for v in header[0]] if header else []
         if names and names[0] == columns[0].name:
             refuse_duplicates(names)

@@ -19,7 +19,7 @@ from duckanon.group_classes import CLASSES
 from duckanon.hierarchy import Hierarchy, resolve, save, saved, shipped
 from duckanon.plan import Plan
 from duckanon.roles import Role
-from duckanon.sqlgen.relations import call, cast, col, conjunction, named, number, same, subquery, text
+from duckanon.sqlgen.relations import call, cast, col, conjunction, named, number, same, subquery, table, text
 from duckanon.sqlverbs import verbs
 
 if TYPE_CHECKING:
@@ -101,7 +101,6 @@ class _Watch:
     """The source of a call, as the handler sees it and as the calling statement will."""
 
     plan: Plan
-    given: str
 
     @property
     def _used(self) -> list[str]:
@@ -125,9 +124,7 @@ class _Watch:
         """Return ``rows``, refusing to run in a transaction that sees other rows of the source than were anonymized."""
         if self.plan.relation.kind == "file":
             return rows
-        source = self.plan.relation.query
-        if self.plan.relation.kind == "query":
-            source = exp.select("*").from_(exp.Table(this=call("query", text(self.given))))
+        source = self.plan.relation.outside
         count, total = _sums(self._used)
         found = exp.null() if seen[1] is None else cast(text(str(seen[1])), "HUGEINT")
         as_seen = conjunction([same(count, number(seen[0])), same(total, found)])
@@ -150,7 +147,15 @@ def _look(engine: Engine, relation: Relation, columns: Sequence[str]) -> tuple[A
         ]
         if files and all(file.is_file() for file in files):
             return tuple((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in sorted(files))
-    return engine.row(exp.select(*_sums(columns)).from_(subquery(relation.query, "s")))
+    query = relation.query
+    if relation.statement is None:
+        return engine.row(exp.select(*_sums(columns)).from_(subquery(query, "s")))
+    name = engine.fresh("seen")
+    engine.create_as(name, relation.statement)
+    try:
+        return engine.row(exp.select(*_sums(columns)).from_(table(name)))
+    finally:
+        engine.drop(name)
 
 
 def _digest(parts: object) -> str:
@@ -169,7 +174,7 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
     arguments = {"quasi_identifiers": [], **request.arguments}
     given = arguments.pop("source")
     plan = Plan.make(given, engine, read=False, **arguments)
-    watch = _Watch(plan, given)
+    watch = _Watch(plan)
     seen = watch.look(engine)
     given_for = {**plan.hierarchies, **plan.sensitive_hierarchies}
     hierarchies = {name: h for name, h in given_for.items() if h is not None}
@@ -177,11 +182,13 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
     content = {name: _hierarchy_digest(h) for name, h in hierarchies.items()}
     key = _digest([request.search_path, request.arguments, columns, content, seen, watch.look_at_population(engine)])
 
+    allowed = engine.setting("enable_external_access").lower() == "true"
+
     def make() -> _Snapshot:
         try:
             release = anonymize(given, engine=engine, **{**arguments, "hierarchies": hierarchies})
         except EngineError:
-            if engine.setting("enable_external_access").lower() == "true":
+            if allowed:
                 raise
             raise UnsupportedError(
                 "The rows of a release go through a private file, and this connection may not touch files "
@@ -190,8 +197,8 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
         if watch.look(engine) != seen:
             release.folder.close()
             raise DataError(
-                "The source changed while it was read: another connection writes to it, or the query gives other rows "
-                "each time (random(), a sample, LIMIT without ORDER BY). Run it again, or put them into a table first."
+                "The source changed while it was read: a file was written, or the query gives other rows each time "
+                "(random(), a sample, LIMIT without ORDER BY). Run it again, or put them into a table first."
             )
         return _Snapshot.of(release)
 
@@ -232,7 +239,7 @@ def _list_hierarchies(request: Call) -> exp.Query:
 
 def _save_hierarchy(request: Call) -> exp.Query:
     name, spec = request.arguments["name"], request.arguments["spec"]
-    here = exp.EQ(this=col("database_name"), expression=call("current_database"))
+    here = exp.EQ(this=col("database_name"), expression=text(request.engine.database()))
     databases = exp.Table(this=call("duckdb_databases"))
     ((database, read_only),) = request.engine.rows(exp.select("database_name", "readonly").from_(databases).where(here))
     if read_only:
@@ -274,9 +281,9 @@ _ANONYMIZE = (
 FUNCTIONS = {
     function.name: function
     for function in (
-        Function("anonymize", _ANONYMIZE, _anonymize),
-        Function("anonymize_report", _ANONYMIZE, _report),
-        Function("anonymize_classes", _ANONYMIZE, _classes),
+        Function("anonymize", _ANONYMIZE, _anonymize, at_once=True),
+        Function("anonymize_report", _ANONYMIZE, _report, at_once=True),
+        Function("anonymize_classes", _ANONYMIZE, _classes, at_once=True),
         Function("hierarchies", (), _list_hierarchies),
         Function(
             "save_hierarchy",

@@ -12,7 +12,7 @@ from duckanon.comparison.rows import Rows
 from duckanon.errors import ParameterError
 from duckanon.plan import open_engine
 from duckanon.release import Release
-from duckanon.sqlgen.relations import create_table, table
+from duckanon.sqlgen.relations import table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,11 +110,12 @@ def write_properties(
     found = vectors(release, properties, row_id=row_id)
     engine = open_engine(connection)
     try:
-        if not replace and (name.lower(),) in {tuple(part.lower() for part in known) for known in engine.tables()}:
+        if not replace and engine.find(name) is not None:
             raise ParameterError(f"There is a table {name!r} already: give another name, or replace=True.")
         registered = engine.fresh("vectors")
         engine.register(registered, found)
-        engine.run(create_table(name, exp.select("*").from_(table(registered)), temporary=False))
+        content = exp.select("*").from_(table(registered))
+        engine.run(exp.Create(this=engine.place(name), kind="TABLE", replace=True, expression=content))
     finally:
         engine.close()
     return int(found.num_rows)

@@ -17,7 +17,6 @@ from duckanon.release import Release
 from duckanon.roles import Roles
 from duckanon.source import Source
 from duckanon.sqlgen.relations import (
-    call,
     cast,
     col,
     conjunction,
@@ -28,7 +27,6 @@ from duckanon.sqlgen.relations import (
     same,
     subquery,
     table,
-    text,
 )
 
 if TYPE_CHECKING:
@@ -165,10 +163,7 @@ def rows_of(
     def counted(name: str) -> exp.Expr:
         return canonical(col(name), relation.type_of(name), relation.collated)
 
-    query, once = relation.query, False
-    if elsewhere and relation.kind == "query":
-        # The private view is not there.
-        query, once = exp.select("*").from_(exp.Table(this=call("query", text(str(data))))), True
+    query, once = relation.outside if elsewhere else relation.query, elsewhere and relation.kind == "query"
     keys = [counted(a.name) for a in roles.quasi_identifiers]
     entity = counted(roles.entity_key) if roles.entity_key is not None else None
     return Rows(query, relation.names, keys, entity, once)

@@ -33,6 +33,9 @@ class Engine(Protocol):
     def rows(self, statement: Statement, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Return all rows. For results whose size does not grow with the data."""
 
+    def attempt(self, statement: Statement) -> list[tuple[Any, ...]] | None:
+        """Return all rows of a statement about what is committed, or None where it fails."""
+
     def row(self, statement: Statement, params: Params | None = None) -> tuple[Any, ...]:
         """Return the only row."""
 
@@ -45,7 +48,7 @@ class Engine(Protocol):
         """Return the result as a stream of Arrow batches; one that reads private tables blocks the engine meanwhile."""
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Return a context in which all statements read the same state of the tables."""
+        """Return a context in which all statements read one state of the tables; one within another is the same."""
 
     def create(self, name: str, select: exp.Query, params: Params | None = None) -> int:
         """Create a private table, replacing one of that name; return how many rows it has."""
@@ -58,6 +61,9 @@ class Engine(Protocol):
 
     def scratch(self) -> Path:
         """Return a folder that only this user can read, and that goes with the engine."""
+
+    def create_view(self, name: str, select: exp.Query) -> None:
+        """Create a private view, which runs nothing yet."""
 
     def create_enum(self, name: str, texts: exp.Query) -> None:
         """Create a private type whose values are the texts of a query."""
@@ -95,8 +101,8 @@ class Engine(Protocol):
     def statement_columns(self, sql: str) -> list[str]:
         """Return the column names of the text of one SELECT statement, twice where it has one twice."""
 
-    def create_as(self, name: str, sql: str, view: bool = False) -> None:
-        """Create a private table, or a view that runs nothing yet, from the text of one SELECT statement."""
+    def create_as(self, name: str, sql: str, empty: bool = False) -> None:
+        """Create a private table from the text of one SELECT statement of the caller; an empty one runs nothing."""
 
     def views(self, catalog: str) -> set[tuple[str, str]]:
         """Return (schema, name) of the views of an attached database."""
@@ -113,7 +119,19 @@ class Engine(Protocol):
         """
 
     def use(self, name: str) -> None:
-        """Make an attached database the one in which unqualified names are looked up."""
+        """Make an attached database the one in which the caller's unqualified names are looked up."""
+
+    def database(self) -> str:
+        """Return the name of the database in which the caller's unqualified names are looked up first."""
+
+    def place(self, name: str) -> exp.Table:
+        """Return where a new table of the caller stands whose name is not qualified."""
+
+    def has_macros(self) -> bool:
+        """Say whether somebody made functions in SQL in the databases of this engine."""
+
+    def find(self, *parts: str) -> exp.Table | None:
+        """Return the table or view that the caller means by (name), (schema, name) or (catalog, schema, name)."""
 
     def memory_limit(self) -> int | None:
         """Return how many bytes the engine may use; None where it does not say."""

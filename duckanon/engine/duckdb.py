@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
+from duckanon.engine.caller import cursor_of, parse_path
 from duckanon.engine.guard import guarded
 from duckanon.engine.sizes import keep_little, share_of_database, size_in_bytes
-from duckanon.errors import DataError, DuckanonError, ParameterError
+from duckanon.errors import DataError, DuckanonError, ParameterError, ResourceError, UnsupportedError
+from duckanon.paths import is_within
 from duckanon.progress import Progress
-from duckanon.resources import PrivateFolder, allowed_threads, sweep
-from duckanon.sqlgen.relations import DIALECT, Column, copy_to, create_table, ident, scan, table, text
+from duckanon.resources import PrivateFolder, allowed_threads, data_folder, sweep
+from duckanon.sqlgen.relations import DIALECT, Column, builtin, copy_to, create_table, ident, scan, table, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,13 +38,16 @@ _THEIRS, _COPY, _ROWS = "duckanon_theirs", "duckanon_copy", "rows"
 
 # Values compare by their bytes and days are cut in UTC, whatever the caller's session says, and no Python variable is
 # taken for a table.
-_SESSION = (
-    "SET SESSION default_collation = ''",
-    "SET SESSION TimeZone = 'UTC'",
-    "SET SESSION python_enable_replacements = false",
-    "SET enable_progress_bar = true",
-    "SET enable_progress_bar_print = false",
-)
+_SESSION: dict[str, str | bool] = {
+    "default_collation": "",
+    "TimeZone": "UTC",
+    "python_enable_replacements": False,
+    "enable_progress_bar": True,
+    "enable_progress_bar_print": False,
+}
+_FUNCTIONS = "duckanon_sql"
+_NEEDED = {"default_collation": {""}, "TimeZone": {"UTC", "Etc/UTC"}}
+"""What must hold where settings are locked and cannot be set."""
 
 _live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
 _live_lock = threading.Lock()
@@ -59,6 +64,9 @@ class DuckDBEngine:
     progress : Progress, optional
     memory_limit, threads : optional
         Settings of the private database; a shared one keeps its own.
+    at_once : bool
+        Whether everything that the engine reads of the caller's tables is of one state, that of now; ``connection`` is
+        then one that nobody else uses.
     memory : str, optional
         What the whole process may use, such as "1GB": the private database gets a part of it, arrays another.
     """
@@ -76,6 +84,7 @@ class DuckDBEngine:
         threads: int | None = None,
         temp_directory: Path | None = None,
         memory: str | None = None,
+        at_once: bool = False,
     ) -> None:
         self.progress = progress or Progress()
         self._spill: PrivateFolder | None = None
@@ -91,6 +100,11 @@ class DuckDBEngine:
         self._making = threading.RLock()
         self._attached: list[str] = []
         self._apart: DuckDBEngine | None = None
+        self._depth = 0
+        self._taken: set[str] | None = None
+        self._shared = connection is not None
+        self._home: str | None = None
+        self._path = ""
         if connection is None:
             sweep(temp_directory or Path(tempfile.gettempdir()))
             self._spill = PrivateFolder(temp_directory)
@@ -109,14 +123,75 @@ class DuckDBEngine:
                 config["threads"] = threads
             self._connection = guarded(lambda: duckdb.connect(":memory:", config=config))
         else:
-            if not isinstance(connection, duckdb.DuckDBPyConnection):
-                raise ParameterError(f"connection must be a DuckDB connection. Got a {type(connection).__name__}.")
-            _refuse_transaction(connection)
-            self._connection = guarded(connection.cursor)
+            if at_once:
+                self._connection = guarded(connection.cursor)
+                self._start()
+            else:
+                caller = cursor_of(connection)
+                self._connection, self._path = caller.cursor, caller.search_path
         with _live_lock:
             _live.add(self)
-        for setting in _SESSION:
-            self._execute(setting, None, _nothing)
+        try:
+            self._settle()
+        except BaseException:
+            self.close()
+            raise
+
+    def _settle(self) -> None:
+        """Let values compare by their bytes and names mean the database's own functions, whatever the caller made."""
+        for name, value in _SESSION.items():
+            self._set(name, value)
+        (database,) = self.row(exp.select(builtin("current_database")))
+        self._path = self._path or ".".join((ident(str(database)).sql(dialect=DIALECT), "main"))
+        if self._shared:
+            # Unqualified names of functions are looked up in a database of our own, in which there are none, and then
+            # among those of DuckDB: a macro of the caller, or an operator of theirs, is not seen.
+            home = f"duckanon_{secrets.token_hex(8)}"
+            name = ident(home).sql(dialect=DIALECT)
+            self._execute(" ".join(("ATTACH ':memory:' AS", name, "(READ_WRITE)")), None, _nothing)
+            self._home = home
+        else:
+            self._home = str(database)
+        self._look_up_in(None)
+
+    def _set(self, name: str, value: str | bool) -> None:
+        setting = exp.EQ(this=exp.var(name), expression=exp.convert(value))
+        try:
+            self.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
+        except DataError:
+            (locked,) = self.row(exp.select(builtin("current_setting", text("lock_configuration"))))
+            if not locked:
+                raise
+            if name in _NEEDED and self.setting(name) not in _NEEDED[name]:
+                raise UnsupportedError(
+                    f"The settings of this database are locked (lock_configuration), and the work needs {name} = "
+                    f"{value!r}: set that before they are locked, or anonymize the rows elsewhere."
+                ) from None
+
+    def _look_up_in(self, path: str | None) -> None:
+        """Look up unqualified names where a search path says; without one, in the engine's own database."""
+        assert self._home is not None
+        given = path or ".".join((ident(self._home).sql(dialect=DIALECT), "main"))
+        setting = exp.EQ(this=exp.var("search_path"), expression=text(given))
+        self.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
+
+    @contextlib.contextmanager
+    def _as_caller(self) -> Iterator[None]:
+        """Look up the names in a statement of the caller where their connection does."""
+        self._look_up_in(self._path)
+        try:
+            yield
+        finally:
+            # In a transaction that failed nothing can be set: whoever rolls it back sets it.
+            with contextlib.suppress(DuckanonError):
+                self._look_up_in(None)
+
+    def search_path(self, setting: str) -> None:
+        """Look up the caller's names where a search path says, as DuckDB writes it."""
+        self._path = setting or self._path
+
+    def database(self) -> str:
+        return parse_path(self._path)[0][0]
 
     def attach(self, path: Path, name: str, writable: bool = False) -> None:
         mode = "(READ_WRITE)" if writable else "(READ_ONLY)"
@@ -165,11 +240,40 @@ class DuckDBEngine:
         """Copy the rows of a statement into the attached copy, or its columns alone."""
         (statement,) = guarded(lambda: self._connection.extract_statements(sql))
         place = table(_ROWS, schema="main", catalog=_COPY).sql(dialect=DIALECT)
-        words = ("CREATE TABLE", place, "AS", statement.query, *(() if read else ("WITH NO DATA",)))
-        self._execute(" ".join(words), None, _nothing)
+        # The statement may end in a comment.
+        query = "\n".join((statement.query.rstrip().removesuffix(";"), "" if read else "WITH NO DATA"))
+        with self._as_caller():
+            self._execute(" ".join(("CREATE TABLE", place, "AS", query)), None, _nothing)
+        self._taken = None
 
     def use(self, name: str) -> None:
-        self._execute(" ".join(("USE", ident(name).sql(dialect=DIALECT))), None, _nothing)
+        self._path = ".".join((ident(name).sql(dialect=DIALECT), "main"))
+
+    def place(self, name: str) -> exp.Table:
+        catalog, schema = parse_path(self._path)[0]
+        return table(name, schema=schema, catalog=catalog)
+
+    def find(self, *parts: str) -> exp.Table | None:
+        known = {tuple(p.lower() for p in found): found for found in self.tables() if len(found) == 3}
+        path = parse_path(self._path)
+        places: list[tuple[str, ...]] = []
+        if len(parts) == 1:
+            places = [(*entry, *parts) for entry in path]
+        elif len(parts) == 2:
+            catalogs = dict.fromkeys([*(catalog for catalog, _ in path), self.database()])
+            places = [(catalog, *parts) for catalog in catalogs]
+            whole = (parts[0], "main", parts[1])
+            if any(tuple(p.lower() for p in place) in known for place in places) and _lowered(whole) in known:
+                raise DataError(f"{'.'.join(parts)!r} means two tables: give its database, its schema and its name.")
+            places.append(whole)
+        elif len(parts) == 3:
+            places = [parts]
+        for place in places:
+            found = known.get(_lowered(place))
+            if found is not None:
+                catalog, schema, name = found
+                return table(name, schema=schema, catalog=catalog)
+        return None
 
     def run(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> None:
         self._execute(statement, params, _nothing)
@@ -194,23 +298,43 @@ class DuckDBEngine:
         private: bool = False,
     ) -> pa.RecordBatchReader:
         # A cursor of its own: a stream that is read half would block this connection. But it sees no private tables.
-        cursor = self._connection if private else guarded(self._connection.cursor)
+        cursor = self._connection if private else self._beside()
         sql = self._logged(statement)
         return guarded(lambda: cursor.sql(sql, params=dict(params or {})).to_arrow_reader(batch))
 
+    def _beside(self) -> duckdb.DuckDBPyConnection:
+        """Return another cursor, which sees no private tables, and no function of the caller either."""
+        assert self._home is not None
+        cursor = guarded(self._connection.cursor)
+        use = " ".join(("USE", ident(self._home).sql(dialect=DIALECT)))
+        guarded(lambda: cursor.execute(use).fetchall())
+        return cursor
+
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        self._execute("BEGIN TRANSACTION", None, _nothing)
+        if self._depth:
+            # Within another one: the same state, and its end decides.
+            yield
+            return
+        self._start()
         self._settings = {}
         try:
             yield
         except BaseException:
             with contextlib.suppress(DuckanonError):
                 self._execute("ROLLBACK", None, _nothing)
+                self._look_up_in(None)
             raise
         finally:
-            self._settings = None
+            self._settings, self._depth = None, 0
         self._execute("COMMIT", None, _nothing)
+
+    def _start(self) -> None:
+        """Begin a transaction, and look into all databases: one is seen as it was at the first look."""
+        self._execute("BEGIN TRANSACTION", None, _nothing)
+        self._depth = 1
+        schemas = exp.Table(this=builtin("duckdb_schemas"))
+        self._execute(exp.select("1").from_(schemas), None, _nothing)
 
     def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
         (rows,) = self.row(create_table(name, select), params)
@@ -221,7 +345,7 @@ class DuckDBEngine:
         # Written once, read a few times, with little memory: in small groups, packed fast rather than tight.
         how: dict[str, str | int] = {"format": "parquet", "row_group_size": _ROW_GROUP // 4, "compression": "lz4_raw"}
         (rows,) = self.row(copy_to(select, str(path), how), params)
-        self.create_as(name, self.parquet([path]).sql(dialect=DIALECT), view=True)
+        self.create_view(name, self.parquet([path]))
         self._files[name] = path
         return int(rows)
 
@@ -229,6 +353,11 @@ class DuckDBEngine:
         if self._spill is None:
             self._spill = PrivateFolder()
         return self._spill.path
+
+    def create_view(self, name: str, select: exp.Query) -> None:
+        words = ("CREATE OR REPLACE TEMPORARY VIEW", ident(name).sql(dialect=DIALECT), "AS")
+        self._views.add(name)
+        self._execute(" ".join((*words, select.sql(dialect=DIALECT))), None, _nothing)
 
     def create_enum(self, name: str, texts: exp.Query) -> None:
         words = (
@@ -255,7 +384,12 @@ class DuckDBEngine:
                 self._files.pop(name).unlink(missing_ok=True)
 
     def fresh(self, stem: str) -> str:
-        return f"duckanon_{stem}_{next(self._counter)}"
+        if self._taken is None:
+            # A statement of the caller would read a private table instead of one of its own with that name.
+            self._taken = {name.lower() for (name,) in (t for t in self.tables() if len(t) == 1)}
+        while (name := f"duckanon_{stem}_{next(self._counter)}") in self._taken:
+            pass
+        return name
 
     def columns(self, relation: exp.Query) -> list[Column]:
         return [Column(row[0], row[1]) for row in self.rows(exp.Describe(this=relation))]
@@ -291,21 +425,50 @@ class DuckDBEngine:
     def statement_columns(self, sql: str) -> list[str]:
         (statement,) = guarded(lambda: self._connection.extract_statements(sql))
         words = ("DESCRIBE", statement.query)
-        return [str(row[0]) for row in self._execute(" ".join(words), None, lambda result: result.fetchall())]
+        with self._as_caller():
+            return [str(row[0]) for row in self._execute(" ".join(words), None, lambda result: result.fetchall())]
 
-    def create_as(self, name: str, sql: str, view: bool = False) -> None:
+    def may_touch(self, path: str) -> bool:
+        if self.setting("enable_external_access").lower() in ("true", "1"):
+            return True
+        names = ("allowed_directories", "allowed_paths")
+        folders, files = self.row(exp.select(*(builtin("current_setting", text(name)) for name in names)))
+        # The hierarchies of the package are everybody's.
+        return is_within(path, [*(folders or ()), str(data_folder("hierarchies"))], list(files or ()))
+
+    def has_macros(self) -> bool:
+        listing = exp.Table(this=exp.Anonymous(this="duckdb_functions"))
+        found = (
+            exp.select(exp.Count(this=exp.Star())).from_(listing).where("NOT internal AND function_type LIKE '%macro'")
+        )
+        ours = [exp.Literal.string(name) for name in (_FUNCTIONS, "temp")]
+        (count,) = self.row(found.where(exp.Not(this=exp.In(this=exp.column("database_name"), expressions=ours))))
+        return bool(count)
+
+    def attempt(self, statement: exp.Expr) -> list[tuple[Any, ...]] | None:
+        # A statement that fails would end the transaction of a snapshot.
+        sql = self._logged(statement)
+        try:
+            with contextlib.closing(self._beside()) as cursor:
+                return guarded(lambda: cursor.execute(sql).fetchall())
+        except ResourceError:
+            raise
+        except DuckanonError:
+            return None
+
+    def create_as(self, name: str, sql: str, empty: bool = False) -> None:
         (statement,) = guarded(lambda: self._connection.extract_statements(sql))
-        kind = "VIEW" if view else "TABLE"
-        self._views |= {name} if view else set()
-        words = ("CREATE OR REPLACE TEMPORARY", kind, ident(name).sql(dialect=DIALECT), "AS", statement.query)
-        self._execute(" ".join(words), None, _nothing)
+        # The statement may end in a comment.
+        query = "\n".join((statement.query.rstrip().removesuffix(";"), "WITH NO DATA" if empty else ""))
+        words = ("CREATE OR REPLACE TEMPORARY TABLE", ident(name).sql(dialect=DIALECT), "AS", query)
+        with self._as_caller():
+            self._execute(" ".join(words), None, _nothing)
 
     def setting(self, name: str) -> str:
         """Return the value of a setting; within a snapshot it is asked for once."""
         known = {} if self._settings is None else self._settings
         if name not in known:
-            asked = exp.Anonymous(this="current_setting", expressions=[exp.Literal.string(name)])
-            (value,) = self.row(exp.select(asked))
+            (value,) = self.row(exp.select(builtin("current_setting", text(name))))
             known[name] = str(value)
         return known[name]
 
@@ -346,9 +509,22 @@ class DuckDBEngine:
             with contextlib.suppress(duckdb.Error):
                 self._connection.execute(" ".join(("DETACH", ident(name).sql(dialect=DIALECT))))
         with contextlib.suppress(duckdb.Error):
+            self._leave_home()
+        with contextlib.suppress(duckdb.Error):
             self._connection.close()
         if self._spill is not None:
             self._spill.close()
+
+    def _leave_home(self) -> None:
+        """Detach the database that was attached for unqualified names; the last statement of the session."""
+        if not self._shared or self._home is None:
+            return
+        home, self._home = ident(self._home).sql(dialect=DIALECT), None
+        with contextlib.suppress(duckdb.Error):
+            self._connection.rollback()
+        # A database in use, and be it by this session, cannot be detached.
+        for words in (("USE system",), ("DETACH DATABASE IF EXISTS", home)):
+            self._connection.execute(" ".join(words)).fetchall()
 
     def _logged(self, statement: exp.Expr | str) -> str:
         sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT, copy=False)
@@ -406,25 +582,16 @@ class DuckDBEngine:
                 thread.join()
 
 
-def _refuse_transaction(connection: duckdb.DuckDBPyConnection) -> None:
-    """Raise where the caller has a transaction open: a cursor does not see what it wrote.
-
-    Outside of one, every statement is a transaction of its own and has another id.
-    """
-    query = exp.select(exp.Anonymous(this="txid_current")).sql(dialect=DIALECT)
-    first, second = (guarded(lambda: connection.execute(query).fetchall()) for _ in range(2))
-    if first == second:
-        raise DataError(
-            "The connection has an open transaction, and only committed rows are anonymized: COMMIT or ROLLBACK first."
-        )
-
-
 def interrupt_all() -> None:
     """Interrupt the statements that engines of this process run now; safe from any thread."""
     with _live_lock:
         engines = list(_live)
     for engine in engines:
         engine.interrupt()
+
+
+def _lowered(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)
 
 
 def _nothing(result: duckdb.DuckDBPyConnection) -> None:

@@ -22,12 +22,14 @@ from typing import Any, Literal, Protocol, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb import _FUNCTIONS, DuckDBEngine
 from duckanon.engine.scalars import Scalar, is_registered
-from duckanon.errors import DuckanonError, EngineError, ParameterError, UnsupportedError
+from duckanon.errors import DuckanonError, EngineError, ParameterError
+from duckanon.paths import touching_only
 from duckanon.sqlgen.relations import DIALECT, call, cast, col, ident, number, table, text
+from duckanon.sqlgen.sealed import NOT_QUALIFIED, sealed
 
-CATALOG = "duckanon_sql"
+CATALOG = _FUNCTIONS
 """An attached database in memory with the functions, for sessions in which nobody installed them."""
 
 Connection = duckdb.DuckDBPyConnection
@@ -136,6 +138,9 @@ class Function:
     name: str
     parameters: tuple[Parameter, ...]
     handler: Callable[[Call], exp.Query]
+    at_once: bool = False
+    """Whether all that it reads is of one state of the tables, and that of the calling statement if nobody commits
+    between the beginnings of the two."""
 
 
 class _Installed:
@@ -228,13 +233,14 @@ def _register(cursor: Connection) -> None:
         # Once the connection that registered a function is closed, DuckDB has a bare pointer to it and crashes if it is
         # gone: so it is a function that lives as long as the process, and it holds no connection.
         cursor.create_function(_SCALAR, dispatch, ["VARCHAR"], "VARCHAR", side_effects=True)
+        cursor.create_function(NOT_QUALIFIED, nothing, [], "VARCHAR", side_effects=True)
 
 
 def _instance_of(cursor: Connection) -> tuple[str, bool]:
     """Return the id of the database, and whether its functions can be shared between sessions."""
     path = exp.select(col("path")).from_(exp.Table(this=call("duckdb_databases")))
     path = path.where(exp.EQ(this=col("database_name"), expression=text(CATALOG)))
-    found = cursor.execute(path.sql(dialect=DIALECT)).fetchall()
+    found = cursor.execute(sealed(path)).fetchall()
     macro = table(_INSTANCE, schema="main", catalog=CATALOG)
     if not found:
         instance = secrets.token_hex(8)
@@ -266,6 +272,7 @@ def _macro(function: str, parameters: tuple[Parameter, ...], instance: str, sess
         "session": exp.null() if session is None else number(session),
         "function": text(function),
         "search_path": call("current_setting", text("search_path")),
+        "now": call(NOT_QUALIFIED),
     }
     if parameters:
         payload["arguments"] = struct({p.name: col(p.name) for p in parameters})
@@ -276,7 +283,7 @@ def _macro(function: str, parameters: tuple[Parameter, ...], instance: str, sess
     name = table(function, schema="main", catalog=catalog).sql(dialect=DIALECT)
     words = ("CREATE OR REPLACE", temporary, "MACRO", name)
     listed = ", ".join(" ".join(one) for one in quoted)
-    return " ".join((*words, "(", listed, ") AS TABLE", body.sql(dialect=DIALECT)))
+    return " ".join((*words, "(", listed, ") AS TABLE", sealed(body)))
 
 
 def _forget(instance: str) -> None:
@@ -294,15 +301,20 @@ def _forget_closed() -> None:
             place.memo.close()
 
 
+def nothing() -> str:
+    """Return an empty text: what counts is that DuckDB looks for the name of this function."""
+    return ""
+
+
 def dispatch(payload: str) -> str:
     """Answer a call with the text of a SELECT; one that raises the reason, and nothing but it, where the call fails."""
     try:
-        return _answer(json.loads(payload)).sql(dialect=DIALECT)
+        return sealed(_answer(json.loads(payload)))
     except Exception as error:
         reason = reason_of(error)
     # Evaluated while the statement is bound, so that not even a view can be created; and no traceback surrounds it.
     refusal = exp.Table(this=call("query", call("error", text(reason))))
-    return exp.select("*").from_(refusal).sql(dialect=DIALECT)
+    return sealed(exp.select("*").from_(refusal))
 
 
 def reason_of(error: Exception) -> str:
@@ -319,14 +331,13 @@ def _answer(payload: dict[str, Any]) -> exp.Query:
     for cursor in place.cursors(payload["session"]) if place is not None else ():
         assert place is not None
         function = place.functions[payload["function"]]
-        arguments = checked(function, payload.get("arguments") or {})
         try:
-            with closing(_workspace(cursor)) as engine:
-                path = payload["search_path"]
-                if path:
-                    setting = exp.EQ(this=exp.var("search_path"), expression=text(path))
-                    engine.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
-                return function.handler(Call(arguments, engine, place.memo, path))
+            with closing(DuckDBEngine(cursor, at_once=function.at_once)) as engine:
+                arguments = checked(function, payload.get("arguments") or {})
+                engine.search_path(payload["search_path"])
+                # A statement may touch no file that its own connection may not touch.
+                with touching_only(engine.may_touch):
+                    return function.handler(Call(arguments, engine, place.memo, payload["search_path"]))
         except DuckanonError:
             if _is_open(cursor):
                 raise
@@ -339,19 +350,6 @@ def _is_open(cursor: Connection) -> bool:
     except duckdb.Error:
         return False
     return True
-
-
-def _workspace(cursor: Connection) -> DuckDBEngine:
-    try:
-        return DuckDBEngine(cursor)
-    except DuckanonError:
-        locked = exp.select(call("current_setting", text("lock_configuration"))).sql(dialect=DIALECT)
-        if not _is_open(cursor) or cursor.execute(locked).fetchall() != [(True,)]:
-            raise
-    raise UnsupportedError(
-        "The settings of this database are locked (lock_configuration), and the work needs some of its own in its own "
-        "session: call it before they are locked, or anonymize the rows in Python."
-    )
 
 
 def checked(function: Function, given: dict[str, Any]) -> dict[str, Any]:

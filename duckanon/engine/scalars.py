@@ -11,6 +11,7 @@ from duckdb.func import ARROW, SPECIAL
 from sqlglot import exp
 
 from duckanon.sqlgen.relations import DIALECT, call, col, ident, number, table, text
+from duckanon.sqlgen.sealed import sealed
 
 RESULT, PROBLEM = "result", "problem"
 """The fields of what a function computes: its result, or the reason why there is none."""
@@ -53,11 +54,11 @@ class Scalar:
         listed = ", ".join(ident(name).sql(dialect=DIALECT) for name in self.parameters)
         name = table(self.name, schema="main", catalog=catalog).sql(dialect=DIALECT)
         head = ("CREATE OR REPLACE", "TEMP" if catalog == "temp" else "", "MACRO", name)
-        return " ".join((*head, "(", listed, ") AS", body.sql(dialect=DIALECT)))
+        return " ".join((*head, "(", listed, ") AS", sealed(body)))
 
 
 def is_registered(cursor: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Say whether a database knows a function."""
     known = exp.select("1").from_(exp.Table(this=call("duckdb_functions")))
     known = known.where(exp.EQ(this=col("function_name"), expression=text(name)))
-    return bool(cursor.execute(known.sql(dialect=DIALECT)).fetchall())
+    return bool(cursor.execute(sealed(known)).fetchall())

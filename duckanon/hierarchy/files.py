@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from duckanon.errors import HierarchyError
+from duckanon.paths import require_touchable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +59,7 @@ def read_csv(path: Path, separator: str = ";") -> CsvTable:
 
     if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
         raise HierarchyError("The 'separator' of a hierarchy file must be one character.")
+    require_touchable(path)
     rows: list[list[str | None]] = []
     lines: list[int] = []
     ragged: list[int] = []
@@ -118,6 +120,7 @@ def write_csv(levels: pa.Table, path: Path, separator: str = ";") -> None:
             return '"' + value.replace('"', '""') + '"'
         return value
 
+    require_touchable(path)
     with _replacing(path) as file:
         for batch in levels.to_batches(max_chunksize=10_000):
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):

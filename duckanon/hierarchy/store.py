@@ -15,6 +15,7 @@ from sqlglot import exp
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.files import select_text
 from duckanon.hierarchy.table import Hierarchy
+from duckanon.paths import require_touchable
 from duckanon.resources import data_folder
 from duckanon.sqlgen.relations import call, col, ident, named, table, text
 
@@ -99,8 +100,7 @@ def _same(one: Hierarchy, other: Hierarchy) -> bool:
 
 def _place(engine: Engine, name: str) -> exp.Table:
     """Return the full name of a hierarchy's table; a database may itself be called like the schema."""
-    (catalog,) = engine.row(exp.select(call("current_database")))
-    return table(name, schema=SCHEMA, catalog=str(catalog))
+    return table(name, schema=SCHEMA, catalog=engine.database())
 
 
 def saved(connection: Any) -> list[str]:
@@ -184,6 +184,7 @@ def from_path(path: Path, base: Path | None = None) -> Hierarchy:
     full = path if path.is_absolute() or base is None else base / path
     if full.suffix.lower() != ".toml":
         return Hierarchy.from_csv(full)
+    require_touchable(full)
     try:
         rule = tomllib.loads(full.read_text(encoding="utf-8"))
     except OSError as error:

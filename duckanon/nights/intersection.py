@@ -34,7 +34,6 @@ from duckanon.errors import DataError, InfeasibleError, ParameterError
 from duckanon.gate import ENTITY, count_rows, require_same_classes
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import (
-    DIALECT,
     call,
     cast,
     col,
@@ -260,7 +259,7 @@ def _loaded(engine: Engine, path: Path) -> str:
         raise DataError("The persons of an earlier night cannot be read: remove the state folder to begin anew.")
     query = exp.select(*(col(c) for c in sorted(columns))).from_(subquery(engine.parquet([path]), "p"))
     if engine.is_crowded_by(count_rows(engine, query) * 64):
-        engine.create_as(name, query.sql(dialect=DIALECT), view=True)
+        engine.create_view(name, query)
     else:
         engine.create(name, query)
     return name

@@ -63,6 +63,17 @@ def call(function: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=function, expressions=list(arguments))
 
 
+def builtin(function: str, *arguments: exp.Expr) -> exp.Expr:
+    """Return a call of the database's own function, whatever macro of that name somebody made.
+
+    Examples
+    --------
+    >>> builtin("floor", number(1.5)).sql(dialect="duckdb")
+    'SYSTEM.MAIN.FLOOR(1.5)'
+    """
+    return exp.Anonymous(this=f"system.main.{function}", expressions=list(arguments))
+
+
 def cast(value: exp.Expr, type_name: str) -> exp.Expr:
     """Return ``CAST(value AS type_name)``."""
     kind = data_type(type_name)

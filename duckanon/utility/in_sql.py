@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 from duckanon.source import Source
 from duckanon.sqlgen.encodings import Encoded, as_json, distinct_cells, long_form, wide_form
-from duckanon.sqlgen.relations import call, text
 from duckanon.utility.cells import Layout, type_of
 from duckanon.utility.fitted import count, learnt, require, resolved
 from duckanon.utility.learn_domain import Seen
@@ -52,16 +51,11 @@ def encoded_query(
         One line for each number that is not 0, ``(row, ..., feature, value)``; or one line for each row, with a column
         for each feature. Rows are numbered from 0 in the order in which the source is read.
     """
-    from sqlglot import exp
-
     require(method, max_features)
     if form not in FORMS:
         raise ParameterError(f"form must be one of {', '.join(FORMS)}. Got {form!r}.{did_you_mean(form, FORMS)}")
-    relation = Source.of(source).open(engine, read=False)
+    relation = Source.of(source).open(engine)
     query = relation.query
-    if relation.kind == "query":
-        # The private view is not there, where the statement runs.
-        query = exp.select("*").from_(exp.Table(this=call("query", text(source))))
     for name in keep:
         if name not in relation.names:
             raise ParameterError(f"There is no column {name!r}.{did_you_mean(name, relation.names)}")
@@ -77,7 +71,7 @@ def encoded_query(
         raise ParameterError("There is no column to encode.")
     attributes = [_encoded(books[name], tables[name], layout, name, form) for name in books]
     row = _free("row", [*keep, "feature", "value", *(n for a in attributes for n in a.names)])
-    return (long_form if form == "long" else wide_form)(query, attributes, list(keep), row)
+    return (long_form if form == "long" else wide_form)(relation.outside, attributes, list(keep), row)
 
 
 def _free(name: str, taken: Sequence[str]) -> str:

@@ -202,8 +202,17 @@ def test_files_may_not_be_touched(con: Con) -> None:
 
 
 def test_locked_settings(con: Con) -> None:
+    con.execute("SET TimeZone = 'UTC'")
     con.execute("SET lock_configuration = true")
-    assert "lock_configuration" in reason(con, COUNT)
+    assert fetch(con, COUNT) == [(600,)]
+
+
+def test_locked_settings_that_do_not_fit_are_named(con: Con) -> None:
+    con.execute("SET GLOBAL TimeZone = 'Asia/Tokyo'")
+    con.execute("SET lock_configuration = true")
+    message = reason(con, COUNT)
+    assert "lock_configuration" in message
+    assert "TimeZone = 'UTC'" in message
 
 
 @pytest.mark.parametrize("setting", ["SET disabled_optimizers = 'filter_pushdown'", "PRAGMA disable_optimizer"])

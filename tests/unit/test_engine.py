@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 import sqlglot
+from sqlglot import exp
 
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.engine.guard import clean_error
@@ -91,7 +92,9 @@ def test_a_cursor_of_the_callers_connection() -> None:
         con.execute("CREATE TABLE t AS SELECT 1 AS a")
         con.execute("SET TimeZone = 'Asia/Tokyo'")
         engine = DuckDBEngine(con)
-        engine.create("private", sql("SELECT a FROM t"))
+        there = engine.find("t")
+        assert there is not None
+        engine.create("private", exp.select("a").from_(there))
         assert engine.setting("TimeZone") == "UTC"
         assert con.execute("SELECT current_setting('TimeZone')").fetchone() == ("Asia/Tokyo",)
         with pytest.raises(duckdb.CatalogException):
