@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -11,7 +12,7 @@ from sqlglot import exp
 
 from duckanon.engine.guard import guarded
 from duckanon.errors import DataError, EngineError, ParameterError
-from duckanon.sqlgen.relations import DIALECT, builtin, text
+from duckanon.sqlgen.relations import DIALECT, builtin, ident, text
 
 _IDLE = str(2**64 - 1)
 _PARTS = re.compile(r'"((?:[^"]|"")*)"|([^",.]+)|([,.])')
@@ -62,8 +63,13 @@ def _state(connection: duckdb.DuckDBPyConnection) -> tuple[str, str, str]:
     return transaction, number, digits
 
 
-def parse_path(setting: str) -> list[tuple[str, str]]:
-    """Return the (catalog, schema) pairs of a search path as DuckDB writes it.
+def write_path(entries: Iterable[Sequence[str]]) -> str:
+    """Return the search path of (catalog, schema) pairs."""
+    return ",".join(".".join(ident(part).sql(dialect=DIALECT) for part in entry) for entry in entries)
+
+
+def parse_path(setting: str) -> list[tuple[str, ...]]:
+    """Return the entries of a search path as DuckDB writes it: (catalog, schema), or one of the two.
 
     Examples
     --------
@@ -76,7 +82,7 @@ def parse_path(setting: str) -> list[tuple[str, str]]:
             entries.append([])
         elif not mark:
             entries[-1].append(plain or quoted.replace('""', '"'))
-    return [(e[0], e[1] if len(e) > 1 else "main") for e in entries if e]
+    return [tuple(entry) for entry in entries if entry]
 
 
-__all__ = ["Caller", "cursor_of", "parse_path"]
+__all__ = ["Caller", "cursor_of", "parse_path", "write_path"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.caller import cursor_of, parse_path
+from duckanon.engine.caller import cursor_of, parse_path, write_path
 from duckanon.engine.guard import guarded
 from duckanon.engine.sizes import keep_little, share_of_database, size_in_bytes
 from duckanon.errors import DataError, DuckanonError, ParameterError, ResourceError, UnsupportedError
@@ -65,8 +65,8 @@ class DuckDBEngine:
     memory_limit, threads : optional
         Settings of the private database; a shared one keeps its own.
     at_once : bool
-        Whether everything that the engine reads of the caller's tables is of one state, that of now; ``connection`` is
-        then one that nobody else uses.
+        Whether everything that the engine reads of the caller's tables is of one state, that of now; the connection is
+        not asked for its transaction.
     memory : str, optional
         What the whole process may use, such as "1GB": the private database gets a part of it, arrays another.
     """
@@ -139,10 +139,12 @@ class DuckDBEngine:
 
     def _settle(self) -> None:
         """Let values compare by their bytes and names mean the database's own functions, whatever the caller made."""
+        (locked,) = self.row(exp.select(builtin("current_setting", text("lock_configuration"))))
         for name, value in _SESSION.items():
-            self._set(name, value)
+            self._set(name, value, bool(locked))
         (database,) = self.row(exp.select(builtin("current_database")))
-        self._path = self._path or ".".join((ident(str(database)).sql(dialect=DIALECT), "main"))
+        self._first = str(database)
+        self.search_path(self._path)
         if self._shared:
             # Unqualified names of functions are looked up in a database of our own, in which there are none, and then
             # among those of DuckDB: a macro of the caller, or an operator of theirs, is not seen.
@@ -154,24 +156,20 @@ class DuckDBEngine:
             self._home = str(database)
         self._look_up_in(None)
 
-    def _set(self, name: str, value: str | bool) -> None:
+    def _set(self, name: str, value: str | bool, locked: bool) -> None:
         setting = exp.EQ(this=exp.var(name), expression=exp.convert(value))
-        try:
+        if not locked:
             self.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
-        except DataError:
-            (locked,) = self.row(exp.select(builtin("current_setting", text("lock_configuration"))))
-            if not locked:
-                raise
-            if name in _NEEDED and self.setting(name) not in _NEEDED[name]:
-                raise UnsupportedError(
-                    f"The settings of this database are locked (lock_configuration), and the work needs {name} = "
-                    f"{value!r}: set that before they are locked, or anonymize the rows elsewhere."
-                ) from None
+        elif name in _NEEDED and self.setting(name) not in _NEEDED[name]:
+            raise UnsupportedError(
+                f"The settings of this database are locked (lock_configuration), and the work needs {name} = "
+                f"{value!r}: set that before they are locked, or anonymize the rows elsewhere."
+            )
 
     def _look_up_in(self, path: str | None) -> None:
         """Look up unqualified names where a search path says; without one, in the engine's own database."""
         assert self._home is not None
-        given = path or ".".join((ident(self._home).sql(dialect=DIALECT), "main"))
+        given = path or write_path([(self._home, "main")])
         setting = exp.EQ(this=exp.var("search_path"), expression=text(given))
         self.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
 
@@ -187,8 +185,15 @@ class DuckDBEngine:
                 self._look_up_in(None)
 
     def search_path(self, setting: str) -> None:
-        """Look up the caller's names where a search path says, as DuckDB writes it."""
-        self._path = setting or self._path
+        """Look up the caller's names where a search path says, as DuckDB writes it; an empty one is the usual place."""
+        listing = exp.Table(this=builtin("duckdb_schemas"))
+        schemas = {(str(c), str(s)) for c, s in self.rows(exp.select("database_name", "schema_name").from_(listing))}
+        entries = []
+        for parts in parse_path(setting):
+            # One name is a schema of the first database, or another database.
+            whole = parts if len(parts) > 1 else (self._first, *parts)
+            entries.append(whole if len(parts) > 1 or whole in schemas else (*parts, "main"))
+        self._path = write_path(entries or [(self._first, "main")])
 
     def database(self) -> str:
         return parse_path(self._path)[0][0]
@@ -247,10 +252,10 @@ class DuckDBEngine:
         self._taken = None
 
     def use(self, name: str) -> None:
-        self._path = ".".join((ident(name).sql(dialect=DIALECT), "main"))
+        self._path = write_path([(name, "main")])
 
     def place(self, name: str) -> exp.Table:
-        catalog, schema = parse_path(self._path)[0]
+        catalog, schema = parse_path(self._path)[0][:2]
         return table(name, schema=schema, catalog=catalog)
 
     def find(self, *parts: str) -> exp.Table | None:
@@ -260,7 +265,7 @@ class DuckDBEngine:
         if len(parts) == 1:
             places = [(*entry, *parts) for entry in path]
         elif len(parts) == 2:
-            catalogs = dict.fromkeys([*(catalog for catalog, _ in path), self.database()])
+            catalogs = dict.fromkeys([*(entry[0] for entry in path), self._first])
             places = [(catalog, *parts) for catalog in catalogs]
             whole = (parts[0], "main", parts[1])
             if any(tuple(p.lower() for p in place) in known for place in places) and _lowered(whole) in known:
@@ -523,7 +528,7 @@ class DuckDBEngine:
         with contextlib.suppress(duckdb.Error):
             self._connection.rollback()
         # A database in use, and be it by this session, cannot be detached.
-        for words in (("USE system",), ("DETACH DATABASE IF EXISTS", home)):
+        for words in (("USE", ident(self._first).sql(dialect=DIALECT)), ("DETACH DATABASE IF EXISTS", home)):
             self._connection.execute(" ".join(words)).fetchall()
 
     def _logged(self, statement: exp.Expr | str) -> str:
