@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.errors import DataError, DuckanonError, ResourceError
+from duckanon.errors import DataError
 from duckanon.paths import is_remote
 from duckanon.sqlgen.relations import Column, call, col, named, scan, subquery, text
 
@@ -169,8 +169,12 @@ def csv_rows(engine: Engine, paths: Sequence[str], read: bool) -> tuple[exp.Quer
 
 
 def _csv(engine: Engine, paths: Sequence[str], options: _Options) -> tuple[exp.Query, list[Column]]:
-    query = exp.select("*").from_(scan("read_csv", paths, {**LONG_LINES, **options}))
+    query = _scan(paths, options)
     return query, engine.columns(query)
+
+
+def _scan(paths: Sequence[str], options: _Options) -> exp.Select:
+    return exp.select("*").from_(scan("read_csv", paths, {**LONG_LINES, **options}))
 
 
 def _as_texts(columns: Sequence[Column]) -> exp.Expr:
@@ -198,15 +202,12 @@ def _changed(engine: Engine, paths: Sequence[str], columns: Sequence[Column]) ->
         return []
     odd = [exp.Not(this=call("regexp_full_match", col(c.name), text(_UNCHANGED[c.type]))) for c in guessed]
     counts = [call("count_if", one) for one in odd]
-    try:
-        rows, _ = _csv(engine, paths, {"types": _as_texts(guessed)})
-        found = engine.row(exp.select(*counts).from_(subquery(rows, "r")))
-    except ResourceError:
-        raise
-    except DuckanonError:
+    rows = _scan(paths, {"types": _as_texts(guessed)})
+    found = engine.attempt(exp.select(*counts).from_(subquery(rows, "r")))
+    if found is None:
         # A row that cannot be read as its column's type may lie behind any other.
         return guessed
-    return [c for c, count in zip(guessed, found, strict=True) if count]
+    return [c for c, count in zip(guessed, found[0], strict=True) if count]
 
 
 def json_rows(engine: Engine, paths: Sequence[str]) -> tuple[exp.Query, list[Column]]:
