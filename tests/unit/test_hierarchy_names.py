@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from sqlglot import exp
 
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.errors import HierarchyError
@@ -300,6 +301,9 @@ def test_real_hierarchies_fit_real_data(data: Path) -> None:
                 )
                 (type_name,) = con.execute("SELECT typeof(value) FROM vals LIMIT 1").fetchone()  # type: ignore[misc]
                 engine = DuckDBEngine(con)
+                vals = engine.find("vals")
+                assert vals is not None
+                engine.create("vals", exp.select("*").from_(vals))
                 levels = made.bind(engine, "vals", column, type_name, "top")
                 assert levels.size >= len(made.levels or [])
                 assert levels.height == made.height
