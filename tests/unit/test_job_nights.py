@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import errors
+from duckanon.demo import write_hospital
 from duckanon.job import exit_code, run_job
+from duckanon.resources import data_folder
 from tests.unit.jobs import PEOPLE, ROWS, STATE, files, fill, write
 
 
@@ -110,3 +112,22 @@ def test_what_cannot_be_frozen_is_said(folder: Path, algorithm: str) -> None:
     with pytest.raises(errors.UnsupportedError, match="cannot be frozen") as caught:
         run_job(path)
     assert exit_code(caught.value) == 2
+
+
+@pytest.mark.parametrize("persons", [True, False])
+def test_the_demo_is_published_again_as_it_was(tmp_path: Path, persons: bool) -> None:
+    write_hospital(tmp_path / "hospital.parquet", 3000)
+    stop = "intersection = 'stop'" if persons else ""
+    text = (data_folder("examples") / "hospital.toml").read_text()
+    text = text.replace("[output]", f"[nights]\nrecoding = 'frozen'\n{stop}\n[output]")
+    if not persons:
+        text = text.replace('entity_key = "patient_id"', "").replace('= ["name",', '= ["patient_id", "name",')
+    path = tmp_path / "hospital.toml"
+    path.write_text(text)
+    released = []
+    for _ in range(2):
+        result = run_job(path)
+        table = pq.read_table(tmp_path / "release" / "hospital.parquet")
+        released.append(sorted(str(row) for row in table.to_pylist()))
+        assert result.tables[0].warnings == ()
+    assert released[0] == released[1]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from unit.nights_made import K, Town, classes_of, plan_of, rows
@@ -47,10 +48,10 @@ class Nights:
         self.folder = folder
         self.made: list[Release] = []
 
-    def make(self, data: pa.Table, stored: Stored | None = None, **changes: Any) -> Release:
-        engine = open_engine()
+    def make(self, data: object, stored: Stored | None = None, connection: Any = None, **changes: Any) -> Release:
+        engine = open_engine(connection)
         try:
-            plan = plan_of(data, engine, **changes)
+            plan = plan_of(data, engine, **changes)  # type: ignore[arg-type]
             release = make(remembering(plan) if stored is None else frozen_plan(plan, stored), engine)
         except BaseException:
             engine.close()
@@ -343,3 +344,87 @@ def test_the_ways_to_recode() -> None:
     assert require_recoding("frozen") == "frozen"
     with pytest.raises(ParameterError, match="Did you mean 'frozen'"):
         require_recoding("frosen")
+
+
+def test_a_recoding_of_another_format_asks_for_a_refresh(nights: Nights) -> None:
+    nights.freeze(nights.make(Town(120, 15).table(), **WAYS["grid"]))
+    path = nights.folder / "recoding.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
+    with pytest.raises(DataError, match=r"another version of duckanon.*recoding = 'refresh'") as caught:
+        Stored.load(nights.folder)
+    assert exit_code(caught.value) == 3
+
+
+def test_a_release_that_did_not_remember_its_cuts_cannot_be_frozen(tmp_path: Path) -> None:
+    engine = open_engine()
+    with (
+        make(plan_of(Town(120, 16).table(), engine), engine) as release,
+        pytest.raises(ParameterError, match="remember"),
+    ):
+        freeze(release, tmp_path)
+
+
+CHILDREN = {"leaf": list("abcdefg"), "parent": ["P"] * 6 + ["Q"], "top": ["*"] * 7}
+
+
+def children(**counts: int) -> pa.Table:
+    """Rows of children of one parent, half of them of each age."""
+    rows = [(leaf, 30 + 20 * (i % 2)) for leaf, count in counts.items() for i in range(count)]
+    ids, (zips, ages) = range(len(rows)), zip(*rows, strict=True)
+    return pa.table({"id": ids, "age": ages, "zip": zips, "ill": ["x"] * len(ids), "who": [f"person {i}" for i in ids]})
+
+
+def test_left_over_children_take_no_rows_of_their_siblings(nights: Nights) -> None:
+    way: dict[str, Any] = {
+        "algorithm": "mondrian",
+        "hierarchies": {"zip": Hierarchy.from_table(CHILDREN), "age": Hierarchy.intervals(width=10)},
+        "entity_key": None,
+        "weights": {"zip": 5},
+    }
+    usual = {"a": 6, "b": 5, "c": 3, "d": 3, "e": 3, "f": 3}
+    data = children(**usual)
+    first = nights.make(data, **way)
+    # What is left over is cut by age, its siblings are not: their regions are wider, and lie across it.
+    labels = {(row["age"], row["zip"]) for row in first.to_arrow().to_pylist()}
+    assert labels == {("*", "a"), ("*", "b"), ("[30, 39]", "P"), ("[50, 59]", "P")}
+    stored = nights.freeze(first)
+    assert rows(nights.make(data, stored, **way)) == rows(first)
+    # A child that nobody had goes with what was left over, one of another parent nowhere.
+    more = nights.make(children(**usual, g=5), stored, **way)
+    assert (more.rows_published, more.rows_suppressed) == (23, 5)
+    wider = {name: [*own, *new] for (name, own), new in zip(CHILDREN.items(), (["h"], ["P"], ["*"]), strict=True)}
+    grown = way | {"hierarchies": way["hierarchies"] | {"zip": Hierarchy.from_table(wider)}}
+    found = classes_of(nights.make(children(**usual, h=2), stored, **grown))
+    assert [found[f"person {i}"] for i in (23, 24)] == [("[30, 39]", "P"), ("[50, 59]", "P")]
+
+
+def test_values_in_another_order_are_drift(nights: Nights) -> None:
+    way: dict[str, Any] = {"algorithm": "mondrian(ordered=['zip'])", "bounds": "cut", "quasi_identifiers": ["zip"]}
+
+    def tonight(order: str, stored: Stored | None = None) -> Release:
+        con = duckdb.connect()
+        con.register("town", Town(120, 17).table())
+        con.execute(f"CREATE TYPE step AS ENUM ({order})")
+        con.execute(
+            "CREATE TABLE steps AS SELECT * REPLACE ((['low', 'middle', 'high'])[1 + id % 3]::step AS zip) FROM town"
+        )
+        return nights.make("steps", stored, connection=con, **way)
+
+    first = tonight("'low', 'middle', 'high'")
+    stored = nights.freeze(first)
+    assert rows(tonight("'low', 'middle', 'high'", stored)) == rows(first)
+    # Further members may come, but not change the order of those that were there.
+    assert rows(tonight("'lowest', 'low', 'middle', 'higher', 'high'", stored)) == rows(first)
+    with pytest.raises(DataError, match="another order"):
+        tonight("'high', 'low', 'middle'", stored)
+
+
+def test_a_hierarchy_that_is_made_when_asked_for_is_kept_too(nights: Nights) -> None:
+    town = Town(200, 18)
+    way: dict[str, Any] = {"algorithm": "optimal", "hierarchies": {"age": Hierarchy.auto()}, "suppression_limit": 0.1}
+    first = nights.make(town.table(), **way)
+    stored = nights.freeze(first)
+    town.people[0][0] = 9999
+    second = nights.make(town.table(), stored, **way)
+    assert second.recoding.levels == first.recoding.levels
+    assert second.levels[0].height == first.levels[0].height
