@@ -45,6 +45,12 @@ _LOOKED_AT, _FEW_TEXTS = 100_000, 5_000
 """Of the first rows, so many, and the most texts that they may have for a column to be taken for one of few."""
 
 
+def kept_columns(plan: Plan) -> list[str]:
+    """Return the columns that coded rows have as they are: what is passed through, and who the rows belong to."""
+    kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+    return kept + ([plan.roles.entity_key] if plan.roles.entity_key is not None else [])
+
+
 @dataclass(frozen=True)
 class CodedRows:
     """The table of the coded rows, the columns besides codes that the search needs, and the number of rows.
@@ -106,8 +112,7 @@ class RowCoder:
         measured = self._measured_targets() if self.algorithm.choice == "least_squares" else []
         extras = [name for name, _ in joined] + [PERSON] * (plan.entity is not None)
         extras += [f"{TARGET}{i}" for i in range(len(measured))]
-        kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-        kept += [plan.roles.entity_key] if plan.roles.entity_key is not None else []
+        kept = kept_columns(plan)
         taken = [name for name in kept if name.lower().startswith("duckanon ")]
         if taken:
             raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")

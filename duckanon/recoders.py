@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from duckanon.box_facts import box_relations, publish_boxes
 from duckanon.class_facts import class_relations, local_relations
-from duckanon.coded_rows import CODE
+from duckanon.coded_rows import CODE, kept_columns
 from duckanon.encode import published_type
 from duckanon.errors import UnsupportedError
 from duckanon.facts import Relations
@@ -208,6 +208,8 @@ class Regions:
         engine.later(counted.table, lambda: self._count(counted.table))
         functional = not getattr(plan.algorithm, "by_rows", False)
         self.relations = box_relations(plan, engine, counted, division.boxes, self.published, self._classed, functional)
+        if not functional:
+            self.relations.recipes["row_map"] = self._row_map
 
     @property
     def shown(self) -> Sequence[tuple[str, str]]:
@@ -226,6 +228,22 @@ class Regions:
         query = exp.select(col("class_id", "r"), *(col(f"p_{i}", "r") for i in range(len(kept))))
         on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
         return query.from_(subquery(inner, "r")).join(table(self.published.table, "c"), on=on)
+
+    def _row_map(self) -> exp.Query:
+        """Return ``(class_id, c_0, ..., u_0, ..., place)``: the classes of rows that are coded alike and passed alike.
+
+        Such rows may lie in several classes, and nothing of what is published tells them apart: ``place`` counts them.
+        """
+        codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.cells))]
+        passed = [named(col(name, "s"), f"u_{i}") for i, name in enumerate(kept_columns(self.plan))]
+        own = exp.func("COALESCE", col("ec", "p"), col("class_id", "r"))
+        alike = [col(e.alias, "r") for e in (*codes, *passed)]
+        order = exp.Order(expressions=[exp.Ordered(this=own.copy(), desc=False, nulls_first=False)])
+        place = exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in alike], order=order)
+        query = exp.select(named(own, "class_id"), *alike, named(place, "place"))
+        query = query.from_(subquery(self.division.classed([*codes, *passed]), "r"))
+        on = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "r"))
+        return query.join(table(self.published.table, "p"), on=on, join_type="left")
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept)]

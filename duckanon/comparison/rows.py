@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.coded_rows import kept_columns
 from duckanon.encode import canonical
 from duckanon.errors import DataError, ParameterError, UnsupportedError, did_you_mean
 from duckanon.sqlgen.recode import pack
@@ -133,11 +134,10 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     """
     cells = release.recoding.cells
     local = "tuple_map" in release.relations
+    if "row_map" in release.relations:
+        return _by_rows(release, key, with_key, value)
     if not local and not release.recoding.levels:
-        raise UnsupportedError(
-            "Rows with the same values are in several classes of this release (relaxed cuts): nothing tells which row "
-            "is in which."
-        )
+        raise UnsupportedError("This release does not tell which row is in which class.")
     extra = {name: column for name, column in (("key", key if with_key else None), ("value", value)) if column}
     inner = exp.select(
         named(_row_id(release, key), "row_id"),
@@ -160,6 +160,34 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     words = pack(codes, [c.dictionary.size for c in coded] if local else [c.size for c in cells])
     on = [exp.EQ(this=exp.paren(word), expression=col(f"w_{i}", "c")) for i, word in enumerate(words)]
     return query.join(table(release.relations["tuple_map" if local else "class_map"], "c"), on=conjunction(on))
+
+
+def _by_rows(release: Release, key: str | None, with_key: bool, value: str | None) -> exp.Select:
+    """Return what ``numbered`` does where rows with the same quasi-identifiers may be in several classes.
+
+    Rows are found by all that is published of them and by whom they belong to. Rows that are alike in that are dealt to
+    their classes in their order: whichever of them is in which class, the release is the same.
+    """
+    names, cells = kept_columns(release.plan), release.recoding.cells
+    extra = {name: column for name, column in (("key", key if with_key else None), ("value", value)) if column}
+    inner = exp.select(
+        named(_row_id(release, key), "row_id"),
+        *(named(cell.expression.copy(), f"v_{j}") for j, cell in enumerate(cells)),
+        *(named(col(name, "s"), f"u_{i}") for i, name in enumerate(names)),
+        *(named(_expression(release, column), name) for name, column in extra.items()),
+    ).from_(subquery(release.plan.relation.query.copy(), "s"))
+    codes = [col("code", f"m_{j}") for j in range(len(cells))]
+    passed = [col(f"u_{i}", "r") for i in range(len(names))]
+    order = exp.Order(expressions=[col("row_id", "r")])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in (*codes, *passed)], order=order)
+    coded = exp.select(col("row_id", "r"), named(place, "place"), *(col(name, "r") for name in extra), *passed)
+    coded = coded.select(*(named(code, f"c_{j}") for j, code in enumerate(codes))).from_(subquery(inner, "r"))
+    for j, cell in enumerate(cells):
+        coded = coded.join(table(cell.values, f"m_{j}"), on=same(col(f"v_{j}", "r"), col("value", f"m_{j}")))
+    alike = [*(f"c_{j}" for j in range(len(cells))), *(f"u_{i}" for i in range(len(names))), "place"]
+    on = conjunction([same(col(name, "r"), col(name, "c")) for name in alike])
+    query = exp.select(col("row_id", "r"), col("class_id", "c"), *(col(name, "r") for name in extra))
+    return query.from_(subquery(coded, "r")).join(table(release.relations["row_map"], "c"), on=on)
 
 
 def require_same_rows(all_rows: Iterable[Rows]) -> None:

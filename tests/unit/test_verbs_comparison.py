@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -383,3 +384,37 @@ def test_a_picture_without_matplotlib_names_the_extra(
 def test_only_releases_are_compared(wrong: Any) -> None:
     with pytest.raises(ParameterError, match="compare takes a list of releases"):
         duckanon.compare(wrong)
+
+
+@pytest.mark.parametrize("passed", [["id"], []])
+@pytest.mark.parametrize("algorithm", ["mdav", "v_mdav", "tdg", "knn_clustering", "k_member", "mondrian(relaxed=true)"])
+def test_rows_of_algorithms_that_divide_equal_rows_find_their_classes(algorithm: str, passed: list[str]) -> None:
+    """Rows that are alike may be in several classes: which they are in is known by all that is published of them."""
+    draw = np.random.default_rng(11)
+    ages = [None if draw.random() < 0.1 else int(a) for a in draw.integers(20, 26, 80)]
+    data = pa.table(
+        {
+            "id": draw.permutation(80),
+            "age": pa.array(ages, pa.int64()),
+            "zip": draw.integers(0, 4, 80),
+            "ill": pa.array([None, "flu", "gout"]).take(pa.array(draw.integers(0, 3, 80))),
+        }
+    )
+    columns = {"quasi_identifiers": ["age", "zip"], "sensitive": ["ill"], "insensitive": passed}
+    with duckanon.anonymize(data, **columns, k=4, algorithm=algorithm) as release:
+        found = comparison.vectors(release, ["class_size", "sensitive_count"], row_id="id").to_pylist()
+        plain = comparison.vectors(release, ["class_size"]).column("class_size").to_pylist()
+        published = release.to_arrow().to_pylist()
+        with duckanon.anonymize(data, **columns, k=4, algorithm="mondrian") as other:
+            compared = duckanon.compare([release, other])
+    classes = Counter((row["age"], row["zip"]) for row in published)
+    secrets = Counter((row["age"], row["zip"], row["ill"]) for row in published)
+    assert sum(1 / row["class_size"] for row in found) == pytest.approx(len(classes))
+    assert sorted(row["class_size"] for row in found) == sorted(plain)
+    if passed:
+        by_id = {row["id"]: row for row in published}
+        for row in found:
+            own = by_id[row["row_id"]]
+            assert row["class_size"] == classes[own["age"], own["zip"]]
+            assert row["sensitive_count_ill"] == secrets[own["age"], own["zip"], own["ill"]]
+    assert sorted(compared.ranking) == ["a", "b"]
