@@ -211,7 +211,9 @@ def _promises(content: Mapping[str, Any]) -> Iterator[str]:
 def _columns(content: Mapping[str, Any]) -> Iterator[str]:
     """Look at the roles and the published columns."""
     roles, columns = content["roles"], content["columns"]
-    if set(roles) != {*_LISTS, "entity_key"} or not all(_names(roles[role]) for role in _LISTS):
+    owner = roles["entity_key"]
+    named = all(_names(roles[role]) for role in _LISTS) and (owner is None or _names([owner]))
+    if set(roles) != {*_LISTS, "entity_key"} or not named:
         yield "the roles"
         return
     # A key that persons are counted by may be listed among the identifiers, too.
@@ -263,7 +265,7 @@ def _counts(content: Mapping[str, Any]) -> Iterator[str]:
     if rows[0] != rows[1] + rows[2]:
         yield "rows in are not rows published and rows suppressed"
     share = rows[2] / rows[0] if rows[0] else 0.0
-    if not math.isclose(found["suppressed_share"], share, abs_tol=_NEAR):
+    if isinstance(found["suppressed_share"], bool) or not math.isclose(found["suppressed_share"], share, abs_tol=_NEAR):
         yield "the share of rows suppressed"
     if isinstance(limit, bool) or not 0 <= limit <= 1:
         yield "the suppression limit"
@@ -276,7 +278,7 @@ def _counts(content: Mapping[str, Any]) -> Iterator[str]:
     ordered = [sizes[k] for k in ("min", "q25", "median", "q75", "max")]
     if not all(_count(n) for n in ordered) or ordered != sorted(ordered) or ordered[-1] > rows[1]:
         yield "the sizes of classes"
-    if not ordered[0] <= sizes["mean"] <= ordered[-1]:
+    if isinstance(sizes["mean"], bool) or not ordered[0] <= sizes["mean"] <= ordered[-1]:
         yield "the mean size of classes"
     members = sizes["mean"] * classes
     if not math.isclose(members, round(members), rel_tol=1e-6) or members > rows[1] * (1 + _NEAR):
