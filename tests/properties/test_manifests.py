@@ -98,7 +98,7 @@ def equal(first: Any, second: Any, path: str) -> bool:
 
 
 @given(data=st.data(), form=st.sampled_from(list(FORMS)))
-@share(2)
+@share(20)
 def test_anything_that_was_changed_and_sealed_again(
     exports: dict[str, tuple[Path, dict[str, Any]]], data: st.DataObject, form: str
 ) -> None:
