@@ -232,7 +232,9 @@ def source_texts(connection: duckdb.DuckDBPyConnection, data: Any, folder: Path)
         table = pa.Table.from_pandas(data) if library == "pandas" else data if library == "pyarrow" else data.to_arrow()
         connection.register("given", table)
         rows = "given"
-    found = connection.execute(f"SELECT x::VARCHAR, i::VARCHAR FROM {rows}").fetchall()
+    # Read first, then cast: a cast right over a CSV file is read as if the column were text.
+    connection.execute(f"CREATE TEMP TABLE read AS SELECT * FROM {rows}")
+    found = connection.execute("SELECT x::VARCHAR, i::VARCHAR FROM read").fetchall()
     return {i: x for x, i in found}
 
 
