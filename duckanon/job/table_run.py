@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import JobError
@@ -58,7 +58,7 @@ class TableRun:
                 self.job.signer.require_usable()
             self._require_free()
             sink.require_writable()
-            self.state.settle(sink.published_run())
+            self._settle()
         last = None if self.accept_drift else self.state.last()
         self.columns = self._columns()
         check_schema(self.columns, expect, last, self._named())
@@ -83,13 +83,29 @@ class TableRun:
         self.summary = release.summary()
         self.warnings += drift(self.state.history(), self.record("published"))
 
+    def _settle(self) -> None:
+        """Find out whether the last run was killed before or after it published, where it was to publish."""
+        pending = self.state.pending()
+        sink = self.table.target.sink
+        day = date.fromisoformat(pending["day"]) if pending is not None and "day" in pending else self.job.day
+        if day != self.job.day:
+            earlier = self.table.target_on(day).sink
+            if earlier.paths != sink.paths:
+                sink = earlier
+                if sink.stage is None or sink.stage.is_dir():
+                    # Finishes what the killed run left half done there; tonight's is looked at already.
+                    sink.require_writable()
+        self.state.settle(sink.published_run())
+
     def publish(self) -> None:
         """Publish the release; what later runs need to know of it is settled when it is."""
         if self.night is None:
             raise JobError("There is nothing to publish: make() comes first.")
         night, state, target = self.night, self.state, self.table.target
         self._require_free()
-        facts = {**night.facts(), "columns": {c.name: plain_type(c.type) for c in self.columns}}
+        # Where the path has the date in it, the next run has to look elsewhere to see whether this one was published.
+        columns = {c.name: plain_type(c.type) for c in self.columns}
+        facts = {**night.facts(), "columns": columns, "day": self.job.day.isoformat()}
         state.prepare(self.run, facts, recoding=night.stored, nights=night.nights)
         release = night.release
         with release.engine.progress.step("write", release.rows_published):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from duckanon import errors
 from duckanon.demo import write_hospital
 from duckanon.job import exit_code, run_job
+from duckanon.nights import State
 from duckanon.resources import data_folder
 from tests.unit.jobs import PEOPLE, ROWS, STATE, files, fill, write
 
@@ -131,3 +133,67 @@ def test_the_demo_is_published_again_as_it_was(tmp_path: Path, persons: bool) ->
         released.append(sorted(str(row) for row in table.to_pylist()))
         assert result.tables[0].warnings == ()
     assert released[0] == released[1]
+
+
+class Killed(BaseException):
+    """What a run cannot answer."""
+
+
+def kill(patch: pytest.MonkeyPatch, at: str) -> None:
+    def dying(*given: object) -> None:
+        raise Killed
+
+    if at == "published":
+        settle = State.settle
+        patch.setattr(State, "settle", lambda own, run: dying() if own.pending() is not None else settle(own, run))
+    else:
+        patch.setattr("duckanon.sink.commit.carry_out", dying)
+        patch.setattr("duckanon.sink.commit._put_back", lambda *given: None)
+
+
+FILE = 'path = "out/people.parquet"'
+DATED = {
+    "file": 'path = "out/{date}/people.parquet"',
+    "folder": 'path = "out/{date}/people"\npartition_by = ["town"]',
+    "database": 'database = "people-{date}.duckdb"\ntable = "people"',
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "at"), [("file", "published"), ("file", "half done"), ("folder", "published"), ("database", "published")]
+)
+def test_a_run_killed_once_it_had_published_counts_on_the_next_day(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, where: str, at: str
+) -> None:
+    path = nightly(folder, 'recoding = "frozen"', 'intersection = "stop"')
+    path.write_text(path.read_text().replace(FILE, DATED[where]))
+    with monkeypatch.context() as patch:
+        kill(patch, at)
+        with pytest.raises(Killed):
+            run_job(path, day=date(2026, 3, 1))
+    state = State.open(folder / STATE / "job")
+    killed = state.pending()
+    assert killed is not None
+    assert state.last() is None
+    arrived(folder)
+    assert run_job(path, day=date(2026, 3, 2)).summary["found"]["rows_published"] == ROWS
+    last = state.last()
+    assert last is not None
+    assert last["stored"] == killed["run"]
+    assert last["nights"][1:] == [killed["run"]]
+
+
+def test_a_run_killed_before_it_published_does_not_count_on_the_next_day(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    path.write_text(path.read_text().replace(FILE, DATED["file"]))
+    with monkeypatch.context() as patch:
+        patch.setattr("duckanon.sink.files.publish", lambda *given, **more: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            run_job(path, day=date(2026, 3, 1))
+    result = run_job(path, day=date(2026, 3, 2))
+    last = State.open(folder / STATE / "job").last()
+    assert last is not None
+    assert last["stored"] == last["run"] == result.run
+    assert not list((folder / "out").glob("2026-03-01/*.parquet"))
