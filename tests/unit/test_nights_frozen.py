@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import re
@@ -12,12 +13,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from unit.nights_made import K, Town, classes_of, plan_of, rows
+from unit.nights_made import K, Town, classes_of, fresh_state, plan_of, published, rows
 
 from duckanon.errors import ConfigError, DataError, InfeasibleError, ParameterError, UnknownValueError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
 from duckanon.job import exit_code
-from duckanon.nights import Stored, freeze, frozen_plan, remembering, require_freezable, require_recoding
+from duckanon.nights import Stored, freeze, frozen_plan, make_night, remembering, require_freezable, require_recoding
 from duckanon.nights.frozen import plain_type
 from duckanon.pipeline import make
 from duckanon.plan import open_engine
@@ -428,3 +429,77 @@ def test_a_hierarchy_that_is_made_when_asked_for_is_kept_too(nights: Nights) -> 
     second = nights.make(town.table(), stored, **way)
     assert second.recoding.levels == first.recoding.levels
     assert second.levels[0].height == first.levels[0].height
+
+
+def nodes(values: list[Any], step: int) -> dict[str, list[str]]:
+    """Return a hierarchy's table whose parents have neighbours as children, or with a step of 7 children anywhere."""
+    texts = [str(v) for v in values]
+    parents = [f"{i % 7}" if step == 7 else f"{i // step}" for i in range(len(values))]
+    return {"leaf": texts, "parent": parents, "over": [f"of {int(p) // 3}" for p in parents], "top": ["*"] * len(texts)}
+
+
+AGES = list(range(18, 80))
+DAYS = [dt.date(2000, 1, 1) + dt.timedelta(days=11 * i) for i in range(62)]
+MEASURED: dict[str, tuple[pa.DataType, Hierarchy]] = {
+    "intervals": (pa.int32(), Hierarchy.intervals(width=5, factors=2, levels=2)),
+    "quantiles": (pa.int32(), Hierarchy.quantiles(8, [4, 2])),
+    "neighbours": (pa.int32(), Hierarchy.from_table(nodes(AGES, 4))),
+    "anywhere": (pa.int32(), Hierarchy.from_table(nodes(AGES, 7))),
+    "masked": (pa.int32(), Hierarchy.mask()),
+    "whole numbers as doubles": (pa.float64(), Hierarchy.intervals(cuts=[25, 30, 45, 60])),
+    "dates": (pa.date32(), Hierarchy.dates(["month", "quarter", "year"])),
+    "listed dates": (pa.date32(), Hierarchy.from_table(nodes(DAYS, 4))),
+}
+
+
+def measured(town: Town, kind: pa.DataType) -> pa.Table:
+    """Return a town in which a number or a day stands for each age."""
+    data = town.table()
+    ages = data.column("age").to_pylist()
+    values = [None if a is None else DAYS[a - 18] if pa.types.is_date(kind) else a for a in ages]
+    return data.set_column(1, "age", pa.array(values, kind))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.thinned(3)
+def test_nodes_of_a_hierarchy_on_numbers_and_dates_are_published_again(nights: Nights, name: str) -> None:
+    kind, hierarchy = MEASURED[name]
+    way: dict[str, Any] = {"hierarchies": {"age": hierarchy, "zip": Hierarchy.mask()}, "output": "lca"}
+    town = Town(300, 18)
+    first = nights.make(measured(town, kind), **way)
+    stored = nights.freeze(first)
+    assert rows(nights.make(measured(town, kind), stored, **way)) == rows(first)
+    before = classes_of(first)
+    assert len(set(before.values())) > 10
+    # Some values go and some come: whoever stays and is published is so under the same node.
+    town.depart(60)
+    town.arrive(40)
+    after = classes_of(nights.make(measured(town, kind), stored, **way))
+    both = before.keys() & after.keys()
+    assert len(both) > 100
+    assert {who: before[who] for who in both} == {who: after[who] for who in both}
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "datafly"])
+def test_the_time_zone_of_a_session_moves_nobody(tmp_path: Path, algorithm: str) -> None:
+    data = Town(200, 19).table()
+    moments = [dt.datetime(2020, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=7 * (i % 90)) for i in range(200)]
+    for position, name in enumerate(("id", "age")):
+        spread = moments if name == "age" else [m + dt.timedelta(seconds=i) for i, m in enumerate(moments)]
+        data = data.set_column(position, name, pa.array(spread, pa.timestamp("us", "UTC")))
+    state, found = fresh_state(tmp_path), []
+    way: dict[str, Any] = {"algorithm": algorithm, "hierarchies": {"age": Hierarchy.dates(["day", "week"])}}
+    for zone in ("Asia/Kolkata", "America/New_York", "UTC"):
+        con = duckdb.connect()
+        con.execute(f"SET TimeZone = '{zone}'")
+        engine = open_engine(con)
+        try:
+            plan = plan_of(data, engine, **way)
+            night = make_night(plan, engine, state, f"night-{len(found)}", recoding="frozen", intersection="stop")
+            assert published(night, state).warnings == []
+            persons = (state.run_folder(night.run) / "persons.parquet").as_posix()
+            found.append((rows(night.release), con.sql(f"FROM '{persons}' ORDER BY ALL").fetchall()))
+        finally:
+            engine.close()
+            con.close()
+    assert found[0] == found[1] == found[2]
