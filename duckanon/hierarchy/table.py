@@ -82,11 +82,17 @@ class Hierarchy:
 
         from duckanon.hierarchy.files import select_text
         from duckanon.hierarchy.store import workspace
-        from duckanon.sqlgen.relations import call, text
+        from duckanon.sqlgen.relations import table
 
         with workspace(connection) as engine:
-            query = exp.select("*").from_(exp.Table(this=call("query", text(sql))))
-            return cls._checked(select_text(engine, query), "given: query", top)
+            if engine.statement_kind(sql) != (1, "SELECT"):
+                raise HierarchyError("The query of a hierarchy must be one SELECT statement.")
+            # The caller's tables are looked up as the caller would, which statements of our own are not.
+            name = engine.fresh("query")
+            engine.create_as(name, sql)
+            levels = select_text(engine, exp.select("*").from_(table(name)))
+            engine.drop(name)
+        return cls._checked(levels, "given: query", top)
 
     @classmethod
     def _checked(cls, levels: pa.Table, source: str, top: str) -> Hierarchy:
