@@ -160,15 +160,27 @@ def csv_rows(engine: Engine, paths: Sequence[str], read: bool) -> tuple[exp.Quer
     of integers, a time in one of dates), all rows are looked at.
     """
     query, columns = _csv(engine, paths, {})
-    if not read or not _is_long(paths) or not _changed(engine, paths, columns):
-        return query, columns
-    query, columns = _csv(engine, paths, {"sample_size": -1})
-    # The guess itself takes texts of several forms for one type, such as times with an offset and without.
-    odd = _changed(engine, paths, columns)
-    return _csv(engine, paths, {"sample_size": -1, "types": _as_texts(odd)}) if odd else (query, columns)
+    if read and _is_long(paths) and _changed(engine, paths, columns):
+        query, columns = _csv(engine, paths, {"sample_size": -1})
+        # The guess itself takes texts of several forms for one type, such as times with an offset and without.
+        odd = _changed(engine, paths, columns)
+        if odd:
+            query, columns = _csv(engine, paths, {"sample_size": -1, "types": _as_texts(odd)})
+    return read_before_cast(query, columns), columns
 
 
-def _csv(engine: Engine, paths: Sequence[str], options: _Options) -> tuple[exp.Query, list[Column]]:
+def read_before_cast(query: exp.Select, columns: Sequence[Column]) -> exp.Select:
+    """Return the same rows, of which casts see the values that were read.
+
+    A cast right over a CSV file is done by its reader, on the characters in the file: ``7.50``, which is read as 7.5,
+    would be the text ``7.50``, and one value would count as two. A filter between them keeps them apart, even one that
+    all rows pass.
+    """
+    missing = exp.Is(this=col(columns[0].name), expression=exp.null())
+    return query.where(exp.or_(missing, exp.Not(this=missing.copy()), copy=False))
+
+
+def _csv(engine: Engine, paths: Sequence[str], options: _Options) -> tuple[exp.Select, list[Column]]:
     query = _scan(paths, options)
     return query, engine.columns(query)
 
@@ -217,4 +229,4 @@ def json_rows(engine: Engine, paths: Sequence[str]) -> tuple[exp.Query, list[Col
     return query, engine.columns(query)
 
 
-__all__ = ["LONG_LINES", "UnlikeFilesError", "csv_rows", "holds", "json_rows", "parquet_rows"]
+__all__ = ["LONG_LINES", "UnlikeFilesError", "csv_rows", "holds", "json_rows", "parquet_rows", "read_before_cast"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from itertools import accumulate, pairwise
-from math import inf, prod
+from math import inf, nextafter, prod
 from operator import mul
 from typing import Any, ClassVar
 
@@ -353,7 +353,7 @@ def _below(cut: Decimal, field: Field) -> exp.Expr:
     """Return whether a value lies below a cut: below the first value of its own type that does not."""
     kind, key = field.type, col("key", "v")
     if kind.family == "float":
-        return exp.LT(this=key, expression=cast(text(str(cut)), "DOUBLE"))
+        return exp.LT(this=key, expression=cast(text(repr(_first_not_below(cut))), "DOUBLE"))
     unit = Decimal(1).scaleb(-kind.scale)
     with localcontext(Context(prec=400)):
         first = (cut / unit).to_integral_value(ROUND_CEILING)
@@ -364,6 +364,19 @@ def _below(cut: Decimal, field: Field) -> exp.Expr:
             return exp.true()
         bound = first * unit
     return exp.LT(this=key, expression=cast(text(f"{bound:f}"), kind.name))
+
+
+def _first_not_below(cut: Decimal) -> float:
+    """Return the smallest DOUBLE that is not below a cut, each taken for the number that it is written as.
+
+    Examples
+    --------
+    >>> _first_not_below(Decimal("0.7")), _first_not_below(Decimal(2**53 + 1))
+    (0.7, 9007199254740994.0)
+    """
+    nearest = float(cut)
+    # A cut may have more digits than a DOUBLE, and the nearest one may then lie below it.
+    return nearest if Decimal(repr(nearest)) >= cut else nextafter(nearest, inf)
 
 
 @dataclass(frozen=True)

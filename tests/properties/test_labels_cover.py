@@ -34,20 +34,23 @@ def covers(cell: str, value: str) -> bool:
     """Say whether a published cell is true of a value, both as texts."""
     if cell == "*":
         return True
-    if "nan" in (cell, value):
-        return cell == value
     with localcontext(EXACT):
-        own = Decimal(value)
+        own = place(value)
         if cell.startswith(">= "):
-            return own >= Decimal(cell[3:])
+            return own >= place(cell[3:])
         if cell.startswith("<= "):
-            return own <= Decimal(cell[3:])
+            return own <= place(cell[3:])
         if cell.startswith("< "):
-            return own < Decimal(cell[2:])
+            return own < place(cell[2:])
         if cell.startswith("["):
-            low, high = (Decimal(end) for end in cell[1:-1].split(", "))
+            low, high = (place(end) for end in cell[1:-1].split(", "))
             return low <= own <= high and (own < high or cell.endswith("]"))
-        return Decimal(cell) == own
+        return place(cell) == own
+
+
+def place(number: str) -> tuple[bool, Decimal]:
+    """Return where a number stands in the order of the database, in which nan is above all others."""
+    return (True, Decimal(0)) if number == "nan" else (False, Decimal(number))
 
 
 @st.composite

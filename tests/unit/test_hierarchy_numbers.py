@@ -275,3 +275,10 @@ def test_age_takes_a_date() -> None:
         "reference_date": "2024-01-01",
         "bands": [5, 10, 20, 40],
     }
+
+
+def test_a_cut_that_no_double_meets_is_above_the_double_below_it() -> None:
+    cut = "9007199254740993"
+    labels = Bound(Hierarchy.intervals(cuts=[cut]), ["9007199254740992", "9007199254740994"], "DOUBLE").labels
+    assert labels["9007199254740992.0"][0] == f"< {cut}"
+    assert labels["9007199254740994.0"][0] == f">= {cut}"
