@@ -11,7 +11,8 @@ from duckanon.metrics.base import Metric, metrics
 class Discernibility(Metric):
     """Sum over kept classes of size squared, plus n for each suppressed row.
 
-    In pairs of rows; lower is better. A fully suppressed table has n squared.
+    In pairs of rows; lower is better. A fully suppressed table has n squared, one of
+    classes of one row n.
 
     References
     ----------

@@ -72,7 +72,12 @@ class KlDivergence(Metric):
             rows = engine.rows(bound)
         finally:
             engine.unregister(shares)
-        return [Found(row[0], *(None if v is None else float(v) for v in row[1:])) for row in rows]
+        return [Found(row[0], *(_bits(v) for v in row[1:])) for row in rows]
+
+
+def _bits(value: Any) -> float | None:
+    # What rounding leaves of equal distributions is no divergence.
+    return None if value is None else 0.0 if abs(value) < 1e-12 else float(value)
 
 
 def _tuple_shares(engine: Engine, relations: Mapping[str, str]) -> Any:

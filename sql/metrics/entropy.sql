@@ -6,11 +6,20 @@ WITH total AS (
     SELECT CAST(sum(n) AS DOUBLE) AS n, CAST(sum(CASE WHEN suppressed THEN n ELSE 0 END) AS DOUBLE) AS suppressed
     FROM classes
 ), cells AS (
-    SELECT attribute, cell, (ln(CAST(sum(n) AS DOUBLE)) - sum(n * ln(CAST(n AS DOUBLE))) / sum(n)) / ln(2) AS bits
+    SELECT
+        attribute,
+        cell,
+        CASE WHEN count(*) > 1 THEN
+            (ln(CAST(sum(n) AS DOUBLE)) - sum(n * ln(CAST(n AS DOUBLE))) / sum(n)) / ln(2)
+        ELSE 0 END AS bits
     FROM cell_values
     GROUP BY attribute, cell
 ), columns_ AS (
-    SELECT attribute, (ln(CAST(sum(n) AS DOUBLE)) - sum(n * ln(CAST(n AS DOUBLE))) / sum(n)) / ln(2) AS bits
+    SELECT
+        attribute,
+        CASE WHEN count(*) > 1 THEN
+            (ln(CAST(sum(n) AS DOUBLE)) - sum(n * ln(CAST(n AS DOUBLE))) / sum(n)) / ln(2)
+        ELSE 0 END AS bits
     FROM column_values
     GROUP BY attribute
 ), kept AS (

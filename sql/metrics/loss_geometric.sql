@@ -1,7 +1,7 @@
 -- loss_geometric: loss, the geometric mean over attributes of one plus it, minus one.  Iyengar 2002, ARX.
 -- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, leaves), domain(attribute, leaves, weight)
 -- params:
--- returns: attribute, value
+-- returns: attribute, value, worst
 WITH total AS (
     SELECT CAST(sum(n) AS DOUBLE) AS n, CAST(sum(CASE WHEN suppressed THEN n ELSE 0 END) AS DOUBLE) AS suppressed
     FROM classes
@@ -16,9 +16,14 @@ WITH total AS (
         d.weight,
         CASE WHEN d.leaves > 1 THEN
             (coalesce(k.covered, 0) / d.leaves + t.suppressed - t.n / d.leaves) / (t.n - t.n / d.leaves)
-        ELSE 0 END AS value
+        ELSE 0 END AS value,
+        CASE WHEN d.leaves > 1 THEN 1.0 ELSE 0.0 END AS worst
     FROM domain AS d CROSS JOIN total AS t LEFT JOIN kept AS k ON k.attribute = d.attribute
 )
-SELECT attribute, value FROM parts
+SELECT attribute, value, worst FROM parts
 UNION ALL
-SELECT CAST(NULL AS VARCHAR) AS attribute, exp(sum(ln(1 + value) * weight) / sum(weight)) - 1 AS value FROM parts
+SELECT
+    CAST(NULL AS VARCHAR) AS attribute,
+    exp(sum(ln(1 + value) * weight) / sum(weight)) - 1 AS value,
+    exp(sum(ln(1 + worst) * weight) / sum(weight)) - 1 AS worst
+FROM parts

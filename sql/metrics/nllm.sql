@@ -1,7 +1,7 @@
 -- nllm: leaves that a cell lost of those it can lose, mean over cells.  Kifer and Gehrke 2006.
 -- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, leaves), domain(attribute, leaves, weight)
 -- params:
--- returns: attribute, value
+-- returns: attribute, value, worst
 WITH total AS (
     SELECT CAST(sum(n) AS DOUBLE) AS n, CAST(sum(CASE WHEN suppressed THEN n ELSE 0 END) AS DOUBLE) AS suppressed
     FROM classes
@@ -18,9 +18,14 @@ WITH total AS (
     SELECT
         d.attribute,
         d.weight,
-        CASE WHEN d.leaves > 1 THEN coalesce(k.lost, 0) + t.suppressed ELSE 0 END / t.n AS value
+        CASE WHEN d.leaves > 1 THEN coalesce(k.lost, 0) + t.suppressed ELSE 0 END / t.n AS value,
+        CASE WHEN d.leaves > 1 THEN 1.0 ELSE 0.0 END AS worst
     FROM domain AS d CROSS JOIN total AS t LEFT JOIN kept AS k ON k.attribute = d.attribute
 )
-SELECT attribute, value FROM parts
+SELECT attribute, value, worst FROM parts
 UNION ALL
-SELECT CAST(NULL AS VARCHAR) AS attribute, sum(value * weight) / sum(weight) AS value FROM parts
+SELECT
+    CAST(NULL AS VARCHAR) AS attribute,
+    sum(value * weight) / sum(weight) AS value,
+    sum(worst * weight) / sum(weight) AS worst
+FROM parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -70,13 +71,10 @@ def _assert_normalised(found: Measure, value: float, worst: float, table: Table,
     own = {
         "diameter": table.width,
         "ambiguity_sum": table.n,
+        "discernibility": table.n,
         "iyengar_loss": sum(shares) if j is None else [*shares, 0.0][j],
     }
     best = float(own.get(found.metric, best))
-    # A domain of one leaf loses nothing: its bound stays 1, and the value 0.
-    worst = (
-        high if high is not None and metric.name != "bivariate_correlation" and found.direction == "lower" else worst
-    )
     if math.isclose(best, worst, abs_tol=1e-9):
         return
     expected = (value - best) / (worst - best)
@@ -191,6 +189,44 @@ def test_boxes_and_clusters(seed: int, engine: DuckDBEngine) -> None:
     assert_equal(found, table, names)
     for name in relations.values():
         engine.unregister(name)
+
+
+@share(1 / 8)
+@given(seed=st.integers(0, 2**32))
+def test_fully_suppressed_is_1_and_untouched_is_0(seed: int, engine: DuckDBEngine) -> None:
+    table = boxes(random.Random(seed))
+    names = list("abcd"[: table.width])
+    ends = []
+    for shown in (_untouched(table), _untouched(table).suppressed()):
+        relations: dict[str, str] = make_relations(engine, relations_of(shown, names))
+        ends.append({(m.metric, m.attribute): m for m in measure(engine, relations, None, {"k": table.k})})
+        for name in relations.values():
+            engine.unregister(name)
+    untouched, suppressed = ends
+    for key, one in untouched.items():
+        if key[0] not in {*_NORMALISED_BY_ONE_CLASS, "diameter"}:
+            # At best a diameter is that of all columns, in which untouched rows need not differ.
+            assert one.normalised is None or math.isclose(one.normalised, 0, abs_tol=1e-9), one
+    for key, one in suppressed.items():
+        if key[0] not in _NORMALISED_BY_ONE_CLASS and one.normalised is not None:
+            # Where nothing can be lost, as in columns of one leaf, both are at best.
+            value = untouched[key].value if key in untouched and key[0] != "diameter" else None
+            nothing = value is not None and one.value is not None and math.isclose(one.value, value, abs_tol=1e-9)
+            assert math.isclose(one.normalised, 0 if nothing else 1, abs_tol=1e-9), (one, value)
+
+
+def _untouched(table: Table) -> Table:
+    """The same domains, of each row one, published as it is."""
+    rows = list(dict.fromkeys(table.rows))
+    cells = [
+        tuple(
+            Cell(None if v is None else str(v), None if d.height is None else 0, 1, frozenset([v]))
+            for v, d in zip(row, table.domains, strict=True)
+        )
+        for row in rows
+    ]
+    known = [{c[j] for c in cells} for j in range(table.width)]
+    return replace(table, rows=rows, cells=cells, known=known, labels=table.labels and table.labels[: len(rows)])
 
 
 # Releases that duckanon makes

@@ -24,7 +24,7 @@ CLASSES = "statement ok\nCREATE TABLE classes AS SELECT 1 AS class_id, 2 AS n, f
         "statement error\nSELECT * FROM nothing\n----\n.*does not exist\n",
         CLASSES + "query model k_anonymity k=3 II\n----\n1\t2\n",
         CLASSES + "query model k_anonymity k=2\n----\n",
-        CLASSES + "query metric discernibility TRR\n----\nNULL\t4\t4\n",
+        CLASSES + "query metric discernibility TRRR\n----\nNULL\t4\t4\t2\n",
         "# a comment\nstatement ok\n# another\nSELECT 1\n",
         "require duckdb 1.0\n",
     ],

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from duckanon.engine.duckdb import DuckDBEngine
 from duckanon.engine.guard import clean_error
-from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
+from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, ResourceError
 from duckanon.progress import Event, Progress
 from duckanon.sqlgen.relations import Column
 
@@ -161,7 +161,7 @@ def test_no_error_quotes_a_value(engine: DuckDBEngine, text: str) -> None:
         (duckdb.ParserException(CANARY), ParameterError, "withheld"),
         (duckdb.SerializationException(CANARY), EngineError, "withheld"),
         (duckdb.Error(CANARY), EngineError, "withheld"),
-        (duckdb.InterruptException(CANARY), EngineError, "interrupted"),
+        (duckdb.InterruptException(CANARY), ResourceError, "interrupted"),
         (duckdb.CatalogException("Table t\nLINE 1: 'x'"), EngineError, "DuckDB: Table t$"),
     ],
 )

@@ -243,7 +243,9 @@ def run(folder: Path, rows: int, memory: str, algorithm: str) -> dict[str, Any]:
     done = subprocess.run([*command, "run", "job.toml", "--json"], check=False, **place)
     assert done.returncode == 0, done.stdout + done.stderr
     assert list((folder / "spill").iterdir()) == []
-    again = subprocess.run([*command, "verify", "out", "--json", "--memory", memory, "--accept", "persons"], check=False, **place)
+    again = subprocess.run(
+        [*command, "verify", "out", "--json", "--memory", memory, "--accept", "persons"], check=False, **place
+    )
     assert again.returncode == 0, again.stdout + again.stderr
     return dict(json.loads(done.stdout))
 
