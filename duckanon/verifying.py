@@ -108,6 +108,8 @@ class VerifiedExport:
     created: str | None = None
     signed: bool | None = None
     """Whether the manifest is signed with the key that was given; None without a key."""
+    vouched_by: tuple[str, ...] = ()
+    """What says that the manifest is the publisher's own: "key", "job", both, or nothing."""
 
     @property
     def intact(self) -> bool:
@@ -131,6 +133,7 @@ class VerifiedExport:
             "run": self.run,
             "created": self.created,
             "signed": self.signed,
+            "vouched_by": list(self.vouched_by),
             "files": list(self.files),
             "problems": list(self.problems),
             "promises": [p.to_dict() for p in self.promises],
@@ -219,7 +222,11 @@ def verify_export(
     for manifest in _manifests(place):
         export = _verified(manifest, given, memory, expected, key)
         promises = tuple(replace(p, accepted=p.kind is not None and p.kind in accept) for p in export.promises)
-        found.append(replace(export, problems=(*pending, *export.problems), promises=promises))
+        vouched = [("key", export.signed), ("job", expected is not None and export.intact)]
+        vouched_by = tuple(name for name, agrees in vouched if agrees)
+        found.append(
+            replace(export, problems=(*pending, *export.problems), promises=promises, vouched_by=vouched_by)
+        )
     strange = _unlisted(place, found)
     if strange and any(e.files for e in found):
         found[0] = replace(found[0], problems=(*found[0].problems, *strange))

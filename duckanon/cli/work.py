@@ -345,11 +345,17 @@ def verify(
     else:
         for one in found.exports:
             _show_verified(screen, one)
+        if found.intact and key is None and job is None:
+            _verdict(screen, None, _NOBODY_VOUCHES)
     if not found.ok:
         raise typer.Exit(_VERIFIED[found.state])
 
 
 _VERIFIED = {"broken": 1, "not checkable": 7}
+_NOBODY_VOUCHES = (
+    "nobody vouches for the manifest: whoever can write to the folder could have rewritten files and manifest together "
+    "(--key or --job shows whether they did)"
+)
 _STATES = {"holds": True, "broken": False, "not checkable": None}
 
 

@@ -114,7 +114,9 @@ def test_verify_says_what_cannot_be_checked(people):
 
 def test_verify_takes_promise_and_roles_from_the_job(people):
     call("run", "job.toml")
-    assert call("verify", "out", "--job", "job.toml").exit_code == 0
+    found = call("verify", "out", "--job", "job.toml")
+    assert (found.exit_code, "nobody vouches" in found.stdout) == (0, False)
+    assert document(call("verify", "out", "--job", "job.toml", "--json"))["exports"][0]["vouched_by"] == ["job"]
     job = Path("job.toml").read_text()
     changes = [("k = 3", "k = 4"), ('"zip"]', "]"), ('sensitive = ["ill"]', 'insensitive = ["ill"]'), ("0.1", "0.2")]
     changes += [
@@ -130,6 +132,14 @@ def test_verify_takes_promise_and_roles_from_the_job(people):
     Path("job.toml").rename("people.toml").write_text(job)
     assert "not of the job 'people'" in call("verify", "out", "--job", "people.toml").stdout
     assert call("verify", "out", "--table", "people").exit_code == 2
+
+
+def test_verify_without_key_and_job_says_that_nobody_vouches_for_the_manifest(people):
+    call("run", "job.toml")
+    result = call("verify", "out")
+    assert result.exit_code == 0
+    assert "unknown: nobody vouches for the manifest" in result.stdout
+    assert document(call("verify", "out", "--json"))["exports"][0]["vouched_by"] == []
 
 
 def test_verify_finds_a_changed_file(people):
