@@ -224,9 +224,7 @@ def verify_export(
         promises = tuple(replace(p, accepted=p.kind is not None and p.kind in accept) for p in export.promises)
         vouched = [("key", export.signed), ("job", expected is not None and export.intact)]
         vouched_by = tuple(name for name, agrees in vouched if agrees)
-        found.append(
-            replace(export, problems=(*pending, *export.problems), promises=promises, vouched_by=vouched_by)
-        )
+        found.append(replace(export, problems=(*pending, *export.problems), promises=promises, vouched_by=vouched_by))
     strange = _unlisted(place, found)
     if strange and any(e.files for e in found):
         found[0] = replace(found[0], problems=(*found[0].problems, *strange))
