@@ -30,6 +30,7 @@ from duckanon.plan import open_engine
 from duckanon.report import formats
 from duckanon.sink.commit import pending_path, recover, unfinished
 from duckanon.sink.content import fingerprint
+from duckanon.sink.csv_reading import taken_for_one
 from duckanon.sink.disk import locked, os_errors
 from duckanon.sink.files import csv_rows
 from duckanon.sink.folder import part_rows
@@ -466,6 +467,12 @@ def _rechecked(engine: Engine, rows: exp.Query, content: Mapping[str, Any]) -> t
         elif counted == published:
             problems += size_problems(content, sizes, total)
     engine.drop(*relations.values())
+    entry = release_entry(content)
+    if entry is not None and entry["name"].lower().endswith(".csv"):
+        merged = taken_for_one(engine, rows, [c.name for c in listed], content)
+        problems += [
+            f"the promise is broken: readers of CSV take different values of {name!r} for one" for name in merged
+        ]
     return problems, promises
 
 

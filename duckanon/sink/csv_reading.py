@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -53,26 +53,34 @@ def require_names(name: str, columns: Sequence[str]) -> None:
         )
 
 
-def require_told_apart(engine: Engine, rows: exp.Query, columns: Sequence[Column], described: dict[str, Any]) -> None:
+def require_told_apart(
+    engine: Engine, rows: exp.Query, columns: Sequence[Column], described: Mapping[str, Any]
+) -> None:
     """Raise where readers of CSV would count fewer values of a sensitive column in a class than the gate did."""
+    for name in taken_for_one(engine, rows, [c.name for c in columns], described):
+        raise PrivacyViolation(
+            f"The gate refused the release: readers of CSV take different values of {name!r} for one (NULL, "
+            "an empty text and words such as NA; numbers with leading zeros), so that a class would have fewer "
+            "values than was promised. Publish Parquet, or make them one value in the source."
+        )
+
+
+def taken_for_one(
+    engine: Engine, rows: exp.Query, columns: Sequence[str], described: Mapping[str, Any]
+) -> Iterator[str]:
+    """Give the sensitive columns of which a class has several values that readers of CSV take for one."""
     parameters = [p.get("parameters", {}) for p in described.get("promise", [])]
     sensitive = {p["sensitive"] for p in parameters if p.get("sensitive")}
     hidden = "permutation" in described
     roles = {c["name"]: c["role"] for c in described.get("columns", [])}
     keys = [] if hidden else [c for c, role in roles.items() if role == "quasi_identifier"]
-    for column in columns:
-        if column.name in sensitive and _merges(engine, rows, column, keys):
-            raise PrivacyViolation(
-                f"The gate refused the release: readers of CSV take different values of {column.name!r} for one (NULL, "
-                "an empty text and words such as NA; numbers with leading zeros), so that a class would have fewer "
-                "values than was promised. Publish Parquet, or make them one value in the source."
-            )
+    return (name for name in columns if name in sensitive and _merges(engine, rows, name, keys))
 
 
-def _merges(engine: Engine, rows: exp.Query, column: Column, keys: Sequence[str]) -> bool:
+def _merges(engine: Engine, rows: exp.Query, column: str, keys: Sequence[str]) -> bool:
     """Say whether a class has several values that are read as one."""
     classes = [named(col(key), f"k_{j}") for j, key in enumerate(keys)]
-    value = cast(col(column.name), "VARCHAR")
+    value = cast(col(column), "VARCHAR")
     name = engine.fresh("read")
     engine.create(name, exp.select(*classes, named(value, "v")).distinct().from_(subquery(rows.copy(), "r")))
     counts = [
@@ -111,4 +119,4 @@ def _as_read(engine: Engine, values: str) -> exp.Expr:
     return known.copy()
 
 
-__all__ = ["require_names", "require_told_apart"]
+__all__ = ["require_names", "require_told_apart", "taken_for_one"]

@@ -14,6 +14,7 @@ import pytest
 import duckanon
 from duckanon.errors import ConfigError, DataError, PrivacyViolation
 from duckanon.sink.files import CsvFile
+from duckanon.verifying import verify_export
 
 pd = pytest.importorskip("pandas")
 
@@ -51,6 +52,24 @@ def test_values_that_readers_take_for_one_do_not_make_a_class_diverse(
     path = publish(tmp_path, values, algorithm=algorithm)
     with path.open(newline="") as file:
         assert sorted(row["s"] for row in csv.DictReader(file)) == sorted(v or "" for v in values * 2)
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "datafly", "probabilistic"])
+def test_values_that_readers_take_for_one_are_found_in_a_file_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    more = {"suppression_limit": 0.5} if algorithm == "probabilistic" else {"l": 2}
+    path = publish(tmp_path, ["flu", None], algorithm=algorithm, **more)
+    assert verify_export(path, accept=["groups"]).ok
+    monkeypatch.setattr("duckanon.sink.files.require_told_apart", lambda *_: None)
+    values = ["7", "007"]
+    if algorithm == "probabilistic":
+        # Groups are hidden, and what is promised of them is k alone: nobody counts values.
+        assert verify_export(publish(tmp_path, values, algorithm=algorithm, **more), accept=["groups"]).ok
+        return
+    found = verify_export(publish(tmp_path, values, algorithm=algorithm, **more))
+    assert found.state == "broken"
+    assert found.problems == ["the promise is broken: readers of CSV take different values of 's' for one"]
 
 
 @pytest.mark.parametrize(
