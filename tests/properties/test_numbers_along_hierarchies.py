@@ -89,7 +89,7 @@ def kind_of(value: int, kind: pa.DataType) -> Any:
     return str(value) if pa.types.is_string(kind) else value
 
 
-@share(2)
+@share(1 / 2)
 @given(seed=st.integers(0, 2**32))
 def test_numbers_are_divided_as_words_with_the_same_hierarchy(seed: int, connection: Any) -> None:
     rng = random.Random(seed)
@@ -125,7 +125,7 @@ def tree_of(lines: list[list[str]], column: list[int | None], items: list[int | 
     return Tree([len(present) if v is None else places[v] for v in items], nodes, widths)
 
 
-@share(2)
+@share(1 / 2)
 @given(seed=st.integers(0, 2**32))
 def test_classes_are_those_of_the_slow_reference(seed: int, connection: Any) -> None:
     rng = random.Random(seed)

@@ -481,6 +481,7 @@ def test_nodes_of_a_hierarchy_on_numbers_and_dates_are_published_again(nights: N
 
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "datafly"])
+@pytest.mark.thinned(2)
 def test_the_time_zone_of_a_session_moves_nobody(tmp_path: Path, algorithm: str) -> None:
     data = Town(200, 19).table()
     moments = [dt.datetime(2020, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=7 * (i % 90)) for i in range(200)]
