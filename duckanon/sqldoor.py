@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _CHANGED = (
     "The rows that this statement sees differ from the committed rows that were anonymized: COMMIT first, or run or "
     "prepare the statement again. Rows that depend on the session (a temporary table, its time zone) must be put "
-    "into a table first."
+    "into a table first, and so must those of a table that other connections write to all the time."
 )
 
 

@@ -49,6 +49,13 @@ _FUNCTIONS = "duckanon_sql"
 _NEEDED = {"default_collation": {""}, "TimeZone": {"UTC", "Etc/UTC"}}
 """What must hold where settings are locked and cannot be set."""
 
+_BEGIN = (
+    "BEGIN TRANSACTION",
+    exp.select(builtin("txid_current")).sql(dialect=DIALECT),
+    exp.select(exp.Literal.number(1)).from_(exp.Table(this=builtin("duckdb_schemas"))).sql(dialect=DIALECT),
+)
+"""Begin a transaction, and look into the first database and then into all."""
+
 _live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
 _live_lock = threading.Lock()
 
@@ -336,10 +343,10 @@ class DuckDBEngine:
 
     def _start(self) -> None:
         """Begin a transaction, and look into all databases: one is seen as it was at the first look."""
-        self._execute("BEGIN TRANSACTION", None, _nothing)
+        # Nothing between them: what is committed meanwhile is seen by us and not by a statement that called us.
+        for words in _BEGIN:
+            guarded(lambda words=words: self._connection.execute(words).fetchall())  # type: ignore[misc]
         self._depth = 1
-        schemas = exp.Table(this=builtin("duckdb_schemas"))
-        self._execute(exp.select("1").from_(schemas), None, _nothing)
 
     def create(self, name: str, select: exp.Query, params: Mapping[str, Any] | None = None) -> int:
         (rows,) = self.row(create_table(name, select), params)
