@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,40 @@ def test_a_snapshot_older_than_the_committed_rows_is_refused(con: Con) -> None:
     assert DIFFER in reason(con, COUNT)
     con.rollback()
     assert fetch(con, COUNT) == [(590,)]
+
+
+def test_another_connection_that_writes_mixes_nothing(tmp_path: Path) -> None:
+    # Each commit replaces all rows by those of another number: a mix of two states would show two of them.
+    replaced = "UPDATE pairs SET b = b + 1"
+    call = "FROM anonymize('pairs', quasi_identifiers := ['a'], insensitive := ['b'], k := 5)"
+    stop = threading.Event()
+    refused: list[str] = []
+    with duckanon.connect(tmp_path / "d.duckdb") as con:
+        con.execute("CREATE TABLE pairs AS SELECT i % 7 AS a, 0 AS b FROM range(70) AS r(i)")
+
+        def write() -> None:
+            with con.cursor() as other:
+                while not stop.wait(0.005):
+                    other.execute(replaced)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(3):
+                try:
+                    rows = fetch(con, call)
+                except duckdb.Error as error:
+                    refused.append(str(error))
+                else:
+                    assert len(rows) == 70
+                    assert len({b for _, b in rows}) == 1
+            assert all(DIFFER in message for message in refused)
+            # What is said to do where somebody writes all the time.
+            con.execute("CREATE TABLE copied AS FROM pairs")
+            assert len(fetch(con, call.replace("'pairs'", "'copied'"))) == 70
+        finally:
+            stop.set()
+            writer.join()
 
 
 def test_changed_data_gives_another_release(con: Con, made: list[Any]) -> None:
