@@ -17,6 +17,7 @@ from duckanon.errors import PrivacyViolation
 from duckanon.hidden_groups import Evidence, count_blocks, count_groups, require_blocks, require_file
 from duckanon.models.base import CheckResult, Model
 from duckanon.short_keys import short_keys
+from duckanon.side_by_side import Fingerprint
 from duckanon.sqlgen.files import load
 from duckanon.sqlgen.relations import (
     call,
@@ -95,6 +96,8 @@ class Reference:
     domain_values: str | None = None
     domain_nodes: str | None = None
     population: str | None = None
+    published: Fingerprint | None = None
+    """The rows that were found true, see ``side_by_side``."""
     evidence: Evidence | None = None
     """What ties the rows of a release to those of its source, where it is about groups that nobody can see."""
 
@@ -227,6 +230,8 @@ def check_release(
         raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
     if count_rows(engine, written) != rows:
         raise PrivacyViolation("The gate refused the release: the file does not hold the rows that were checked.")
+    if reference is not None and reference.published is not None:
+        reference.published.require(engine, written)
     if reference is not None and reference.evidence is not None:
         return _check_hidden(engine, written, models, unit, reference.evidence)
     counted, entity = written, None

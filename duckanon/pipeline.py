@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from sqlglot import exp
 from duckanon.algorithms.base import POPULATION, Problem, Tally
 from duckanon.algorithms.local import Pass, search_passes
 from duckanon.axes import place_column
+from duckanon.cell_meaning import Shown
 from duckanon.coded_rows import RowCoder
 from duckanon.dividing import Divider
 from duckanon.encode import (
@@ -29,17 +30,21 @@ from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyV
 from duckanon.gate import Reference, check_release, count_domain, count_rows, sensitive_of
 from duckanon.hierarchy import Hierarchy, Levels, auto
 from duckanon.hierarchy.auto import Auto
+from duckanon.hierarchy.dates import Dates
+from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
+from duckanon.hierarchy.masks import Suppress
 from duckanon.hierarchy.shuffle import shuffled
 from duckanon.node_measure import NodeMeasure
 from duckanon.permuted import Looker, PermutedRows, secret_of
 from duckanon.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release import Release
-from duckanon.resources import PrivateFolder, file_digest, sweep, workers
+from duckanon.resources import file_digest, PrivateFolder, sweep, workers
 from duckanon.roles import Attribute, Role
 from duckanon.sink.disk import sync
 from duckanon.sqlgen.recode import Cell, recoded_counts
-from duckanon.sqlgen.relations import DIALECT, cast, col, named, number, subquery, table, text, union_all
-from duckanon.written_rows import hidden_person, shuffle_keys, write_proof, write_rows
+from duckanon.sqlgen.relations import cast, col, DIALECT, named, number, param, subquery, table, text, union_all
+from duckanon.written_rows import hidden_person, require_types, shuffle_keys, write_proof, write_rows
+from duckanon.side_by_side import Claim, require_truth
 
 if TYPE_CHECKING:
     from duckanon.algorithms.listing import Seen
@@ -47,14 +52,26 @@ if TYPE_CHECKING:
     from duckanon.plan import Plan
 
 
-def make(plan: Plan, engine: Engine, stage: Path | None = None) -> Release:
+@dataclass(frozen=True)
+class Seam:
+    """What may be put between the recoding and the gate: by tests, which make sure that the gate finds every lie.
+
+    ``recoder`` is given what recodes rows and returns what is used in its place; ``written`` is given the file of the
+    release before anything of it is checked.
+    """
+
+    recoder: Callable[[Any], Any] = lambda recoder: recoder
+    written: Callable[[Path], None] = lambda path: None
+
+
+def make(plan: Plan, engine: Engine, stage: Path | None = None, seam: Seam | None = None) -> Release:
     """Carry out a plan: encode, search, recode, materialise, and let the gate decide.
 
     ``stage`` is a folder on the file system of the later target, so that publishing is a rename. All passes over a
     table read one snapshot of it.
     """
     with engine.snapshot():
-        return _carry_out(plan, engine, stage)
+        return _carry_out(plan, engine, stage, seam or Seam())
 
 
 @dataclass(frozen=True)
@@ -110,14 +127,14 @@ class _Solved:
     seen: Seen | None = None
 
 
-def _carry_out(plan: Plan, engine: Engine, stage: Path | None) -> Release:
+def _carry_out(plan: Plan, engine: Engine, stage: Path | None, seam: Seam) -> Release:
     solve = _divide if plan.algorithm.partitions else _search
     if stage is not None:
         sweep(stage)
     folder = PrivateFolder(stage)
     try:
         path = folder.path / "release.parquet"
-        return _materialise(plan, solve(plan, engine, path), folder, path, stage is not None)
+        return _materialise(plan, solve(plan, engine, path), folder, path, stage is not None, seam)
     except BaseException:
         folder.close()
         raise
@@ -178,11 +195,12 @@ def _divide(plan: Plan, engine: Engine, path: Path) -> _Solved:
     return _Solved(prepared, recoder, division.suppressed, division.searched)
 
 
-def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path, staged: bool) -> Release:
-    prepared, recoder, suppressed = solved.prepared, solved.recoder, solved.suppressed
+def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path, staged: bool, seam: Seam) -> Release:
+    prepared, recoder, suppressed = solved.prepared, seam.recoder(solved.recoder), solved.suppressed
     engine, counted, relations = prepared.problem.engine, prepared.problem.frequency, recoder.relations
     with engine.progress.step("recode", counted.rows):
         write_rows(plan, recoder, path, counted.rows)
+    seam.written(path)
     written = engine.parquet([path])
     published = count_rows(engine, written)
     # What is read here is what the gate reads; a file that changes after that has another digest, and is checked again.
@@ -198,6 +216,13 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
             raise PrivacyViolation("The gate refused the release: more rows are suppressed than allowed.")
         if published + suppressed != counted.rows:
             raise PrivacyViolation("The gate refused the release: rows in are not rows published plus suppressed.")
+        types = require_types(plan, engine, written, folder.path / "types.parquet")
+        if not isinstance(recoder, PermutedRows):
+            told = recoder.beside(_passed(plan), hidden_person(plan.entity, param("key0"), param("key1")))
+            told = replace(told, params=shuffle_keys(None))
+            reference = replace(
+                reference, published=require_truth(engine, told, _claim(plan, prepared, types), suppressed)
+            )
         checks = check_release(
             engine,
             written,
@@ -229,6 +254,41 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
         digest=digest.result(),
         recoder=recoder,
         used=prepared.used,
+    )
+
+
+def _passed(plan: Plan) -> list[tuple[str, exp.Expr]]:
+    """Return the columns that are published as they are."""
+    return [(a.name, plan.expression(a)) for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+
+
+_READ = (Intervals, Cuts, Quantiles, Dates, Suppress, Auto)
+"""Rules whose labels say themselves what they stand for."""
+
+
+def _claim(plan: Plan, prepared: Prepared, types: Mapping[str, str]) -> Claim:
+    """Return what rows side by side are compared with: nothing in it comes from a recoding."""
+    quasi, passed = plan.roles.quasi_identifiers, _passed(plan)
+    coded = prepared.problem.frequency.coded
+    shown = []
+    for attribute, own, levels, hierarchy in zip(quasi, coded, prepared.bound, prepared.used, strict=True):
+        labels = [col(name, "t") for name in ("known", *(f"l{i}" for i in range(1, levels.height + 1)))]
+        known = exp.select(named(col("code", "v"), "place"), col("value", "v"), col("text", "v"), *labels)
+        known = known.from_(table(own.dictionary.table, "v"))
+        known = known.join(table(levels.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
+        plain = hierarchy.levels is None and isinstance(hierarchy.rule, _READ) and plan.algorithm.dealt is None
+        kind = published_type(attribute.type)
+        output = plan.output[attribute.name] if attribute.name not in plan.within else "interval"
+        shown.append(Shown(attribute.name, kind, output, known, levels.height, levels.top, not plain))
+    return Claim(
+        plan.relation.query,
+        [plan.expression(a) for a in quasi],
+        [e for _, e in passed],
+        hidden_person(plan.entity, param("key0"), param("key1")),
+        shown,
+        [plan.published_as[a.name] for a in quasi],
+        [name for name, _ in passed],
+        types,
     )
 
 

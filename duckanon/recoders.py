@@ -18,10 +18,32 @@ from duckanon.facts import Relations
 from duckanon.looked_up import MANY_ROWS, LookedUp, can_look_up
 from duckanon.outputs import has_distance
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
+from duckanon.side_by_side import KEPT, PERSON, Lookup, SideBySide
 from duckanon.sorted_rows import Room, SortedRows
 from duckanon.sqlgen.classes import class_shares, published_labels
-from duckanon.sqlgen.recode import Cell, local_rows, published_texts, released_rows, shuffled_rows
-from duckanon.sqlgen.relations import call, cast, col, named, param, qualified, subquery, table
+from duckanon.sqlgen.recode import (
+    Cell,
+    code_labels,
+    local_rows,
+    pack,
+    published_texts,
+    released_rows,
+    shuffled_rows,
+)
+from duckanon.sqlgen.relations import (
+    DIALECT,
+    call,
+    cast,
+    col,
+    named,
+    number,
+    param,
+    qualified,
+    same,
+    subquery,
+    table,
+    text,
+)
 
 if TYPE_CHECKING:
     from duckanon.algorithms.local import Pass
@@ -52,8 +74,49 @@ class Recoder(Protocol):
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
         """Return the release from ``rows``, in their order: (published name, name among rows) for each column."""
 
+    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        """Return all rows of the source as they were and as they are published; p is ``kept``."""
+
     def recoding(self) -> Recoding:
         """Return the recoding as the owner sees it."""
+
+
+def _through(kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, alias: str) -> list[exp.Expr]:
+    """Return what rows of the source have besides quasi-identifiers."""
+    found = [named(qualified(expression, alias), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+    return [*found, *([named(qualified(person, alias), PERSON)] if person is not None else [])]
+
+
+def _originals(cells: Sequence[Cell]) -> list[Lookup]:
+    """Return the values of the quasi-identifiers by their codes ``k_0``, ``k_1``, ..."""
+    return [
+        Lookup(f"k_{j}", exp.select(col("code"), named(col("value"), f"s_{j}")).from_(table(cell.values)))
+        for j, cell in enumerate(cells)
+    ]
+
+
+def _coded_rows(source: exp.Query, cells: Sequence[Cell], levels: bool, through: Sequence[exp.Expr]) -> exp.Select:
+    """Return the rows of the source as ``(k_0, ..., [g_0, ...,] p_0, ...)``: codes of values, and on their levels."""
+    query = exp.select().from_(subquery(source.copy(), "s"))
+    for j, cell in enumerate(cells):
+        on = same(qualified(cell.expression, "s"), col("value", f"v_{j}"))
+        query = query.select(named(col("code", f"v_{j}"), f"k_{j}")).join(table(cell.values, f"v_{j}"), on=on)
+        if levels:
+            own = exp.EQ(this=col("code", f"h_{j}"), expression=col("code", f"v_{j}"))
+            query = query.select(named(col(f"c{cell.level}", f"h_{j}"), f"g_{j}"))
+            query = query.join(table(cell.levels, f"h_{j}"), on=own)
+    return query.select(*through)
+
+
+def _in_classes(
+    rows: exp.Select, words: Sequence[exp.Expr], classes: str, width: int, through: Sequence[exp.Expr]
+) -> exp.Select:
+    """Return the coded rows with ``class_id``, and ``kept``: whether they are published."""
+    on = exp.and_(*(exp.EQ(this=exp.paren(w), expression=col(f"w_{i}", "c")) for i, w in enumerate(words)))
+    columns = [col(name, "i") for name in (*(f"k_{j}" for j in range(width)), *(t.alias for t in through))]
+    kept = named(exp.func("COALESCE", col("kept", "c"), exp.false()), KEPT)
+    query = exp.select(*columns, col("class_id", "c"), kept).from_(subquery(rows, "i"))
+    return query.join(table(classes, "c"), on=on, join_type="left")
 
 
 def cells_at(plan: Plan, counted: Frequency, bound: Sequence[Levels], levels: Sequence[int]) -> list[Cell]:
@@ -150,6 +213,22 @@ class FullDomain(_OnLevels):
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         return shuffled_rows(self.plan.relation.query, self.cells, self.relations["class_map"], kept)
 
+    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        through, lookups = _through(kept, person, "s"), _originals(self.cells)
+        rows = _coded_rows(self.plan.relation.query, self.cells, True, through)
+        codes = [number(0) if c.constant else col(f"g_{j}", "i") for j, c in enumerate(self.cells)]
+        codes = [code for code, c in zip(codes, self.cells, strict=True)]
+        words = pack(codes, [c.size for c in self.cells])
+        for j, cell in enumerate(self.cells):
+            if cell.shares is not None:
+                query = exp.select(named(col("class_id"), "code"), named(col("q"), f"r_{j}")).from_(table(cell.shares))
+                lookups.append(Lookup("class_id", query))
+            else:
+                lookups.append(Lookup(f"k_{j}", code_labels(cell, f"r_{j}")))
+        return SideBySide(
+            _in_classes(rows, words, self.relations["class_map"], len(self.cells), through), tuple(lookups)
+        )
+
     def recoding(self) -> Recoding:
         levels = {c.name: c.level for c in self.cells}
         more = None if self.problem.size_only else self.relations
@@ -191,6 +270,15 @@ class Local(_OnLevels):
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         return local_rows(self.plan.relation.query, self.cells, self.sizes, self.relations, kept)
+
+    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        through = _through(kept, person, "s")
+        rows = _coded_rows(self.plan.relation.query, self.cells, False, through)
+        words = pack([col(f"k_{j}", "i") for j in range(len(self.cells))], self.sizes)
+        labels = [named(text(c.top) if c.constant else col(f"q_{j}"), f"r_{j}") for j, c in enumerate(self.cells)]
+        published = exp.select(named(col("class_id"), "code"), *labels).from_(table(self.relations["published"]))
+        lookups = (*_originals(self.cells), Lookup("class_id", published))
+        return SideBySide(_in_classes(rows, words, self.relations["tuple_map"], len(self.cells), through), lookups)
 
     def recoding(self) -> Recoding:
         return LocalRecoding(self.levels[0], self.plan, self.cells, self.engine, passes=tuple(self.levels))
@@ -320,6 +408,13 @@ class Regions:
             query, own = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
         told = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
         return query.order_by(call("hash", param("key0"), param("key1"), own, *told))
+
+    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        codes = [named(col(f"{CODE}{j}", "s"), f"k_{j}") for j in range(len(self.cells))]
+        rows = self.division.classed([*codes, *_through(kept, person, "s")])
+        shown = [named(col(name), name.replace("q_", "r_", 1)) for _, name in self.published.inner]
+        published = exp.select(named(col("class_id"), "code"), *shown).from_(table(self.published.table))
+        return SideBySide(rows, (*_originals(self.cells), Lookup("class_id", published)))
 
     def recoding(self) -> Recoding:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.enumerated import ENUM_LIMIT
+from duckanon.errors import PrivacyViolation
 from duckanon.gate import ENTITY
+from duckanon.hierarchy.rules import ColumnType
 from duckanon.recoders import Recoder, Regions
 from duckanon.roles import Role
 from duckanon.sqlgen.relations import call, cast, col, named, param, subquery, table
@@ -103,6 +105,40 @@ def write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
     rows.set("order", None)
     columns = [*recoder.shown, (ENTITY, "p_0")]
     recoder.engine.write_parquet(recoder.released(rows, columns), path, shuffle_keys(plan.seed))
+
+
+def require_types(plan: Plan, engine: Engine, written: exp.Query, path: Path) -> dict[str, str]:
+    """Return the types of a written file by column; raise a PrivacyViolation where they are not the declared ones.
+
+    ``path`` is that of a file that is made and removed: what a type is called once it was in a file.
+    """
+    found = {c.name: c.type for c in engine.columns(written)}
+    if list(found) != plan.published_names:
+        raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
+    own = exp.select(*(named(plan.expression(a), a.name) for a in plan.roles.published))
+    engine.write_parquet(own.from_(subquery(plan.relation.query.copy(), "s")).limit(0), path)
+    declared = {c.name: c.type for c in engine.columns(engine.parquet([path]))}
+    path.unlink()
+    for attribute in plan.roles.published:
+        names, kind = plan.published_as.get(attribute.name, (attribute.name,)), declared[attribute.name]
+        allowed = {kind}
+        if attribute.role is Role.QUASI_IDENTIFIER and attribute.name not in plan.within:
+            allowed = _allowed(plan.output[attribute.name], kind)
+        wrong = [name for name in names if found[name] not in allowed]
+        if wrong:
+            raise PrivacyViolation(f"The gate refused the release: the type of {wrong[0]!r} is not the declared one.")
+    return found
+
+
+def _allowed(output: str, kind: str) -> set[str]:
+    """Return the types in which a quasi-identifier may be published."""
+    if output in ("mean", "geometric_mean", "midpoint"):
+        return {"DOUBLE", "VARCHAR"} if ColumnType.parse(kind).kind == "number" else {kind, "VARCHAR"}
+    if output == "struct":
+        return {f"STRUCT(lo {kind}, hi {kind})"}
+    if output == "proportional":
+        return {"MAP(VARCHAR, DOUBLE)", kind}
+    return {kind} if output in ("bounds", "median", "mode", "medoid") else {kind, "VARCHAR"}
 
 
 def hidden_person(entity: exp.Expr | None, *keys: exp.Expr) -> exp.Expr | None:

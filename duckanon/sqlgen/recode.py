@@ -209,6 +209,22 @@ def released_rows(rows: exp.Query, cells: Sequence[Cell], columns: Sequence[tupl
     return exp.select(*projection).from_(subquery(rows, "r"))
 
 
+def code_labels(cell: Cell, name: str) -> exp.Select:
+    """Return ``(code, name)``: what is published of every value."""
+    query = exp.select(col("code", "v")).from_(table(cell.values, "v"))
+    if cell.constant:
+        return query.select(named(text(cell.top), name))
+    if cell.typed:
+        return query.select(named(col("value", "v"), name))
+    on = exp.EQ(this=col("code", "k"), expression=col("code", "v"))
+    on_label = exp.and_(
+        exp.EQ(this=col("level", "l"), expression=number(cell.level)),
+        exp.EQ(this=col("code", "l"), expression=col(f"c{cell.level}", "k")),
+    )
+    query = query.join(table(cell.levels, "k"), on=on).join(table(cell.labels, "l"), on=on_label)
+    return query.select(named(col("label", "l"), name))
+
+
 def _value_codes(cell: Cell) -> exp.Select:
     """Return ``(value, g, q)``: every value with its code on the chosen level and what is published of it."""
     on = exp.EQ(this=col("code", "k"), expression=col("code", "v"))
