@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.hierarchy.labels import text_range
+from duckanon.hierarchy.labels import text_ends
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.axes import choose, equal, is_null, present
 from duckanon.sqlgen.relations import call, cast, col, named, number, same, subquery, table, text, union_all
@@ -247,7 +247,7 @@ class _Reader:
         inside = [label for label in known if label != self.shown.top]
         created, covers = engine.fresh("cells"), None
         first: Sequence[str] = inside
-        looked, odd = None, set[str]()
+        looked = None
         parts: list[exp.Query] = []
         if self.shown.by_tree and inside:
             looked = self._listed(inside)
@@ -266,7 +266,6 @@ class _Reader:
         if looked is not None:
             (several,) = engine.row(exp.select(call("count_if", col("odd"))).from_(table(created)))
             covers = looked if several else None
-        del odd
         at: exp.Expr = col("value")
         if self.shown.type in ("FLOAT", "REAL"):
             at = cast(cast(at, "VARCHAR"), "DOUBLE")
@@ -367,7 +366,7 @@ class _Reader:
     def _by_place(self, labels: list[str | None]) -> Meaning:
         engine = self.engine
         inside: list[str | None] = [label for label in labels if label != self.shown.top]
-        ranges = {label: ends for label in inside if label is not None and (ends := text_range(label)) is not None}
+        ranges = {label: ends for label in inside if label is not None and (ends := text_ends(label)) is not None}
         listed = self._listed(inside)
         have = {cell for (cell,) in engine.rows(exp.select(col("cell")).distinct().from_(table(listed)))}
         ranges = {label: ends for label, ends in ranges.items() if label not in have}

@@ -216,7 +216,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
             raise PrivacyViolation("The gate refused the release: more rows are suppressed than allowed.")
         if published + suppressed != counted.rows:
             raise PrivacyViolation("The gate refused the release: rows in are not rows published plus suppressed.")
-        types = require_types(plan, engine, written, folder.path / "types.parquet")
+        types = require_types(plan, engine, written)
         if not isinstance(recoder, PermutedRows):
             told = recoder.beside(_passed(plan), hidden_person(plan.entity, param("key0"), param("key1")))
             told = replace(told, params=shuffle_keys(None))

@@ -217,7 +217,6 @@ class FullDomain(_OnLevels):
         through, lookups = _through(kept, person, "s"), _originals(self.cells)
         rows = _coded_rows(self.plan.relation.query, self.cells, True, through)
         codes = [number(0) if c.constant else col(f"g_{j}", "i") for j, c in enumerate(self.cells)]
-        codes = [code for code, c in zip(codes, self.cells, strict=True)]
         words = pack(codes, [c.size for c in self.cells])
         for j, cell in enumerate(self.cells):
             if cell.shares is not None:
@@ -225,9 +224,8 @@ class FullDomain(_OnLevels):
                 lookups.append(Lookup("class_id", query))
             else:
                 lookups.append(Lookup(f"k_{j}", code_labels(cell, f"r_{j}")))
-        return SideBySide(
-            _in_classes(rows, words, self.relations["class_map"], len(self.cells), through), tuple(lookups)
-        )
+        rows = _in_classes(rows, words, self.relations["class_map"], len(self.cells), through)
+        return SideBySide(rows, tuple(lookups), marked=True)
 
     def recoding(self) -> Recoding:
         levels = {c.name: c.level for c in self.cells}
@@ -278,7 +276,8 @@ class Local(_OnLevels):
         labels = [named(text(c.top) if c.constant else col(f"q_{j}"), f"r_{j}") for j, c in enumerate(self.cells)]
         published = exp.select(named(col("class_id"), "code"), *labels).from_(table(self.relations["published"]))
         lookups = (*_originals(self.cells), Lookup("class_id", published))
-        return SideBySide(_in_classes(rows, words, self.relations["tuple_map"], len(self.cells), through), lookups)
+        rows = _in_classes(rows, words, self.relations["tuple_map"], len(self.cells), through)
+        return SideBySide(rows, lookups, marked=True)
 
     def recoding(self) -> Recoding:
         return LocalRecoding(self.levels[0], self.plan, self.cells, self.engine, passes=tuple(self.levels))

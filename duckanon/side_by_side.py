@@ -71,6 +71,8 @@ class SideBySide:
 
     rows: exp.Query
     lookups: tuple[Lookup, ...]
+    marked: bool = False
+    """Whether rows have ``kept``."""
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -203,10 +205,9 @@ class _Truth:
 
     def require(self, suppressed: int) -> Fingerprint:
         """See ``require_truth``."""
-        try:
-            return self._require(suppressed)
-        finally:
-            self.engine.drop(*self.tables)
+        found = self._require(suppressed)
+        self.engine.drop(*self.tables)
+        return found
 
     def _require(self, suppressed: int) -> Fingerprint:
         engine, claim = self.engine, self.claim
@@ -269,6 +270,7 @@ class _Truth:
             self.meanings[j] = meaning(engine, shown, self.raw_types[j], cells)
             self.tables += self.meanings[j].tables
         self.hashed: dict[str, str] = {}
+        self.sides: dict[str, set[str]] = {}
         for key in dict.fromkeys(lookup.key for lookup in self.beside.lookups):
             self.hashed[key] = self._hashed(key)
             self.tables.append(self.hashed[key])
@@ -299,6 +301,7 @@ class _Truth:
         query = query.select(*([named(_joined(before), "before")] if before else []))
         query = query.select(*([named(_joined(after), "after")] if after else []))
         created = self.engine.fresh("looked")
+        self.sides[created] = {s for s, own in (("before", before), ("after", after)) if own}
         self.engine.create(created, query, _named_in(query, self.keys))
         return created
 
@@ -331,14 +334,10 @@ class _Truth:
         """Return columns of the rows ``r`` beside what they look up, ``some`` of which may find nothing."""
         query = exp.select(*columns).from_(subquery(self.beside.rows.copy(), "r"))
         for i, (key, name) in enumerate(self.hashed.items()):
-            own = any(c.name == "before" for c in self._columns_of(name))
-            side = "left" if some and not own else None
+            side = "left" if some and "before" not in self.sides[name] else None
             on = equal(col("code", f"g{i}"), col(key, "r"))
             query = query.join(table(name, f"g{i}"), on=on, join_type=side)
         return query
-
-    def _columns_of(self, name: str) -> list[Any]:
-        return self.engine.columns(exp.select("*").from_(table(name)))
 
     def _alias(self, name: str) -> str:
         """Return the alias of what a column is looked up in."""
@@ -348,10 +347,10 @@ class _Truth:
         if not some:
             return None
         parts: list[exp.Expr] = []
-        if any(c.name == KEPT for c in self.engine.columns(self.beside.rows)):
+        if self.beside.marked:
             parts.append(col(KEPT, "r"))
         for i, name in enumerate(self.hashed.values()):
-            if any(c.name == "after" for c in self._columns_of(name)):
+            if "after" in self.sides[name]:
                 parts.append(present(col("after", f"g{i}")))
         return exp.and_(*parts)
 
@@ -360,9 +359,8 @@ class _Truth:
         before: list[exp.Expr] = []
         after: list[exp.Expr] = []
         for i, name in enumerate(self.hashed.values()):
-            have = {c.name for c in self._columns_of(name)}
-            before += [col("before", f"g{i}")] if "before" in have else []
-            after += [col("after", f"g{i}")] if "after" in have else []
+            before += [col("before", f"g{i}")] if "before" in self.sides[name] else []
+            after += [col("after", f"g{i}")] if "after" in self.sides[name] else []
         through = [w for name, (slot, kind) in self.others.items() for w in _words(col(name, "r"), kind, slot)]
         person = [_word(col(PERSON, "r"), self.person_slot)] if self.claim.person is not None else []
         kept = self._kept(some)

@@ -107,18 +107,17 @@ def write_proof(plan: Plan, recoder: Recoder, path: Path) -> None:
     recoder.engine.write_parquet(recoder.released(rows, columns), path, shuffle_keys(plan.seed))
 
 
-def require_types(plan: Plan, engine: Engine, written: exp.Query, path: Path) -> dict[str, str]:
-    """Return the types of a written file by column; raise a PrivacyViolation where they are not the declared ones.
-
-    ``path`` is that of a file that is made and removed: what a type is called once it was in a file.
-    """
+def require_types(plan: Plan, engine: Engine, written: exp.Query) -> dict[str, str]:
+    """Return the types of a written file by column; raise a PrivacyViolation where they are not the declared ones."""
     found = {c.name: c.type for c in engine.columns(written)}
     if list(found) != plan.published_names:
         raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
     own = exp.select(*(named(plan.expression(a), a.name) for a in plan.roles.published))
-    engine.write_parquet(own.from_(subquery(plan.relation.query.copy(), "s")).limit(0), path)
-    declared = {c.name: c.type for c in engine.columns(engine.parquet([path]))}
-    path.unlink()
+    # What types are called once they were in a file.
+    empty = engine.fresh("types")
+    engine.create_file(empty, own.from_(subquery(plan.relation.query.copy(), "s")).limit(0))
+    declared = {c.name: c.type for c in engine.columns(exp.select("*").from_(table(empty)))}
+    engine.drop(empty)
     for attribute in plan.roles.published:
         names, kind = plan.published_as.get(attribute.name, (attribute.name,)), declared[attribute.name]
         allowed = {kind}

@@ -112,11 +112,25 @@ def text_range(label: str) -> tuple[str | None, str | None] | None:
     >>> text_range("{Laos, Peru}"), text_range("[Peru, Laos]")
     (None, None)
     """
+    ends = text_ends(label)
+    if ends is None or None in ends:
+        return ends
+    # A list of two values in brackets may come in any order; a range comes in that of the texts.
+    return ends if ends[0] < ends[1] else None  # type: ignore[operator]
+
+
+def text_ends(label: str) -> tuple[str | None, str | None] | None:
+    """Return the ends of a range of values in whatever order, None where it is open; None if the label is no range.
+
+    Examples
+    --------
+    >>> text_ends("[low, high]"), text_ends("<= mid"), text_ends("mid")
+    (('low', 'high'), (None, 'mid'), None)
+    """
     between = _BETWEEN.fullmatch(label)
     if between is not None:
         low, high = (_unquoted(part) for part in between.groups())
-        # A list of two values in brackets may come in any order; a range comes in that of the texts.
-        return (low, high) if low < high else None
+        return low, high
     side = _SIDE.fullmatch(label)
     if side is not None:
         own = _unquoted(side.group(2))
