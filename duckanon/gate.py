@@ -230,8 +230,6 @@ def check_release(
         raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
     if count_rows(engine, written) != rows:
         raise PrivacyViolation("The gate refused the release: the file does not hold the rows that were checked.")
-    if reference is not None and reference.published is not None:
-        reference.published.require(engine, written)
     if reference is not None and reference.evidence is not None:
         return _check_hidden(engine, written, models, unit, reference.evidence)
     counted, entity = written, None
@@ -254,6 +252,8 @@ def check_release(
     checks = check_models(engine, own | {k: v for k, v in given.items() if v is not None}, models, unit)
     engine.drop(*own.values())
     require(checks)
+    if known.published is not None:
+        known.published.require(engine, written)
     return checks
 
 

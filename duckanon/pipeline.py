@@ -36,15 +36,15 @@ from duckanon.hierarchy.masks import Suppress
 from duckanon.hierarchy.shuffle import shuffled
 from duckanon.node_measure import NodeMeasure
 from duckanon.permuted import Looker, PermutedRows, secret_of
-from duckanon.recoders import FullDomain, Local, Recoder, Regions
-from duckanon.release import Release
+from duckanon.recoders import FullDomain, Generalizing, Local, Recoder, Regions
+from duckanon.release import Release, require_no_leaks
 from duckanon.resources import file_digest, PrivateFolder, sweep, workers
 from duckanon.roles import Attribute, Role
+from duckanon.side_by_side import Claim, require_truth
 from duckanon.sink.disk import sync
 from duckanon.sqlgen.recode import Cell, recoded_counts
 from duckanon.sqlgen.relations import cast, col, DIALECT, named, number, param, subquery, table, text, union_all
 from duckanon.written_rows import hidden_person, require_types, shuffle_keys, write_proof, write_rows
-from duckanon.side_by_side import Claim, require_truth
 
 if TYPE_CHECKING:
     from duckanon.algorithms.listing import Seen
@@ -206,6 +206,8 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
     # What is read here is what the gate reads; a file that changes after that has another digest, and is checked again.
     with engine.progress.step("gate", published), workers(min(2, engine.threads())) as pool:
         digest = pool.submit(_settled, path, staged)
+        leaks = pool.submit(require_no_leaks, path)
+        types = require_types(plan, engine, written)
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
         if isinstance(recoder, PermutedRows):
             reference = replace(reference, evidence=recoder.tied(shuffle_keys(plan.seed)))
@@ -216,13 +218,13 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
             raise PrivacyViolation("The gate refused the release: more rows are suppressed than allowed.")
         if published + suppressed != counted.rows:
             raise PrivacyViolation("The gate refused the release: rows in are not rows published plus suppressed.")
-        types = require_types(plan, engine, written)
-        if not isinstance(recoder, PermutedRows):
-            told = recoder.beside(_passed(plan), hidden_person(plan.entity, param("key0"), param("key1")))
+        if isinstance(recoder, Generalizing):
+            told = recoder.beside(_passed(plan), _person(plan))
             told = replace(told, params=shuffle_keys(None))
-            reference = replace(
-                reference, published=require_truth(engine, told, _claim(plan, prepared, types), suppressed)
-            )
+            published_rows = require_truth(engine, told, _claim(plan, prepared, types), suppressed)
+            reference = replace(reference, published=published_rows)
+        elif reference.evidence is None:
+            raise PrivacyViolation("The gate refused the release: nothing says which of its rows is whose.")
         checks = check_release(
             engine,
             written,
@@ -234,6 +236,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
             reference,
             plan.published_as,
         )
+        leaks.result()
     return Release(
         plan=plan,
         engine=engine,
@@ -262,6 +265,11 @@ def _passed(plan: Plan) -> list[tuple[str, exp.Expr]]:
     return [(a.name, plan.expression(a)) for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
 
 
+def _person(plan: Plan) -> exp.Expr | None:
+    """Return a keyed hash of the entity key."""
+    return hidden_person(plan.entity, param("key0"), param("key1"))
+
+
 _READ = (Intervals, Cuts, Quantiles, Dates, Suppress, Auto)
 """Rules whose labels say themselves what they stand for."""
 
@@ -284,7 +292,7 @@ def _claim(plan: Plan, prepared: Prepared, types: Mapping[str, str]) -> Claim:
         plan.relation.query,
         [plan.expression(a) for a in quasi],
         [e for _, e in passed],
-        hidden_person(plan.entity, param("key0"), param("key1")),
+        _person(plan),
         shown,
         [plan.published_as[a.name] for a in quasi],
         [name for name, _ in passed],

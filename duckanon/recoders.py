@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from sqlglot import exp
 
@@ -20,6 +20,7 @@ from duckanon.outputs import has_distance
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
 from duckanon.side_by_side import KEPT, PERSON, Lookup, SideBySide
 from duckanon.sorted_rows import Room, SortedRows
+from duckanon.sqlgen.boxes import midpoint_ends
 from duckanon.sqlgen.classes import class_shares, published_labels
 from duckanon.sqlgen.recode import (
     Cell,
@@ -47,6 +48,7 @@ from duckanon.sqlgen.relations import (
 
 if TYPE_CHECKING:
     from duckanon.algorithms.local import Pass
+    from duckanon.box_columns import Axis
     from duckanon.division import Division
     from duckanon.encode import Frequency
     from duckanon.engine.base import Engine
@@ -74,11 +76,16 @@ class Recoder(Protocol):
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
         """Return the release from ``rows``, in their order: (published name, name among rows) for each column."""
 
-    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
-        """Return all rows of the source as they were and as they are published; p is ``kept``."""
-
     def recoding(self) -> Recoding:
         """Return the recoding as the owner sees it."""
+
+
+@runtime_checkable
+class Generalizing(Recoder, Protocol):
+    """A recoder whose cells stand for the values of their rows."""
+
+    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        """Return all rows of the source as they were and as they are published; p is ``kept``."""
 
 
 def _through(kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, alias: str) -> list[exp.Expr]:
@@ -413,10 +420,24 @@ class Regions:
         rows = self.division.classed([*codes, *_through(kept, person, "s")])
         shown = [named(col(name), name.replace("q_", "r_", 1)) for _, name in self.published.inner]
         published = exp.select(named(col("class_id"), "code"), *shown).from_(table(self.published.table))
-        return SideBySide(rows, (*_originals(self.cells), Lookup("class_id", published)))
+        lookups = [*_originals(self.cells), Lookup("class_id", published)]
+        middle = [axis for axis in self.published.axes if axis.column.output == "midpoint"]
+        return SideBySide(rows, (*lookups, *(Lookup("class_id", self._ends(axis)) for axis in middle)))
+
+    def _ends(self, axis: Axis) -> exp.Select:
+        """Return ``(code, x_j, y_j)``: the ends of the regions that midpoints are of, as ticks."""
+        boxes = self.division.boxes.table
+        ends = [
+            named(end, f"{side}_{axis.position}") for side, end in zip("xy", midpoint_ends(axis.column), strict=True)
+        ]
+        words = axis.column.keys()
+        regions = exp.select(*words, *ends).from_(table(axis.regions))
+        query = exp.select(named(col("class_id", "b"), "code"), *(col(e.alias, "r") for e in ends))
+        on = axis.column.on("r", axis.position, "b")
+        return query.from_(table(boxes, "b")).join(subquery(regions, "r"), on=on)
 
     def recoding(self) -> Recoding:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)
 
 
-__all__ = ["FullDomain", "Local", "Recoder", "Regions", "cells_at"]
+__all__ = ["FullDomain", "Generalizing", "Local", "Recoder", "Regions", "cells_at"]

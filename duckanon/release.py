@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon._version import __version__
-from duckanon.errors import ParameterError, UnsupportedError
+from duckanon.errors import ParameterError, PrivacyViolation, UnsupportedError
 from duckanon.gate import Reference, check_release, sensitive_of
 from duckanon.hidden_groups import highest_linkage
 from duckanon.hierarchy import Levels
@@ -34,6 +34,28 @@ if TYPE_CHECKING:
     from duckanon.recoders import Recoder
 
 SEEDED = "seeded: for tests, not for release"
+
+
+_UNLIKELY = 1e-10
+"""How often a column of an honest file may seem to be in an order."""
+_ROWS, _PARTS = 20_000, 4
+"""Rows whose order the gate looks at, and row groups whose dictionaries it reads."""
+
+
+def require_no_leaks(path: Path) -> None:
+    """Raise a PrivacyViolation where a written file tells more than its rows: metadata, dictionaries, their order.
+
+    A column that numbers the rows is no leak here, for all columns are declared ones with the values that they have.
+    """
+    from duckanon.disclosure.files import file_leaks
+
+    found = file_leaks(path, siblings=False, rows=_ROWS, parts=_PARTS, chance=_UNLIKELY)
+    kinds = dict.fromkeys(leak.kind for leak in found if leak.kind != "index")
+    if kinds:
+        raise PrivacyViolation(
+            f"The gate refused the release: its file tells more than its rows ({', '.join(kinds)}). "
+            "Nothing was published."
+        )
 
 
 def metric_parameters(plan: Plan) -> dict[str, Any]:
@@ -309,7 +331,12 @@ class Release:
         """
         if self.digest is not None and file_digest(path) == self.digest:
             return
+        self.inspect(path)
         self.verify_rows(self.engine.parquet([path]))
+
+    def inspect(self, path: Path) -> None:
+        """Raise a PrivacyViolation where a file that is to be published tells more than its rows."""
+        require_no_leaks(path)
 
     def verify_rows(self, relation: exp.Query) -> None:
         """Check every promise on rows read again from their target; a PrivacyViolation says what is broken."""

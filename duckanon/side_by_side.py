@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from duckanon.cell_meaning import BY_CLASS, Meaning, Shown, meaning
 from duckanon.errors import PrivacyViolation
-from duckanon.sqlgen.axes import choose, equal, is_null, present
+from duckanon.sqlgen.axes import NUMBERS, choose, equal, is_null, present, tick
 from duckanon.sqlgen.relations import (
     call,
     cast,
@@ -53,7 +53,7 @@ class Lookup:
     """What rows show under a number: ``query(code, ...)`` by their column ``key``.
 
     Its further columns are ``s_j``, the values of the quasi-identifiers as they were, and ``r_j`` (and ``r_jb``), what
-    is published of them.
+    is published of them; of midpoints ``x_j`` and ``y_j``, too, the ends that they lie between, as ticks.
     """
 
     key: str
@@ -255,7 +255,8 @@ class _Truth:
                 if column.name != "code":
                     self.holders[column.name], self.columns[column.name] = lookup, column.type
         missing = {f"s_{j}" for j in range(len(self.claim.original))} | set(self.published)
-        if set(self.holders) != missing:
+        halved = {f"{side}_{j}" for j, s in enumerate(self.claim.shown) if s.kind == "midpoint" for side in "xy"}
+        if set(self.holders) not in (missing, missing | halved):
             _refuse("its columns are not the declared ones")
         self.meanings: dict[int, Meaning] = {}
         self.by_row: list[int] = []
@@ -295,7 +296,7 @@ class _Truth:
                 if name.startswith("s_"):
                     before += _words(col(name, alias), self.raw_types[j], j)
                     query = self._with_value(query, j, alias)
-                else:
+                elif name.startswith("r_"):
                     after += _words(self._cell(name, alias), self.published[name][1], self.published[name][0])
                     query = query if name.endswith("b") else self._with_reach(query, j, alias)
         query = query.select(*([named(_joined(before), "before")] if before else []))
@@ -408,6 +409,10 @@ class _Truth:
         raw, shown = (self.holders[f"{side}_{j}"].query.copy() for side in "sr")
         query = exp.select(col("b", "p"), col("n", "p"), named(col(f"s_{j}", "s"), "value"))
         query = query.select(named(self._cell(f"r_{j}", "t"), "cell")).from_(subquery(pairs, "p"))
+        if f"x_{j}" in self.holders:
+            ends = self.holders[f"x_{j}"].query.copy()
+            query = query.select(*(named(col(f"{side}_{j}", "e"), side) for side in "xy"))
+            query = query.join(subquery(ends, "e"), on=equal(col("code", "e"), col("b", "p")))
         query = query.join(subquery(raw, "s"), on=equal(col("code", "s"), col("a", "p")))
         return query.join(subquery(shown, "t"), on=equal(col("code", "t"), col("b", "p")))
 
@@ -419,14 +424,15 @@ class _Truth:
         known = [col(c, "k") for c in ("known", *(["l1"] if shown.height else []))]
         pairs = self._with_values(self._pairs(j, None), j)
         on = same(col("value", "k"), col("value", "x"))
-        query = exp.select(*(col(c, "x") for c in ("b", "n", "value", "cell")), *known, named(col("text", "k"), "text"))
+        ends = ["x", "y"] if f"x_{j}" in self.holders else []
+        query = exp.select(*(col(c, "x") for c in ("b", "n", "value", "cell", *ends)), *known, col("text", "k"))
         looked = query.from_(subquery(pairs, "x")).join(subquery(shown.known.copy(), "k"), on=on, join_type="left")
         right = self._right(j, shown)
         grouped = exp.select(named(exp.func("COALESCE", right, exp.false()), "ok")).from_(subquery(looked, "y"))
         if shown.kind == "proportional":
             grouped = self._shares(shown, looked)
         else:
-            grouped = grouped.group_by(col("b"), col("cell"))
+            grouped = grouped.group_by(*(col(c) for c in ("b", "cell", *ends)))
         wrong = call("count_if", exp.Not(this=exp.func("COALESCE", col("ok"), exp.false())))
         query = exp.select(wrong).from_(subquery(grouped, "z"))
         (count,) = self.engine.row(query, _named_in(query, self.beside.params))
@@ -453,9 +459,8 @@ class _Truth:
         least, most = exp.Min(this=finite), exp.Max(this=finite.copy())
         low: exp.Expr = cast(least, "DOUBLE") if numbers else least
         high: exp.Expr = cast(most, "DOUBLE") if numbers else most
-        if shown.kind == "midpoint":
-            # A region is wider than what lies in it: how wide, the cell does not tell.
-            return exp.or_(exp.Not(this=missing), is_null(cell.copy()), present(cell.copy()))
+        if shown.kind == "midpoint" and f"x_{j}" in self.holders:
+            return _is_middle(shown, missing)
         given: exp.Expr = cast(cell.copy(), "DOUBLE") if numbers else cell.copy()
         inside: exp.Expr = exp.Between(this=given, low=low, high=high)
         if numbers:
@@ -483,6 +488,28 @@ class _Truth:
         near = exp.LT(this=exp.Abs(this=exp.Sub(this=given, expression=share)), expression=number(_NEAR))
         several = equal(call("cardinality", col("cell")), kinds)
         return exp.select(named(exp.and_(near, several), "ok")).from_(subquery(counts, "q"))
+
+
+def _is_middle(shown: Shown, missing: exp.Expr) -> exp.Expr:
+    """Return whether all values of a class lie between two ends, and its cell halfway between them."""
+    cell, own = tick(col("cell"), shown.family), tick(col("value"), shown.family)
+    if shown.family in NUMBERS:
+        cell = col("cell")
+    low, high = col("x"), col("y")
+    outside = exp.or_(exp.LT(this=own, expression=low), exp.GT(this=own.copy(), expression=high))
+    inside = exp.Not(this=exp.func("COALESCE", call("bool_or", outside), exp.false()))
+    if shown.family in NUMBERS:
+        halves = [exp.Div(this=exp.paren(end.copy()), expression=number(2)) for end in (low, high)]
+        apart = exp.Abs(this=exp.Sub(this=cell, expression=exp.paren(exp.Add(this=halves[0], expression=halves[1]))))
+        wide = exp.Add(this=exp.Abs(this=low.copy()), expression=exp.Abs(this=high.copy()))
+        middle: exp.Expr = exp.LTE(this=apart, expression=exp.Mul(this=exp.paren(wide), expression=number(_NEAR)))
+        alone = call("bool_and", equal(cast(col("value"), "DOUBLE"), col("cell")))
+    else:
+        total = exp.Add(this=cast(low.copy(), "HUGEINT"), expression=cast(high.copy(), "HUGEINT"))
+        middle = equal(cell, exp.IntDiv(this=exp.paren(total), expression=number(2)))
+        alone = call("bool_and", equal(col("value"), col("cell")))
+    true = exp.or_(exp.func("COALESCE", alone, exp.false()), exp.paren(exp.and_(inside, middle)))
+    return choose((missing, is_null(col("cell"))), otherwise=exp.paren(true))
 
 
 __all__ = ["KEPT", "PERSON", "Claim", "Fingerprint", "Lookup", "SideBySide", "require_truth"]

@@ -34,6 +34,9 @@ class Publishable(Protocol):
     def verify(self, path: Path) -> None:
         """Raise unless a Parquet file is the one that the gate let pass, or keeps every promise."""
 
+    def inspect(self, path: Path) -> None:
+        """Raise where a file or folder that was written for publishing tells more than its rows."""
+
     def verify_rows(self, relation: exp.Query) -> None:
         """Put rows that were read again from their target through the gate; raise if a promise is broken."""
 

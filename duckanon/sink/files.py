@@ -250,6 +250,7 @@ class CsvFile(_File):
 
         def verify(work: Path) -> None:
             require_same_header(engine, work, columns)
+            release.inspect(work)
             require_same_rows(engine, rows, csv_rows(engine, work, columns), columns)
 
         return _put(self.path, write, verify, described, reports, run, self.signer)

@@ -147,6 +147,7 @@ class ParquetFolder:
                 rows = engine.parquet([release.path])
                 _write_parts(engine, rows, release.columns, by, folder.path / "parts", staged)
                 sync_tree(staged)
+                release.inspect(staged)
                 with part_rows(engine, staged, release.columns, by) as again:
                     require_same_rows(engine, rows, again, [c.name for c in release.columns])
                     release.verify_rows(again)

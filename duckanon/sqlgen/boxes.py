@@ -317,17 +317,27 @@ def midpoint(column: BoxColumn) -> exp.Expr:
     That of a node is halfway between the smallest and largest value under it that occur. The axis ends with its finite
     values: a region that lies beyond them is told by its one bound.
     """
+<<<<<<< HEAD
     low, high = (tick(col(end), column) for end in ("low", "high"))
-    # NULL is passed over by both.
-    first = call("least", outermost(column, "min", "tick"), high)
-    last = call("greatest", outermost(column, "max", "tick"), low)
-    lo, hi = exp.func("COALESCE", low.copy(), first), exp.func("COALESCE", high.copy(), last)
+=======
+    lo, hi = midpoint_ends(column)
     return choose(
         (col("mixed"), exp.null()),
         (equal(col("w"), 0), cast(col("value"), "DOUBLE") if column.family in NUMBERS else col("value")),
-        (equal(col("v"), RUN), from_tick(_half(column, lo, hi), column)),
-        otherwise=from_tick(_half(column, col("least"), col("most")), column),
+        otherwise=from_tick(_half(column, lo, hi), column),
     )
+
+
+def midpoint_ends(column: BoxColumn) -> tuple[exp.Expr, exp.Expr]:
+    """Return the ticks between which a midpoint lies, of a region of several values."""
+    low, high = (tick(col(end), column.family) for end in ("low", "high"))
+>>>>>>> 2d1b954 (Lies told by an injected recoding, all refused; files are looked at for what they tell beyond their rows)
+    # NULL is passed over by both.
+    first = call("least", outermost(column, "min", "tick"), high)
+    last = call("greatest", outermost(column, "max", "tick"), low)
+    run = equal(col("v"), RUN)
+    lo = choose((run, exp.func("COALESCE", low.copy(), first)), otherwise=col("least"))
+    return lo, choose((run.copy(), exp.func("COALESCE", high.copy(), last)), otherwise=col("most"))
 
 
 def _half(column: BoxColumn, lo: exp.Expr, hi: exp.Expr) -> exp.Expr:

@@ -17,14 +17,17 @@ LOOKED_AT = 1 << 18
 _PIECES = 64
 
 
-def parquet_leaks(path: Path) -> Iterator[Leak]:
-    """Find what the footer and the dictionary pages tell."""
+def parquet_leaks(path: Path, parts: int | None = None) -> Iterator[Leak]:
+    """Find what the footer and the dictionary pages tell; ``parts`` row groups are looked at, all by default."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file, path.open("rb") as raw:
         yield from metadata_leaks(file)
         footer = file.metadata
-        for group in range(footer.num_row_groups):
+        count = footer.num_row_groups
+        # The first and the last of them, and some between.
+        some = np.linspace(0, count - 1, min(count, parts or count)).round().astype(int)
+        for group in np.unique(some).tolist():
             for place in range(footer.num_columns):
                 chunk = footer.row_group(group).column(place)
                 # One column of one part at a time: that is what is in memory.
@@ -33,8 +36,8 @@ def parquet_leaks(path: Path) -> Iterator[Leak]:
                 yield from _statistics(chunk, values)
 
 
-def parquet_pieces(path: Path) -> tuple[list[tuple[int, Any]], int]:
-    """Return runs of rows of a file as (number of the first, table), and how many rows it has."""
+def parquet_pieces(path: Path, rows: int = LOOKED_AT) -> tuple[list[tuple[int, Any]], int]:
+    """Return runs of rows of a file as (number of the first, table), ``rows`` at most, and how many rows it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -42,10 +45,10 @@ def parquet_pieces(path: Path) -> tuple[list[tuple[int, Any]], int]:
         footer = file.metadata
         sizes = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
-        if footer.num_rows <= LOOKED_AT:
+        if footer.num_rows <= rows:
             return [(0, file.read())], footer.num_rows
         chosen = np.unique(np.linspace(0, len(sizes) - 1, min(len(sizes), _PIECES)).round().astype(int))
-        most = LOOKED_AT // len(chosen)
+        most = max(1, rows // len(chosen))
         pieces = []
         for group in chosen:
             batch = next(file.iter_batches(batch_size=most, row_groups=[int(group)]))
@@ -101,7 +104,7 @@ def _unused(listed: set[bytes], values: Any) -> int:
 
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        own = values.cast(pa.large_binary()).unique()
+        own = values.unique().cast(pa.large_binary())
         known = pc.is_in(pa.array(list(listed), pa.large_binary()), value_set=own)
         return len(listed) - int(pc.sum(known).as_py() or 0)
     # What is stored is one number for each value. If there are more of them than values, some are no row's.
@@ -121,7 +124,9 @@ def _distinct(values: Any) -> int:
     width = values.type.bit_width // 8
     data = np.frombuffer(values.buffers()[1], dtype=np.uint8)
     cells = data[values.offset * width : (values.offset + len(values)) * width]
-    return len(np.unique(cells.reshape(-1, width), axis=0)) if width > 8 else len(np.unique(cells.view(f"u{width}")))
+    if width > 8:
+        return len(np.unique(cells.reshape(-1, width), axis=0))
+    return len(pa.array(cells.view(f"u{width}")).unique())
 
 
 def _statistics(chunk: Any, values: Any) -> Iterator[Leak]:

@@ -33,7 +33,9 @@ _SCRAP = re.compile(
 )
 
 
-def file_leaks(path: str | Path, *, siblings: bool = True) -> tuple[Leak, ...]:
+def file_leaks(
+    path: str | Path, *, siblings: bool = True, rows: int = LOOKED_AT, parts: int | None = None, chance: float = CHANCE
+) -> tuple[Leak, ...]:
     """Find what a published file or folder tells beyond its rows.
 
     Parameters
@@ -42,6 +44,12 @@ def file_leaks(path: str | Path, *, siblings: bool = True) -> tuple[Leak, ...]:
         A Parquet or CSV file (which may be compressed by gzip), or a folder of Parquet files.
     siblings : bool
         Whether to look for leftovers beside a single file, too.
+    rows : int
+        Most rows of a file whose order is looked at.
+    parts : int, optional
+        Most row groups of a file whose dictionaries and statistics are looked at; all by default.
+    chance : float
+        How often a random order may be taken for one that is none.
 
     Returns
     -------
@@ -55,7 +63,7 @@ def file_leaks(path: str | Path, *, siblings: bool = True) -> tuple[Leak, ...]:
           addresses and times in them; columns they name that the file has not.
         - index: a column of consecutive whole numbers, or one that is named like an index and tells all rows apart.
         - order: columns whose order chance does not make (``order_of``), rows that are equal as a whole being taken
-          for one. Of files with more than 262,144 rows as many are looked at, in pieces.
+          for one. Of files with more ``rows`` than that (262,144) as many are looked at, in pieces.
         - leftovers: files beside the release that are none of duckanon's, and the name and time in a gzip header.
 
     Examples
@@ -73,29 +81,29 @@ def file_leaks(path: str | Path, *, siblings: bool = True) -> tuple[Leak, ...]:
         files = sorted(p for p in target.rglob("*") if p.suffix.lower() in _PARQUET and p.is_file())
         if not files:
             raise DataError(f"The folder {target.name!r} holds no Parquet file.")
-        found = [leak for file in files for leak in _file(file, len(files))]
+        found = [leak for file in files for leak in _file(file, rows, parts, chance / len(files))]
         return tuple(merged([*found, *_folder(target, set(files))]))
     if not target.is_file():
         raise DataError(f"There is no file {target.name!r}.")
-    found = list(_file(target, 1))
+    found = list(_file(target, rows, parts, chance))
     if siblings:
         found += _beside(target)
     return tuple(merged(found))
 
 
-def _file(path: Path, files: int) -> Iterator[Leak]:
+def _file(path: Path, rows: int, parts: int | None, chance: float) -> Iterator[Leak]:
     import pyarrow as pa
 
     suffixes = [s.lower() for s in path.suffixes]
     failed = False
     try:
         if suffixes and suffixes[-1] in _PARQUET:
-            yield from parquet_leaks(path)
-            yield from _rows(*parquet_pieces(path), files)
+            yield from parquet_leaks(path, parts)
+            yield from _rows(*parquet_pieces(path, rows), chance)
             return
         if set(suffixes[-2:]) & set(_CSV):
             yield from _gzip(path)
-            yield from _rows(*_csv_pieces(path), files)
+            yield from _rows(*_csv_pieces(path), chance)
             return
     except (pa.ArrowInvalid, OSError):
         failed = True
@@ -107,7 +115,7 @@ def _file(path: Path, files: int) -> Iterator[Leak]:
 # Rows
 
 
-def _rows(pieces: Sequence[tuple[int, Any]], total: int, files: int) -> Iterator[Leak]:
+def _rows(pieces: Sequence[tuple[int, Any]], total: int, chance: float) -> Iterator[Leak]:
     if not pieces:
         return
     schema = pieces[0][1].schema
@@ -122,20 +130,24 @@ def _rows(pieces: Sequence[tuple[int, Any]], total: int, files: int) -> Iterator
     kept = [_first_of_runs([ranks[i] for ranks in ranked.values()]) for i in range(len(pieces))] if ranked else []
     for name, ranks in ranked.items():
         thinned = [(first, own[some]) for (first, _), own, some in zip(pieces, ranks, kept, strict=True)]
-        judged = order_of(thinned, CHANCE / files)
+        judged = order_of(thinned, chance)
         if judged.found:
             word = judged.found[0]
             yield Leak("order", _ORDERS[word], judged.equal if word == "equal" else judged.rows, total, name)
 
 
 def _ranks(columns: Sequence[Any]) -> list[NDArray[np.int64]] | None:
-    """Return the values of a column as numbers in their order; None where its type has none."""
+    """Return the values of a column as numbers in their order, nested ones in some order; None for other types."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     every = pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
     if pa.types.is_dictionary(every.type):
         every = every.cast(every.type.value_type)
+    if pa.types.is_nested(every.type):
+        texts = np.array([repr(value) for value in every.to_pylist()])
+        ranks = np.unique(texts, return_inverse=True)[1].astype(np.int64)
+        return np.split(ranks, np.cumsum([len(column) for column in columns])[:-1])
     try:
         ranks = pc.rank(every, tiebreaker="dense").to_numpy().astype(np.int64)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
