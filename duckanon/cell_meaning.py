@@ -28,6 +28,7 @@ BY_CLASS = ("midpoint", "mean", "median", "geometric_mean", "mode", "medoid", "p
 """What is published of a class as a whole: a row by itself cannot say whether it is right."""
 _BETWEEN = re.compile(r"\[(.+), (.+)([\])])", re.DOTALL)
 _SIDE = re.compile(r"(<=|<|>=) (.+)", re.DOTALL)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _CALENDAR = re.compile(r"(\d{4})(?:-(\d\d)|-Q([1-4])|-W(\d\d)|(s))?")
 _MEMBER = re.compile(r'"((?:[^"]|"")*)"|([^,{}"]+)')
 _CONTEXT = Context(prec=400)
@@ -160,7 +161,16 @@ def _span(label: str, family: str) -> _Span | None:
     side = _SIDE.fullmatch(label)
     if side is not None:
         return _Span(side[2], None) if side[1] == ">=" else _Span(None, side[2], side[1] == "<")
+    if family == "timestamp" and _DAY.fullmatch(label):
+        return _day(label)
     return _calendar(label) if family in ("date", "timestamp") else None
+
+
+def _day(label: str) -> _Span | None:
+    try:
+        return _Span(label, (date.fromisoformat(label) + timedelta(days=1)).isoformat(), True)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _calendar(label: str) -> _Span | None:
@@ -177,7 +187,7 @@ def _calendar(label: str) -> _Span | None:
             months = 1 if month else 3 if quarter else 120 if decade else 12
             first = date(int(year), at, 1)
             after = date(int(year) + (at - 1 + months) // 12, (at - 1 + months) % 12 + 1, 1)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return _Span(first.isoformat(), after.isoformat(), True)
 

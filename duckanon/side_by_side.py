@@ -427,12 +427,17 @@ class _Truth:
         ends = ["x", "y"] if f"x_{j}" in self.holders else []
         query = exp.select(*(col(c, "x") for c in ("b", "n", "value", "cell", *ends)), *known, col("text", "k"))
         looked = query.from_(subquery(pairs, "x")).join(subquery(shown.known.copy(), "k"), on=on, join_type="left")
-        right = self._right(j, shown)
+        right, measured = self._right(j, shown), shown.family != "other" and shown.height
         grouped = exp.select(named(exp.func("COALESCE", right, exp.false()), "ok")).from_(subquery(looked, "y"))
+        every: list[exp.Query] = []
         if shown.kind == "proportional":
-            grouped = self._shares(shown, looked)
+            # By their labels, or where these are the values themselves, by those.
+            every += [self._shares(shown, looked.copy(), name) for name in (("l1", "text") if measured else ("text",))]
         else:
-            grouped = grouped.group_by(*(col(c) for c in ("b", "cell", *ends)))
+            every.append(grouped.group_by(*(col(c) for c in ("b", "cell", *ends))))
+        return min(self._count_wrong(one) for one in every)
+
+    def _count_wrong(self, grouped: exp.Query) -> int:
         wrong = call("count_if", exp.Not(this=exp.func("COALESCE", col("ok"), exp.false())))
         query = exp.select(wrong).from_(subquery(grouped, "z"))
         (count,) = self.engine.row(query, _named_in(query, self.beside.params))
@@ -473,11 +478,10 @@ class _Truth:
         inside = choose((is_null(exp.Min(this=finite.copy())), is_null(cell.copy())), otherwise=inside)
         return choose((missing, is_null(cell.copy())), otherwise=inside)
 
-    def _shares(self, shown: Shown, looked: exp.Query) -> exp.Select:
-        """Return whether each class shows the shares of its values, and no others."""
-        measured = shown.family != "other"
+    def _shares(self, shown: Shown, looked: exp.Query, name: str) -> exp.Select:
+        """Return whether each class shows the shares of its values by their labels or texts, and no others."""
         plain = exp.and_(present(col("value")), exp.func("COALESCE", col("known"), exp.false()))
-        label = choose((plain, col("l1" if measured else "text")), otherwise=text(shown.top))
+        label = choose((plain, col(name)), otherwise=text(shown.top))
         counts = exp.select(col("b"), col("cell"), named(label, "k"), named(exp.Sum(this=col("n")), "n"))
         counts = counts.from_(subquery(looked, "y")).group_by(col("b"), col("cell"), label.copy())
         total = exp.Window(this=exp.Sum(this=col("n")), partition_by=[col("b")])

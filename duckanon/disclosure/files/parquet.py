@@ -21,7 +21,10 @@ def parquet_leaks(path: Path, parts: int | None = None) -> Iterator[Leak]:
     """Find what the footer and the dictionary pages tell; ``parts`` row groups are looked at, all by default."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file, path.open("rb") as raw:
+    with pq.ParquetFile(path) as file:
+        texts = [c.path for c in (file.schema.column(i) for i in range(file.metadata.num_columns)) if _is_text(c)]
+    # Texts are read as the codes that the file has.
+    with pq.ParquetFile(path, read_dictionary=texts) as file, path.open("rb") as raw:
         yield from metadata_leaks(file)
         footer = file.metadata
         count = footer.num_row_groups
@@ -31,9 +34,14 @@ def parquet_leaks(path: Path, parts: int | None = None) -> Iterator[Leak]:
             for place in range(footer.num_columns):
                 chunk = footer.row_group(group).column(place)
                 # One column of one part at a time: that is what is in memory.
-                values = _leaf(file.read_row_group(group, columns=[chunk.path_in_schema]).column(0))
+                column = file.read_row_group(group, columns=[chunk.path_in_schema]).column(0)
+                values = _leaf(column)
                 yield from _dictionary(raw, chunk, values)
-                yield from _statistics(chunk, values)
+                yield from _statistics(chunk, values, column.null_count)
+
+
+def _is_text(column: Any) -> bool:
+    return bool(column.physical_type == "BYTE_ARRAY" and column.max_repetition_level == 0)
 
 
 def parquet_pieces(path: Path, rows: int = LOOKED_AT) -> tuple[list[tuple[int, Any]], int]:
@@ -57,7 +65,7 @@ def parquet_pieces(path: Path, rows: int = LOOKED_AT) -> tuple[list[tuple[int, A
 
 
 def _leaf(column: Any) -> Any:
-    """Return the values of the innermost level as one array without missing ones."""
+    """Return the values of the innermost level as one array without missing ones; texts may come once each."""
     import pyarrow as pa
 
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -67,8 +75,12 @@ def _leaf(column: Any) -> Any:
         if pa.types.is_struct(found.type) or pa.types.is_map(found.type):
             return None
         found = found.flatten()
+    if isinstance(found.type, pa.BaseExtensionType):
+        found = found.storage
     if pa.types.is_dictionary(found.type):
-        found = found.dictionary_decode()
+        # Every value once is enough: nobody counts them here.
+        counts = np.bincount(found.indices.drop_null().to_numpy(), minlength=len(found.dictionary))
+        return found.dictionary.filter(pa.array(counts > 0))
     return found.drop_null()
 
 
@@ -129,7 +141,7 @@ def _distinct(values: Any) -> int:
     return len(pa.array(cells.view(f"u{width}")).unique())
 
 
-def _statistics(chunk: Any, values: Any) -> Iterator[Leak]:
+def _statistics(chunk: Any, values: Any, missing: int) -> Iterator[Leak]:
     """Compare the statistics of a part with its rows."""
     import pyarrow.compute as pc
 
@@ -142,14 +154,13 @@ def _statistics(chunk: Any, values: Any) -> Iterator[Leak]:
         try:
             own = pc.min_max(values).as_py()
             wrong += _below(stats.min, own["min"]) + _above(stats.max, own["max"])
-        except (TypeError, NotImplementedError, ValueError):
+        except (TypeError, NotImplementedError, ValueError, OverflowError):
             pass
     elif stats.has_min_max:
         wrong += 1
     if wrong:
         yield Leak("statistics", "The smallest or largest value in the footer is no row's.", wrong, 2, column)
     if stats.has_null_count and stats.null_count is not None:
-        missing = chunk.num_values - len(values)
         if stats.null_count != missing and "." not in chunk.path_in_schema:
             yield Leak("statistics", "The footer counts other missing values than the rows have.", column=column)
 

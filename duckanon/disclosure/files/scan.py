@@ -144,6 +144,8 @@ def _ranks(columns: Sequence[Any]) -> list[NDArray[np.int64]] | None:
     every = pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
     if pa.types.is_dictionary(every.type):
         every = every.cast(every.type.value_type)
+    if isinstance(every.type, pa.BaseExtensionType):
+        every = pa.chunked_array([chunk.storage for chunk in every.chunks], every.type.storage_type)
     if pa.types.is_nested(every.type):
         texts = np.array([repr(value) for value in every.to_pylist()])
         ranks = np.unique(texts, return_inverse=True)[1].astype(np.int64)
