@@ -38,7 +38,7 @@ SEEDED = "seeded: for tests, not for release"
 
 _UNLIKELY = 1e-10
 """How often a column of an honest file may seem to be in an order."""
-_ROWS, _PARTS = 20_000, 4
+_ROWS, _PARTS = 20_000, 2
 """Rows whose order the gate looks at, and row groups whose dictionaries it reads."""
 
 

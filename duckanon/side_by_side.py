@@ -23,11 +23,12 @@ from sqlglot import exp
 
 from duckanon.cell_meaning import BY_CLASS, Meaning, Shown, meaning
 from duckanon.errors import PrivacyViolation
-from duckanon.sqlgen.axes import NUMBERS, choose, equal, is_null, present, tick
+from duckanon.sqlgen.axes import NUMBERS, choose, equal, is_null, present
 from duckanon.sqlgen.relations import (
     call,
     cast,
     col,
+    in_utc,
     named,
     number,
     param,
@@ -494,11 +495,20 @@ class _Truth:
         return exp.select(named(exp.and_(near, several), "ok")).from_(subquery(counts, "q"))
 
 
+def _tick(value: exp.Expr, shown: Shown) -> exp.Expr:
+    """Return a value as a number: days, microseconds, or itself; NULL where it is not finite."""
+    if shown.family in NUMBERS:
+        plain = cast(value, "DOUBLE")
+        return choose((call("isfinite", plain.copy()), plain))
+    if shown.family == "date":
+        return cast(exp.Div(this=call("epoch", value), expression=number(86400)), "BIGINT")
+    return cast(call("epoch_us", in_utc(value, shown.type)), "BIGINT")
+
+
 def _is_middle(shown: Shown, missing: exp.Expr) -> exp.Expr:
     """Return whether all values of a class lie between two ends, and its cell halfway between them."""
-    cell, own = tick(col("cell"), shown.family), tick(col("value"), shown.family)
-    if shown.family in NUMBERS:
-        cell = col("cell")
+    cell = col("cell") if shown.family in NUMBERS else _tick(col("cell"), shown)
+    own = _tick(col("value"), shown)
     low, high = col("x"), col("y")
     outside = exp.or_(exp.LT(this=own, expression=low), exp.GT(this=own.copy(), expression=high))
     inside = exp.Not(this=exp.func("COALESCE", call("bool_or", outside), exp.false()))

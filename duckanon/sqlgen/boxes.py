@@ -317,9 +317,6 @@ def midpoint(column: BoxColumn) -> exp.Expr:
     That of a node is halfway between the smallest and largest value under it that occur. The axis ends with its finite
     values: a region that lies beyond them is told by its one bound.
     """
-<<<<<<< HEAD
-    low, high = (tick(col(end), column) for end in ("low", "high"))
-=======
     lo, hi = midpoint_ends(column)
     return choose(
         (col("mixed"), exp.null()),
@@ -330,8 +327,7 @@ def midpoint(column: BoxColumn) -> exp.Expr:
 
 def midpoint_ends(column: BoxColumn) -> tuple[exp.Expr, exp.Expr]:
     """Return the ticks between which a midpoint lies, of a region of several values."""
-    low, high = (tick(col(end), column.family) for end in ("low", "high"))
->>>>>>> 2d1b954 (Lies told by an injected recoding, all refused; files are looked at for what they tell beyond their rows)
+    low, high = (tick(col(end), column) for end in ("low", "high"))
     # NULL is passed over by both.
     first = call("least", outermost(column, "min", "tick"), high)
     last = call("greatest", outermost(column, "max", "tick"), low)

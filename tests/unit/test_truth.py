@@ -36,8 +36,7 @@ def refused(case: str, seam: Seam, **more: Any) -> None:
 def mixed(tellers: list[Any], cases: list[str]) -> list[tuple[Any, str]]:
     """Every lie with every case; those that come first are each lie with one case, and each case with one lie."""
     width = len(cases)
-    pairs = [(lie, cases[(i + shift) % width]) for shift in range(width) for i, lie in enumerate(tellers)]
-    return pairs
+    return [(lie, cases[(i + shift) % width]) for shift in range(width) for i, lie in enumerate(tellers)]
 
 
 CASES = list(lies.CASES)

@@ -160,9 +160,9 @@ def _statistics(chunk: Any, values: Any, missing: int) -> Iterator[Leak]:
         wrong += 1
     if wrong:
         yield Leak("statistics", "The smallest or largest value in the footer is no row's.", wrong, 2, column)
-    if stats.has_null_count and stats.null_count is not None:
-        if stats.null_count != missing and "." not in chunk.path_in_schema:
-            yield Leak("statistics", "The footer counts other missing values than the rows have.", column=column)
+    counted = stats.has_null_count and stats.null_count is not None and "." not in chunk.path_in_schema
+    if counted and stats.null_count != missing:
+        yield Leak("statistics", "The footer counts other missing values than the rows have.", column=column)
 
 
 def _below(told: Any, own: Any) -> bool:
