@@ -38,12 +38,12 @@ from duckanon.node_measure import NodeMeasure
 from duckanon.permuted import Looker, PermutedRows, secret_of
 from duckanon.recoders import FullDomain, Generalizing, Local, Recoder, Regions
 from duckanon.release import Release, require_no_leaks
-from duckanon.resources import file_digest, PrivateFolder, sweep, workers
+from duckanon.resources import PrivateFolder, file_digest, sweep, workers
 from duckanon.roles import Attribute, Role
 from duckanon.side_by_side import Claim, require_truth
 from duckanon.sink.disk import sync
 from duckanon.sqlgen.recode import Cell, recoded_counts
-from duckanon.sqlgen.relations import cast, col, DIALECT, named, number, param, subquery, table, text, union_all
+from duckanon.sqlgen.relations import DIALECT, cast, col, named, number, param, subquery, table, text, union_all
 from duckanon.written_rows import hidden_person, require_types, shuffle_keys, write_proof, write_rows
 
 if TYPE_CHECKING:
