@@ -32,7 +32,6 @@ from duckanon.sqlgen.recode import (
     shuffled_rows,
 )
 from duckanon.sqlgen.relations import (
-    DIALECT,
     call,
     cast,
     col,
