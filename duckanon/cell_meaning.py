@@ -19,7 +19,7 @@ from sqlglot import exp
 from duckanon.hierarchy.labels import text_ends
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.axes import choose, equal, is_null, present
-from duckanon.sqlgen.relations import call, cast, col, named, number, same, subquery, table, text, union_all
+from duckanon.sqlgen.relations import call, cast, col, data_type, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -334,7 +334,7 @@ class _Reader:
         return created
 
     def _end(self, name: str, extreme: str) -> exp.Expr:
-        own = exp.TryCast(this=col(name), to=exp.DataType.build(self._kind, dialect="duckdb"))
+        own = exp.TryCast(this=col(name), to=data_type(self._kind))
         return choose((is_null(col(name)), cast(text(extreme), self._kind)), otherwise=own)
 
     def _missing(self, labels: Sequence[str], found: str) -> list[str]:

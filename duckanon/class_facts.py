@@ -14,8 +14,8 @@ from duckanon.gate import count_domain
 from duckanon.pair_counts import Passed, pair_counts, source_rows
 from duckanon.roles import Role
 from duckanon.sqlgen.classes import class_labels, class_members, class_rows, class_values, level_cells, level_covers
-from duckanon.sqlgen.recode import Cell, class_table, pack
-from duckanon.sqlgen.relations import call, cast, col, ident, named, number, subquery, table, union_all
+from duckanon.sqlgen.recode import Cell, class_table, coded_rows, pack, rows_in_classes
+from duckanon.sqlgen.relations import call, cast, col, ident, named, number, qualified, subquery, table, union_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,10 @@ def class_relations(
         lambda: class_labels(names["class_map"], cells),
         lambda: class_members(counted.table, names["class_map"], cells),
     )
-    _describe_sensitive(relations, attributes, plan, cells, path)
+    if path is not None:
+        _describe_sensitive(relations, attributes, plan, cells, path)
+    else:
+        _describe_unwritten(relations, attributes, plan, cells)
     return relations
 
 
@@ -171,11 +174,11 @@ def _described(plan: Plan, counted: Frequency, column: int, own: Sequence[Cell])
 
 
 def _describe_sensitive(
-    relations: Relations, attributes: Sequence[Described], plan: Plan, cells: Sequence[Cell], path: Path | None
+    relations: Relations, attributes: Sequence[Described], plan: Plan, cells: Sequence[Cell], path: Path
 ) -> None:
-    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE] if path is not None else []
+    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
     engine, found, passed = relations.engine, [a.name for a in sensitive], None
-    if sensitive and path is not None:
+    if sensitive:
 
         def written() -> exp.Query:
             return engine.parquet([path])
@@ -185,5 +188,28 @@ def _describe_sensitive(
         relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
         rows_of = lambda: class_rows(relations["labelled"], written(), cells, found)  # noqa: E731
         passed = Passed([(a.name, a.type) for a in sensitive], partial(source_rows, plan, sensitive), rows_of)
+    if len(attributes) + len(sensitive) > 1:
+        relations.recipes["pairs"] = lambda: pair_counts(relations, attributes, passed)
+
+
+def _describe_unwritten(
+    relations: Relations, attributes: Sequence[Described], plan: Plan, cells: Sequence[Cell]
+) -> None:
+    """Describe the sensitive values of rows that were not written, for whoever compares nodes."""
+    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
+
+    def rows() -> exp.Query:
+        through = [named(qualified(plan.expression(a), "s"), f"p_{i}") for i, a in enumerate(sensitive)]
+        codes = [number(0) if c.constant else col(f"g_{j}", "i") for j, c in enumerate(cells)]
+        coded = coded_rows(plan.relation.query, cells, True, through)
+        words = pack(codes, [c.size for c in cells])
+        placed = rows_in_classes(coded, words, relations["class_map"], len(cells), through)
+        columns = [col("class_id"), *(col(t.alias) for t in through)]
+        query = exp.select(*columns, named(exp.Count(this=exp.Star()), "n")).from_(subquery(placed, "r"))
+        return query.where(col("kept")).group_by(*(c.copy() for c in columns))
+
+    passed = None
+    if sensitive:
+        passed = Passed([(a.name, a.type) for a in sensitive], partial(source_rows, plan, sensitive), rows)
     if len(attributes) + len(sensitive) > 1:
         relations.recipes["pairs"] = lambda: pair_counts(relations, attributes, passed)

@@ -18,17 +18,19 @@ from duckanon.facts import Relations
 from duckanon.looked_up import MANY_ROWS, LookedUp, can_look_up
 from duckanon.outputs import has_distance
 from duckanon.recoding import BoxRecoding, LocalRecoding, Recoding
-from duckanon.side_by_side import KEPT, PERSON, Lookup, SideBySide
+from duckanon.side_by_side import PERSON, Lookup, SideBySide
 from duckanon.sorted_rows import Room, SortedRows
 from duckanon.sqlgen.boxes import midpoint_ends
 from duckanon.sqlgen.classes import class_shares, published_labels
 from duckanon.sqlgen.recode import (
     Cell,
     code_labels,
+    coded_rows,
     local_rows,
     pack,
     published_texts,
     released_rows,
+    rows_in_classes,
     shuffled_rows,
 )
 from duckanon.sqlgen.relations import (
@@ -39,7 +41,6 @@ from duckanon.sqlgen.relations import (
     number,
     param,
     qualified,
-    same,
     subquery,
     table,
     text,
@@ -99,30 +100,6 @@ def _originals(cells: Sequence[Cell]) -> list[Lookup]:
         Lookup(f"k_{j}", exp.select(col("code"), named(col("value"), f"s_{j}")).from_(table(cell.values)))
         for j, cell in enumerate(cells)
     ]
-
-
-def _coded_rows(source: exp.Query, cells: Sequence[Cell], levels: bool, through: Sequence[exp.Expr]) -> exp.Select:
-    """Return the rows of the source as ``(k_0, ..., [g_0, ...,] p_0, ...)``: codes of values, and on their levels."""
-    query = exp.select().from_(subquery(source.copy(), "s"))
-    for j, cell in enumerate(cells):
-        on = same(qualified(cell.expression, "s"), col("value", f"v_{j}"))
-        query = query.select(named(col("code", f"v_{j}"), f"k_{j}")).join(table(cell.values, f"v_{j}"), on=on)
-        if levels:
-            own = exp.EQ(this=col("code", f"h_{j}"), expression=col("code", f"v_{j}"))
-            query = query.select(named(col(f"c{cell.level}", f"h_{j}"), f"g_{j}"))
-            query = query.join(table(cell.levels, f"h_{j}"), on=own)
-    return query.select(*through)
-
-
-def _in_classes(
-    rows: exp.Select, words: Sequence[exp.Expr], classes: str, width: int, through: Sequence[exp.Expr]
-) -> exp.Select:
-    """Return the coded rows with ``class_id``, and ``kept``: whether they are published."""
-    on = exp.and_(*(exp.EQ(this=exp.paren(w), expression=col(f"w_{i}", "c")) for i, w in enumerate(words)))
-    columns = [col(name, "i") for name in (*(f"k_{j}" for j in range(width)), *(t.alias for t in through))]
-    kept = named(exp.func("COALESCE", col("kept", "c"), exp.false()), KEPT)
-    query = exp.select(*columns, col("class_id", "c"), kept).from_(subquery(rows, "i"))
-    return query.join(table(classes, "c"), on=on, join_type="left")
 
 
 def cells_at(plan: Plan, counted: Frequency, bound: Sequence[Levels], levels: Sequence[int]) -> list[Cell]:
@@ -221,7 +198,7 @@ class FullDomain(_OnLevels):
 
     def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         through, lookups = _through(kept, person, "s"), _originals(self.cells)
-        rows = _coded_rows(self.plan.relation.query, self.cells, True, through)
+        rows = coded_rows(self.plan.relation.query, self.cells, True, through)
         codes = [number(0) if c.constant else col(f"g_{j}", "i") for j, c in enumerate(self.cells)]
         words = pack(codes, [c.size for c in self.cells])
         for j, cell in enumerate(self.cells):
@@ -230,7 +207,7 @@ class FullDomain(_OnLevels):
                 lookups.append(Lookup("class_id", query))
             else:
                 lookups.append(Lookup(f"k_{j}", code_labels(cell, f"r_{j}")))
-        rows = _in_classes(rows, words, self.relations["class_map"], len(self.cells), through)
+        rows = rows_in_classes(rows, words, self.relations["class_map"], len(self.cells), through)
         return SideBySide(rows, tuple(lookups), marked=True)
 
     def recoding(self) -> Recoding:
@@ -277,12 +254,12 @@ class Local(_OnLevels):
 
     def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         through = _through(kept, person, "s")
-        rows = _coded_rows(self.plan.relation.query, self.cells, False, through)
+        rows = coded_rows(self.plan.relation.query, self.cells, False, through)
         words = pack([col(f"k_{j}", "i") for j in range(len(self.cells))], self.sizes)
         labels = [named(text(c.top) if c.constant else col(f"q_{j}"), f"r_{j}") for j, c in enumerate(self.cells)]
         published = exp.select(named(col("class_id"), "code"), *labels).from_(table(self.relations["published"]))
         lookups = (*_originals(self.cells), Lookup("class_id", published))
-        rows = _in_classes(rows, words, self.relations["tuple_map"], len(self.cells), through)
+        rows = rows_in_classes(rows, words, self.relations["tuple_map"], len(self.cells), through)
         return SideBySide(rows, lookups, marked=True)
 
     def recoding(self) -> Recoding:

@@ -211,7 +211,11 @@ def verify_export(
 
     Examples
     --------
-    >>> verify_export("release", accept=["persons"]).ok  # doctest: +SKIP
+    >>> import tempfile, duckanon, pyarrow as pa
+    >>> table = pa.table({"age": [31, 32, 33, 34]})
+    >>> with tempfile.TemporaryDirectory() as folder, duckanon.anonymize(table, quasi_identifiers=["age"], k=2) as made:
+    ...     _ = made.write(f"{folder}/people.parquet")
+    ...     verify_export(folder).ok
     True
     """
     for kind in accept:

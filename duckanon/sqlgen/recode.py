@@ -242,3 +242,27 @@ def _value_codes(cell: Cell) -> exp.Select:
     if cell.enum is not None:
         published = exp.Cast(this=published, to=exp.DataType.build(cell.enum, udt=True))
     return query.select(named(published, "q"))
+
+
+def coded_rows(source: exp.Query, cells: Sequence[Cell], levels: bool, through: Sequence[exp.Expr]) -> exp.Select:
+    """Return the rows of the source as ``(k_0, ..., [g_0, ...,] p_0, ...)``: codes of values, and on their levels."""
+    query = exp.select().from_(subquery(source.copy(), "s"))
+    for j, cell in enumerate(cells):
+        on = same(qualified(cell.expression, "s"), col("value", f"v_{j}"))
+        query = query.select(named(col("code", f"v_{j}"), f"k_{j}")).join(table(cell.values, f"v_{j}"), on=on)
+        if levels:
+            own = exp.EQ(this=col("code", f"h_{j}"), expression=col("code", f"v_{j}"))
+            query = query.select(named(col(f"c{cell.level}", f"h_{j}"), f"g_{j}"))
+            query = query.join(table(cell.levels, f"h_{j}"), on=own)
+    return query.select(*through)
+
+
+def rows_in_classes(
+    rows: exp.Select, words: Sequence[exp.Expr], classes: str, width: int, through: Sequence[exp.Expr]
+) -> exp.Select:
+    """Return the coded rows with ``class_id``, and ``kept``: whether they are published."""
+    on = exp.and_(*(exp.EQ(this=exp.paren(w), expression=col(f"w_{i}", "c")) for i, w in enumerate(words)))
+    columns = [col(name, "i") for name in (*(f"k_{j}" for j in range(width)), *(t.alias for t in through))]
+    kept = named(exp.func("COALESCE", col("kept", "c"), exp.false()), "kept")
+    query = exp.select(*columns, col("class_id", "c"), kept).from_(subquery(rows, "i"))
+    return query.join(table(classes, "c"), on=on, join_type="left")

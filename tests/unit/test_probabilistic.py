@@ -243,7 +243,9 @@ def test_the_gate_ties_the_evidence_to_the_file(monkeypatch: pytest.MonkeyPatch)
 def _nulled(query: Any, name: str) -> Any:
     from sqlglot import exp
 
-    selects = [exp.alias_(exp.null(), name) if c.alias_or_name == name else c for c in query.selects]
+    # The type of a column stays: NULLIF(x, x) is a NULL of it.
+    nothing = {c.alias_or_name: exp.Nullif(this=c.unalias(), expression=c.unalias().copy()) for c in query.selects}
+    selects = [exp.alias_(nothing[name], name) if c.alias_or_name == name else c for c in query.selects]
     return query.select(*selects, append=False)
 
 

@@ -104,7 +104,7 @@ def test_the_check_of_models_finds_a_wrong_one(monkeypatch: pytest.MonkeyPatch) 
 def test_the_check_of_metrics_finds_a_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
     loss: type[Metric] = metrics.get("loss")
     monkeypatch.setattr(loss, "direction", "higher")
-    with pytest.raises(AssertionError, match=r"better .* than untouched"):
+    with pytest.raises(AssertionError, match="untouched"):
         check_metric(loss)
     monkeypatch.setattr(loss, "direction", "lower")
     monkeypatch.setattr(loss, "bounds", (0.0, 0.5))

@@ -34,10 +34,27 @@ def parquet_leaks(path: Path, parts: int | None = None) -> Iterator[Leak]:
             for place in range(footer.num_columns):
                 chunk = footer.row_group(group).column(place)
                 # One column of one part at a time: that is what is in memory.
-                column = file.read_row_group(group, columns=[chunk.path_in_schema]).column(0)
+                column = _read(file, group, chunk.path_in_schema, footer.schema.column(place))
+                if column is None:
+                    continue
                 values = _leaf(column)
                 yield from _dictionary(raw, chunk, values)
                 yield from _statistics(chunk, values, column.null_count)
+
+
+def _read(file: Any, group: int, path: str, column: Any) -> Any | None:
+    """Return a column of a row group; None where it is a list that Arrow cannot read.
+
+    DuckDB writes arrays of a fixed length that are NULL in a way that only DuckDB reads.
+    """
+    import pyarrow as pa
+
+    try:
+        return file.read_row_group(group, columns=[path]).column(0)
+    except pa.ArrowInvalid:
+        if not column.max_repetition_level:
+            raise
+    return None
 
 
 def _is_text(column: Any) -> bool:
@@ -51,17 +68,26 @@ def parquet_pieces(path: Path, rows: int = LOOKED_AT) -> tuple[list[tuple[int, A
 
     with pq.ParquetFile(path) as file:
         footer = file.metadata
+        columns = _readable(file)
         sizes = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         if footer.num_rows <= rows:
-            return [(0, file.read())], footer.num_rows
+            return [(0, file.read(columns=columns))], footer.num_rows
         chosen = np.unique(np.linspace(0, len(sizes) - 1, min(len(sizes), _PIECES)).round().astype(int))
         most = max(1, rows // len(chosen))
         pieces = []
         for group in chosen:
-            batch = next(file.iter_batches(batch_size=most, row_groups=[int(group)]))
+            batch = next(file.iter_batches(batch_size=most, row_groups=[int(group)], columns=columns))
             pieces.append((int(first[group]), pa.Table.from_batches([batch])))
         return pieces, footer.num_rows
+
+
+def _readable(file: Any) -> list[str] | None:
+    """Return the columns that Arrow can read where it cannot read all of them (see ``_read``), else None."""
+    schema, groups = file.metadata.schema, range(min(1, file.metadata.num_row_groups))
+    lists = [leaf for leaf in map(schema.column, range(len(schema))) if leaf.max_repetition_level]
+    odd = {leaf.path.split(".")[0] for leaf in lists for g in groups if _read(file, g, leaf.path, leaf) is None}
+    return [name for name in file.schema_arrow.names if name not in odd] if odd else None
 
 
 def _leaf(column: Any) -> Any:
