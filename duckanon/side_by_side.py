@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 PERSON, KEPT = "person", "kept"
+_CLASS = "class_id"
 _FIXED = re.compile(
     r"BOOLEAN|U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|DATE|TIME|TIMESTAMP(_S|_MS|_NS| WITH TIME ZONE)?"
 )
@@ -164,6 +165,12 @@ def _named_in(query: exp.Expr, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those parameters that a statement names: the database refuses others."""
     wanted = {placeholder.name for placeholder in query.find_all(exp.Placeholder)}
     return {name: value for name, value in values.items() if name in wanted}
+
+
+def _in_part(number_of: exp.Expr, part: int, parts: int) -> exp.Expr:
+    """Return whether a class is in one of several parts; rows of no class are in the first."""
+    rest = exp.Mod(this=exp.func("COALESCE", number_of, number(0)), expression=number(parts))
+    return exp.EQ(this=rest, expression=number(part))
 
 
 def _secret(slots: int) -> dict[str, Any]:
@@ -332,14 +339,30 @@ class _Truth:
 
     # Rows
 
-    def _joined_rows(self, columns: Sequence[exp.Expr], some: bool) -> exp.Select:
-        """Return columns of the rows ``r`` beside what they look up, ``some`` of which may find nothing."""
+    def _joined_rows(self, columns: Sequence[exp.Expr], some: bool, part: int = 0, parts: int = 1) -> exp.Select:
+        """Return columns of the rows ``r`` beside what they look up, ``some`` of which may find nothing.
+
+        Of several ``parts`` that share out the classes, this one.
+        """
         query = exp.select(*columns).from_(subquery(self.beside.rows.copy(), "r"))
         for i, (key, name) in enumerate(self.hashed.items()):
             side = "left" if some and "before" not in self.sides[name] else None
             on = equal(col("code", f"g{i}"), col(key, "r"))
-            query = query.join(table(name, f"g{i}"), on=on, join_type=side)
+            looked: exp.Expr = table(name, f"g{i}")
+            if parts > 1 and key == _CLASS:
+                own = exp.select("*").from_(table(name)).where(_in_part(col("code"), part, parts))
+                looked = subquery(own, f"g{i}")
+                query = query.where(_in_part(col(key, "r"), part, parts))
+            query = query.join(looked, on=on, join_type=side)
         return query
+
+    def _parts(self) -> int:
+        """Return into how many parts classes are shared out, so that what is looked up of one part fits into memory."""
+        limit = self.engine.memory_limit()
+        if limit is None or _CLASS not in self.hashed:
+            return 1
+        (classes,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(self.hashed[_CLASS])))
+        return max(1, -(-int(classes) * (16 * len(self.by_row) + 40) * 4 // limit))
 
     def _alias(self, name: str) -> str:
         """Return the alias of what a column is looked up in."""
@@ -375,9 +398,12 @@ class _Truth:
         for j in self.by_row:
             wrong: exp.Expr = exp.Not(this=exp.func("COALESCE", self._covered(j), exp.false()))
             columns.append(call("count_if", wrong if kept is None else exp.and_(kept.copy(), wrong)))
-        query = self._joined_rows(columns, some)
-        found = self.engine.row(query, _named_in(query, {**self.keys, **self.beside.params}))
-        return [int(n) for n in found]
+        parts, totals = self._parts(), [0] * len(columns)
+        for part in range(parts):
+            query = self._joined_rows(columns, some, part, parts)
+            found = self.engine.row(query, _named_in(query, {**self.keys, **self.beside.params}))
+            totals = [total + int(n) for total, n in zip(totals, found, strict=True)]
+        return totals
 
     def _covered(self, j: int) -> exp.Expr:
         a, b = self._alias(f"s_{j}"), self._alias(f"r_{j}")
