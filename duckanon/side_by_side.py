@@ -12,17 +12,15 @@ were written. So whatever was claimed, a file of which all three hold has the so
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.cell_meaning import BY_CLASS, Meaning, Shown, meaning
 from duckanon.errors import PrivacyViolation
+from duckanon.row_words import batches, by_number, joined, named_in, secret_words, sum_of_rows, word_of, words_of
 from duckanon.sqlgen.axes import NUMBERS, choose, equal, is_null, present
 from duckanon.sqlgen.relations import (
     call,
@@ -31,7 +29,6 @@ from duckanon.sqlgen.relations import (
     in_utc,
     named,
     number,
-    param,
     same,
     subquery,
     table,
@@ -39,13 +36,19 @@ from duckanon.sqlgen.relations import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from duckanon.engine.base import Engine
 
 PERSON, KEPT = "person", "kept"
 _CLASS = "class_id"
-_FIXED = re.compile(
-    r"BOOLEAN|U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|DATE|TIME|TIMESTAMP(_S|_MS|_NS| WITH TIME ZONE)?"
-)
+NOWHERE = 2**31 - 1
+"""A place beyond all values."""
+_OF_CELL, _OF_CLASS = 4, 21
+"""Bytes for each class and column, of a number of a cell and of what only that class shows."""
+_WORDS = 2**64
+Part = tuple[int, int]
+"""The first class, and that before which it ends."""
 _NEAR = 1e-9
 """More than rounding can make of a mean, as a share."""
 
@@ -111,9 +114,8 @@ class Fingerprint:
 
     def require(self, engine: Engine, relation: exp.Query) -> None:
         """Raise a PrivacyViolation unless a relation holds the same rows."""
-        words = [w for name, kind, slot in self.columns for w in _words(col(name), kind, slot)]
-        found = _sums(engine, relation, words, self.keys)
-        if found != (self.rows, self.total):
+        words = [w for name, kind, slot in self.columns for w in words_of(col(name), kind, slot)]
+        if sum_of_rows(engine, relation, words, self.keys) != (self.rows, self.total):
             _refuse("the file does not hold the rows that were checked")
 
 
@@ -129,54 +131,48 @@ def _refuse(problem: str) -> None:
     raise PrivacyViolation(f"The gate refused the release: {problem}. Nothing was published.")
 
 
-# Hashes
+def _in_part(number_of: exp.Expr, part: Part) -> exp.Expr:
+    """Return whether a class is in a part; rows of no class count as -1."""
+    own = exp.func("COALESCE", number_of, number(-1))
+    return exp.and_(exp.GTE(this=own, expression=number(part[0])), exp.LT(this=own.copy(), expression=number(part[1])))
 
 
-def _words(value: exp.Expr, kind: str, slot: int) -> list[exp.Expr]:
-    """Return keyed hashes of a value; texts have two, because texts that differ in few places may share one."""
-    plain = cast(value, kind)
-    if _FIXED.fullmatch(kind):
-        return [_word(plain, slot)]
-    own = plain if kind == "VARCHAR" else cast(plain, "VARCHAR")
-    after = [_word(exp.DPipe(this=param(name), expression=own.copy()), slot) for name in ("text0", "text1")]
-    return after if kind == "VARCHAR" else [_word(plain, slot), *after]
+@dataclass(frozen=True)
+class Cells:
+    """What cells stand for, by their numbers: places from ``low`` to ``high``, and NULL where ``null`` is 1."""
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+    null: NDArray[Any]
+    after: NDArray[Any]
+    """Their words."""
 
 
-def _word(value: exp.Expr, slot: int) -> exp.Expr:
-    # A function of one column is worked out once for each value that a file lists.
-    return call("hash", call("xor", cast(param(f"slot{slot}"), "UBIGINT"), call("hash", value)))
+@dataclass(frozen=True)
+class Column:
+    """What rows look up of a quasi-identifier: values by their column ``of``, cells by their column ``by``."""
+
+    of: str
+    by: str
+    at: NDArray[Any]
+    """The places of values in their order: 0 for NULL, -1 where there is none."""
+    before: NDArray[Any]
+    """Their words."""
+    reach: Cells | None
+    """None for what is published of a class as a whole."""
 
 
-def _joined(words: Sequence[exp.Expr]) -> exp.Expr:
-    return reduce(lambda a, b: call("xor", a, b), words) if words else cast(number(0), "UBIGINT")
+@dataclass
+class Found:
+    """How many rows there are and are published, the sums of their words, and how many cells are wrong by column."""
 
-
-def _sum(words: Sequence[exp.Expr]) -> exp.Expr:
-    return exp.func("COALESCE", exp.Sum(this=call("hash", _joined(words))), number(0))
-
-
-def _sums(engine: Engine, relation: exp.Query, words: Sequence[exp.Expr], keys: Mapping[str, Any]) -> tuple[int, int]:
-    query = exp.select(exp.Count(this=exp.Star()), _sum(words)).from_(subquery(relation.copy(), "s"))
-    rows, total = engine.row(query, _named_in(query, keys))
-    return int(rows), int(total)
-
-
-def _named_in(query: exp.Expr, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those parameters that a statement names: the database refuses others."""
-    wanted = {placeholder.name for placeholder in query.find_all(exp.Placeholder)}
-    return {name: value for name, value in values.items() if name in wanted}
-
-
-def _in_part(number_of: exp.Expr, part: int, parts: int) -> exp.Expr:
-    """Return whether a class is in one of several parts; rows of no class are in the first."""
-    rest = exp.Mod(this=exp.func("COALESCE", number_of, number(0)), expression=number(parts))
-    return exp.EQ(this=rest, expression=number(part))
-
-
-def _secret(slots: int) -> dict[str, Any]:
-    """Return secret words, and texts that move what follows to other places of the words that are hashed."""
-    found: dict[str, Any] = {f"slot{i}": secrets.randbits(64) for i in range(slots)}
-    return found | {"text0": secrets.token_hex(8) + "-" * secrets.randbelow(4), "text1": secrets.token_hex(10) + "-+-"}
+    wrong: dict[int, int]
+    rows: int = 0
+    total: int = 0
+    kept: int = 0
+    shown: int = 0
+    lost: int = 0
+    """How often no value was found."""
 
 
 # Statements
@@ -208,7 +204,7 @@ class _Truth:
             for end, name in zip(("", "b"), names, strict=False):
                 first += 1
                 self.published[f"r_{j}{end}"] = first, claim.types[name], name
-        self.keys = _secret(first + 1)
+        self.keys = secret_words(first + 1)
         self.tables: list[str] = []
 
     def require(self, suppressed: int) -> Fingerprint:
@@ -219,216 +215,313 @@ class _Truth:
 
     def _require(self, suppressed: int) -> Fingerprint:
         engine, claim = self.engine, self.claim
-        own = [w for j, e in enumerate(claim.original) for w in _words(e.copy(), self.raw_types[j], j)]
+        own = [w for j, e in enumerate(claim.original) for w in words_of(e.copy(), self.raw_types[j], j)]
         beside = [
             w
             for e, (slot, kind) in zip(claim.passed, self.others.values(), strict=True)
-            for w in _words(e.copy(), kind, slot)
+            for w in words_of(e.copy(), kind, slot)
         ]
         if claim.person is not None:
-            beside.append(_word(claim.person.copy(), self.person_slot))
+            beside.append(word_of(claim.person.copy(), self.person_slot))
         params = {**self.keys, **(self.beside.params if claim.person is not None else {})}
-        source = _sums(engine, claim.source, [*own, *beside], params)
+        source = sum_of_rows(engine, claim.source, [*own, *beside], params)
         self._look()
-        read, total, kept, shown, *wrong = self._counted(suppressed > 0)
-        if (read, total) != source:
+        found = self._read()
+        if found.lost or (found.rows, found.total) != source:
             _refuse("the rows that were checked are not those of the source")
-        columns = tuple((name, kind, slot) for slot, kind, name in self.published.values())
-        columns += tuple((n, k, s) for n, (s, k) in zip(claim.others, self.others.values(), strict=True))
-        found = Fingerprint(self.keys, columns, kept, shown)
-        if read - kept != suppressed:
+        if found.rows - found.kept != suppressed:
             _refuse("rows in are not rows published plus suppressed")
-        for j, count in zip(self.by_row, wrong, strict=True):
+        for j, count in found.wrong.items():
             self._require_none(count, j)
-        for j in self.by_row:
-            if self.meanings[j].covers is not None:
+        for j, own_meaning in self.meanings.items():
+            if own_meaning.covers is not None:
                 self._require_none(self._uncovered(j), j)
         for j, one in enumerate(claim.shown):
             if one.kind in BY_CLASS:
                 self._require_none(self._wrong_classes(j), j)
-        return found
+        columns = tuple((name, kind, slot) for slot, kind, name in self.published.values())
+        columns += tuple((n, k, s) for n, (s, k) in zip(claim.others, self.others.values(), strict=True))
+        return Fingerprint(self.keys, columns, found.kept, found.shown)
 
     def _require_none(self, count: int, j: int) -> None:
         if count:
             _refuse(f"{count} published cells of {self.claim.shown[j].name!r} do not stand for the value of their row")
 
-    # Look-ups, with hashes and with what cells stand for
+    # Look-ups, with words and with what cells stand for
 
     def _look(self) -> None:
         engine = self.engine
         self.holders: dict[str, Lookup] = {}
-        self.columns: dict[str, str] = {}
         for lookup in self.beside.lookups:
-            for column in engine.columns(lookup.query):
-                if column.name != "code":
-                    self.holders[column.name], self.columns[column.name] = lookup, column.type
+            self.holders |= {c.name: lookup for c in engine.columns(lookup.query) if c.name != "code"}
         missing = {f"s_{j}" for j in range(len(self.claim.original))} | set(self.published)
         halved = {f"{side}_{j}" for j, s in enumerate(self.claim.shown) if s.kind == "midpoint" for side in "xy"}
         if set(self.holders) not in (missing, missing | halved):
             _refuse("its columns are not the declared ones")
         self.meanings: dict[int, Meaning] = {}
-        self.by_row: list[int] = []
-        for j, shown in enumerate(self.claim.shown):
-            if shown.kind in BY_CLASS:
-                continue
-            self.by_row.append(j)
-            cells = exp.select(named(self._cell(f"r_{j}", "h"), "cell"))
-            if f"r_{j}b" in self.holders:
-                cells = cells.select(named(self._cell(f"r_{j}b", "h"), "cell_b"))
-            cells = cells.distinct().from_(subquery(self.holders[f"r_{j}"].query.copy(), "h"))
-            self.meanings[j] = meaning(engine, shown, self.raw_types[j], cells)
-            self.tables += self.meanings[j].tables
-        self.hashed: dict[str, str] = {}
-        self.sides: dict[str, set[str]] = {}
-        for key in dict.fromkeys(lookup.key for lookup in self.beside.lookups):
-            self.hashed[key] = self._hashed(key)
-            self.tables.append(self.hashed[key])
+        self.numbered: dict[int, str] = {}
+        self.columns = [self._column(j, shown) for j, shown in enumerate(self.claim.shown)]
+
+    def _ends_of(self, j: int) -> list[str]:
+        """Return the names of what is published of a quasi-identifier."""
+        return [name for name in (f"r_{j}", f"r_{j}b") if name in self.published]
 
     def _cell(self, name: str, alias: str) -> exp.Expr:
         """Return a published cell in the type of the file."""
         return cast(col(name, alias), self.published[name][1])
 
-    def _hashed(self, key: str) -> str:
-        """Create ``(code, before, after, at_j, lo_j, hi_j, nul_j, odd_j, ...)`` of what rows look up by one key."""
-        lookups = [lookup for lookup in self.beside.lookups if lookup.key == key]
-        query = exp.select(col("code", "l0")).from_(subquery(lookups[0].query.copy(), "l0"))
-        before: list[exp.Expr] = []
-        after: list[exp.Expr] = []
-        for i, lookup in enumerate(lookups):
-            alias = f"l{i}"
-            if i:
-                on = equal(col("code", alias), col("code", "l0"))
-                query = query.join(subquery(lookup.query.copy(), alias), on=on)
-            for name in (n for n, holder in self.holders.items() if holder is lookup):
-                j = int(re.sub(r"\D", "", name))
-                if name.startswith("s_"):
-                    before += _words(col(name, alias), self.raw_types[j], j)
-                    query = self._with_value(query, j, alias)
-                elif name.startswith("r_"):
-                    after += _words(self._cell(name, alias), self.published[name][1], self.published[name][0])
-                    query = query if name.endswith("b") else self._with_reach(query, j, alias)
-        query = query.select(*([named(_joined(before), "before")] if before else []))
-        query = query.select(*([named(_joined(after), "after")] if after else []))
-        created = self.engine.fresh("looked")
-        self.sides[created] = {s for s, own in (("before", before), ("after", after)) if own}
-        self.engine.create(created, query, _named_in(query, self.keys))
+    def _column(self, j: int, shown: Shown) -> Column:
+        """Return what is looked up of a quasi-identifier."""
+        of, by = (self.holders[f"{side}_{j}"] for side in "sr")
+        for name in self._ends_of(j):
+            if self.holders[name] is not by:
+                _refuse("its columns are not the declared ones")
+        if shown.kind in BY_CLASS:
+            values = exp.select(col("code", "l"), named(number(0), "at"), self._word_of_value(j, "l"))
+            return Column(of.key, by.key, *self._values(values.from_(subquery(of.query.copy(), "l"))), None)
+        cells = self._number_cells(j, by)
+        known = exp.select(*(col(name) for name in ("cell", *(["cell_b"] if len(self._ends_of(j)) > 1 else []))))
+        self.meanings[j] = meaning(self.engine, shown, self.raw_types[j], known.distinct().from_(table(cells)))
+        self.tables += self.meanings[j].tables
+        values_of = self._place_values(j, of)
+        before = self._values(exp.select(col("code"), col("at"), col("word")).from_(table(values_of)))
+        return Column(of.key, by.key, *before, self._reach(j, cells, values_of))
+
+    def _word_of_value(self, j: int, alias: str) -> exp.Expr:
+        return named(joined(words_of(col(f"s_{j}", alias), self.raw_types[j], j)), "word")
+
+    def _word_of_cell(self, j: int, alias: str) -> exp.Expr:
+        words = [
+            w
+            for name in self._ends_of(j)
+            for w in words_of(self._cell(name, alias), self.published[name][1], self.published[name][0])
+        ]
+        return named(joined(words), "word")
+
+    def _create(self, stem: str, query: exp.Query) -> str:
+        created = self.engine.fresh(stem)
+        self.engine.create(created, query, named_in(query, self.keys))
+        self.tables.append(created)
         return created
 
-    def _with_value(self, query: exp.Select, j: int, alias: str) -> exp.Select:
-        own = self.meanings.get(j)
-        if own is None:
-            return query
-        if own.at is not None:
-            at = own.at.copy().transform(
-                lambda n: col(f"s_{j}", alias) if isinstance(n, exp.Column) and n.name == "value" else n
-            )
-            return query.select(named(at, f"at_{j}"))
-        on = same(col("value", f"v{j}"), col(f"s_{j}", alias))
-        query = query.join(table(str(own.places), f"v{j}"), on=on, join_type="left")
-        return query.select(named(col("at", f"v{j}"), f"at_{j}"))
+    def _values(self, query: exp.Select) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the places and the words of values by their codes."""
+        codes, at, words = self._arrays(query, ("code", "at", "word"))
+        return by_number(codes, at, -1), by_number(codes, words, 0)
 
-    def _with_reach(self, query: exp.Select, j: int, alias: str) -> exp.Select:
-        own = self.meanings.get(j)
-        if own is None:
-            return query
-        on = same(col("cell", f"m{j}"), self._cell(f"r_{j}", alias))
-        if f"r_{j}b" in self.holders:
-            on = exp.and_(on, same(col("cell_b", f"m{j}"), self._cell(f"r_{j}b", alias)))
-        query = query.join(table(own.cells, f"m{j}"), on=on, join_type="left")
-        return query.select(*(named(col(c, f"m{j}"), f"{c}_{j}") for c in ("lo", "hi", "nul", "odd")))
+    def _arrays(self, query: exp.Select, names: Sequence[str]) -> list[NDArray[Any]]:
+        """Return columns as arrays: numbers of 32 bits, and words of 64."""
+        kinds = {"word": "UBIGINT", "nul": "UTINYINT"}
+        columns = [named(cast(col(name, "a"), kinds.get(name, "INTEGER")), name) for name in names]
+        plain = exp.select(*columns).from_(subquery(query, "a"))
+        found = self.engine.arrow(plain, named_in(plain, self.keys))
+        return [found.column(name).to_numpy() for name in names]
+
+    def _number_cells(self, j: int, by: Lookup) -> str:
+        """Create ``(ix, r, [rb], cell, [cell_b], word)``: the different cells of a column, counted from 0."""
+        ends = self._ends_of(j)
+        different = exp.select(*(col(name) for name in ends)).distinct().from_(subquery(by.query.copy(), "l"))
+        place = exp.Sub(this=exp.Window(this=exp.RowNumber()), expression=number(1))
+        query = exp.select(named(cast(exp.paren(place), "INTEGER"), "ix"), *(col(name, "d") for name in ends))
+        for name, alias in zip(ends, ("cell", "cell_b"), strict=False):
+            query = query.select(named(self._cell(name, "d"), alias))
+        query = query.select(self._word_of_cell(j, "d"))
+        self.numbered[j] = self._create("numbered", query.from_(subquery(different, "d")))
+        return self.numbered[j]
+
+    def _place_values(self, j: int, of: Lookup) -> str:
+        """Create ``(code, value, at, word)`` of values as they were; ``at`` is their place in order, 0 that of NULL."""
+        own = self.meanings[j]
+        query = exp.select(col("code", "l"), self._word_of_value(j, "l")).from_(subquery(of.query.copy(), "l"))
+        if own.at is None:
+            on = same(col("value", "v"), col(f"s_{j}", "l"))
+            query = query.join(table(str(own.places), "v"), on=on, join_type="left")
+            at: exp.Expr = col("at", "v")
+        else:
+            at = own.at.copy().transform(
+                lambda n: col(f"s_{j}", "l") if isinstance(n, exp.Column) and n.name == "value" else n
+            )
+        query = query.select(named(at, "value"))
+        order = exp.Order(expressions=[exp.Ordered(this=col("value", "p"), desc=False, nulls_first=False)])
+        rank = exp.Window(this=call("dense_rank"), order=order)
+        place = choose((is_null(col("value", "p")), number(0)), otherwise=rank)
+        every = exp.select(col("code", "p"), col("value", "p"), named(place, "at"), col("word", "p"))
+        return self._create("placed", every.from_(subquery(query, "p")))
+
+    def _reach(self, j: int, cells: str, values: str) -> Cells:
+        """Return what the cells of a column stand for: from one place to another."""
+        on = same(col("cell", "m"), col("cell", "n"))
+        if len(self._ends_of(j)) > 1:
+            on = exp.and_(on, same(col("cell_b", "m"), col("cell_b", "n")))
+        found = exp.select(col("ix", "n"), col("word", "n"), *(col(c, "m") for c in ("lo", "hi", "nul")))
+        found = found.from_(table(cells, "n")).join(table(self.meanings[j].cells, "m"), on=on, join_type="left")
+        placed = exp.select(col("value"), col("at")).from_(table(values)).where(present(col("value")))
+        query = exp.select(
+            col("ix", "c"),
+            named(exp.func("COALESCE", col("at", "a"), number(NOWHERE)), "low"),
+            named(exp.func("COALESCE", col("at", "b"), number(-1)), "high"),
+            named(exp.func("COALESCE", col("nul", "c"), exp.false()), "nul"),
+            col("word", "c"),
+        ).from_(subquery(found, "c"))
+        # The first value from one end on, and the last one up to the other.
+        for alias, end, side in (("a", "lo", exp.LTE), ("b", "hi", exp.GTE)):
+            within = side(this=col(end, "c"), expression=col("value", alias))
+            nearest = exp.Join(this=subquery(placed.copy(), alias), method="ASOF", side="LEFT", on=within)
+            query.append("joins", nearest)
+        places, *columns = self._arrays(query, ("ix", "low", "high", "nul", "word"))
+        return Cells(*(by_number(places, own, 0) for own in columns))
+
+    def _shown_by(self, j: int, part: Part | None) -> tuple[NDArray[Any], Cells]:
+        """Return the numbers of the cells that keys show, and the cells; what a class shows is a cell of its own."""
+        import numpy as np
+
+        by, first = self.holders[f"r_{j}"], 0 if part is None else part[0]
+        query = exp.select(col("code", "l")).from_(subquery(by.query.copy(), "l"))
+        if part is not None and by.key == _CLASS:
+            query = query.where(_in_part(col("code", "l"), part))
+        elif by.key != _CLASS:
+            first = 0
+        reach = self.columns[j].reach
+        if reach is None:
+            codes, words = self._arrays(query.select(self._word_of_cell(j, "l")), ("code", "word"))
+            cells = np.arange(len(codes), dtype=np.int32)
+            low, high = np.zeros(len(codes), dtype=np.int32), np.full(len(codes), NOWHERE, dtype=np.int32)
+            reach = Cells(low, high, np.ones(len(codes), dtype=np.uint8), by_number(cells, words, 0))
+        else:
+            on = exp.and_(*(same(col(name, "n"), col(name, "l")) for name in self._ends_of(j)))
+            query = query.select(col("ix", "n")).join(table(self.numbered[j], "n"), on=on)
+            codes, cells = self._arrays(query, ("code", "ix"))
+        found = by_number(codes, cells, -1, first)
+        if np.count_nonzero(found >= 0) != len(codes):
+            _refuse("what is published under a number is not one thing")
+        return found, reach
 
     # Rows
 
-    def _joined_rows(self, columns: Sequence[exp.Expr], some: bool, part: int = 0, parts: int = 1) -> exp.Select:
-        """Return columns of the rows ``r`` beside what they look up, ``some`` of which may find nothing.
+    def _parts(self) -> list[Part] | list[None]:
+        """Return ranges of classes, so that what is looked up of one of them fits into memory."""
+        limit, of_class = self.engine.array_limit(), 0
+        for column in self.columns:
+            if column.by == _CLASS:
+                of_class += _OF_CELL if column.reach is not None else _OF_CLASS
+        if limit is None or not of_class:
+            return [None]
+        lookup = next(lookup for lookup in self.beside.lookups if lookup.key == _CLASS)
+        last = exp.func("COALESCE", exp.Max(this=col("code")), number(0))
+        (most,) = self.engine.row(exp.select(last).from_(subquery(lookup.query.copy(), "l")))
+        parts = max(1, -(-(int(most) + 1) * of_class * 2 // limit))
+        if parts == 1:
+            return [None]
+        # Rows of no class have the number -1.
+        size = -(-(int(most) + 2) // parts)
+        return [(-1 + i * size, -1 + (i + 1) * size) for i in range(parts)]
 
-        Of several ``parts`` that share out the classes, this one.
+    def _read(self) -> Found:
+        """Read all rows once, or once for each part."""
+        found = Found(dict.fromkeys(self.meanings, 0))
+        for part in self._parts():
+            self._read_part(part, found)
+        return found
+
+    def _read_part(self, part: Part | None, found: Found) -> None:
+        import numpy as np
+
+        from duckanon.kernels.beside import add_rows, look_at, mark_published
+
+        shown = [self._shown_by(j, part) for j in range(len(self.columns))]
+        firsts = {column.by: part[0] if part is not None and column.by == _CLASS else 0 for column in self.columns}
+        present: dict[str, NDArray[Any]] = {}
+        for column, (cells, _) in zip(self.columns, shown, strict=True):
+            own = cells >= 0
+            known = present.get(column.by, own)
+            size = min(len(own), len(known))
+            present[column.by] = known[:size] & own[:size]
+        marks = {key: own.astype(np.uint8) for key, own in present.items()}
+        counts = np.zeros((len(self.columns), 2), dtype=np.int64)
+        sums = np.zeros(3, dtype=np.uint64)
+        for batch in batches(self.engine, self._rows(part), {**self.keys, **self.beside.params}):
+            words = np.array(batch.column("through").to_numpy())
+            was = words ^ batch.column("owner").to_numpy() if self.claim.person is not None else words.copy()
+            kept = np.array(batch.column(KEPT).to_numpy())
+            keys: dict[str, NDArray[Any]] = {}
+            for key in self._key_names():
+                keys[key] = batch.column(key).to_numpy()
+                if firsts.get(key, 0):
+                    keys[key] = keys[key] - np.int32(firsts[key])
+                    keys[key].flags.writeable = False
+            for key, mark in marks.items():
+                mark_published(keys[key], mark, kept)
+            for j, (column, (cells, reach)) in enumerate(zip(self.columns, shown, strict=True)):
+                look_at(
+                    keys[column.of],
+                    keys[column.by],
+                    column.at,
+                    column.before,
+                    cells,
+                    reach.low,
+                    reach.high,
+                    reach.null,
+                    reach.after,
+                    kept,
+                    was,
+                    words,
+                    counts[j],
+                )
+            add_rows(was, words, kept, sums)
+            found.rows += batch.num_rows
+        found.total = (found.total + int(sums[0])) % _WORDS
+        found.shown = (found.shown + int(sums[1])) % _WORDS
+        found.kept += int(sums[2])
+        found.lost += int(counts[:, 0].sum())
+        for j in found.wrong:
+            found.wrong[j] += int(counts[j, 1])
+
+    def _key_names(self) -> list[str]:
+        return list(dict.fromkeys(key for column in self.columns for key in (column.of, column.by)))
+
+    def _rows(self, part: Part | None) -> exp.Select:
+        """Return the keys of rows, -1 for none, with the words of what is passed through, and who they belong to."""
+        query = exp.select().from_(subquery(self.beside.rows.copy(), "r"))
+        for key in self._key_names():
+            query = query.select(named(exp.func("COALESCE", cast(col(key, "r"), "INTEGER"), number(-1)), key))
+        through = [w for name, (slot, kind) in self.others.items() for w in words_of(col(name, "r"), kind, slot)]
+        query = query.select(named(joined(through), "through"))
+        if self.claim.person is not None:
+            query = query.select(named(word_of(col(PERSON, "r"), self.person_slot), "owner"))
+        kept: exp.Expr = exp.func("COALESCE", col(KEPT, "r"), exp.false()) if self.beside.marked else exp.true()
+        query = query.select(named(cast(kept, "UTINYINT"), KEPT))
+        return query if part is None else query.where(_in_part(col(_CLASS, "r"), part))
+
+    def _pairs(self, j: int, odd: bool) -> exp.Query:
+        """Return ``(a, b, n)``: how often a value as it was stands beside what is published, both as numbers.
+
+        Where ``odd``, beside cells that are no ranges.
         """
-        query = exp.select(*columns).from_(subquery(self.beside.rows.copy(), "r"))
-        for i, (key, name) in enumerate(self.hashed.items()):
-            side = "left" if some and "before" not in self.sides[name] else None
-            on = equal(col("code", f"g{i}"), col(key, "r"))
-            looked: exp.Expr = table(name, f"g{i}")
-            if parts > 1 and key == _CLASS:
-                own = exp.select("*").from_(table(name)).where(_in_part(col("code"), part, parts))
-                looked = subquery(own, f"g{i}")
-                query = query.where(_in_part(col(key, "r"), part, parts))
-            query = query.join(looked, on=on, join_type=side)
-        return query
-
-    def _parts(self) -> int:
-        """Return into how many parts classes are shared out, so that what is looked up of one part fits into memory."""
-        limit = self.engine.memory_limit()
-        if limit is None or _CLASS not in self.hashed:
-            return 1
-        (classes,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(self.hashed[_CLASS])))
-        return max(1, -(-int(classes) * (16 * len(self.by_row) + 40) * 4 // limit))
-
-    def _alias(self, name: str) -> str:
-        """Return the alias of what a column is looked up in."""
-        return f"g{list(self.hashed).index(self.holders[name].key)}"
-
-    def _kept(self, some: bool) -> exp.Expr | None:
-        if not some:
-            return None
-        parts: list[exp.Expr] = []
-        if self.beside.marked:
-            parts.append(col(KEPT, "r"))
-        for i, name in enumerate(self.hashed.values()):
-            if "after" in self.sides[name]:
-                parts.append(present(col("after", f"g{i}")))
-        return exp.and_(*parts)
-
-    def _counted(self, some: bool) -> list[int]:
-        """Return the rows and their sum as they were, and as they are published, and how many cells are wrong."""
-        before: list[exp.Expr] = []
-        after: list[exp.Expr] = []
-        for i, name in enumerate(self.hashed.values()):
-            before += [col("before", f"g{i}")] if "before" in self.sides[name] else []
-            after += [col("after", f"g{i}")] if "after" in self.sides[name] else []
-        through = [w for name, (slot, kind) in self.others.items() for w in _words(col(name, "r"), kind, slot)]
-        person = [_word(col(PERSON, "r"), self.person_slot)] if self.claim.person is not None else []
-        kept = self._kept(some)
-        columns: list[exp.Expr] = [exp.Count(this=exp.Star()), _sum([*before, *through, *person])]
-        published: exp.Expr = call("hash", _joined([*after, *(w.copy() for w in through)]))
-        if kept is not None:
-            published = choose((kept.copy(), published))
-        columns.append(exp.Count(this=exp.Star()) if kept is None else call("count_if", kept.copy()))
-        columns.append(exp.func("COALESCE", exp.Sum(this=published), number(0)))
-        for j in self.by_row:
-            wrong: exp.Expr = exp.Not(this=exp.func("COALESCE", self._covered(j), exp.false()))
-            columns.append(call("count_if", wrong if kept is None else exp.and_(kept.copy(), wrong)))
-        parts, totals = self._parts(), [0] * len(columns)
-        for part in range(parts):
-            query = self._joined_rows(columns, some, part, parts)
-            found = self.engine.row(query, _named_in(query, {**self.keys, **self.beside.params}))
-            totals = [total + int(n) for total, n in zip(totals, found, strict=True)]
-        return totals
-
-    def _covered(self, j: int) -> exp.Expr:
-        a, b = self._alias(f"s_{j}"), self._alias(f"r_{j}")
-        at = col(f"at_{j}", a)
-        inside = exp.Between(this=at, low=col(f"lo_{j}", b), high=col(f"hi_{j}", b))
-        return choose((is_null(at.copy()), col(f"nul_{j}", b)), otherwise=inside)
-
-    def _pairs(self, j: int, condition: exp.Expr | None) -> exp.Query:
-        """Return ``(a, b, n)``: how often a value as it was stands beside what is published, both as numbers."""
         keys = [col(self.holders[f"{side}_{j}"].key, "r") for side in "sr"]
-        columns = [named(k, n) for k, n in zip(keys, "ab", strict=True)]
-        query = self._joined_rows([*columns, named(exp.Count(this=exp.Star()), "n")], True)
-        conditions = [c for c in (self._kept(True), condition) if c is not None]
-        return query.where(exp.and_(*conditions)).group_by(*(k.copy() for k in keys))
+        query = exp.select(*(named(k, n) for k, n in zip(keys, "ab", strict=True)))
+        query = query.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(self.beside.rows.copy(), "r"))
+        if self.beside.marked:
+            query = query.where(col(KEPT, "r"))
+        published = {id(lookup): lookup for name, lookup in self.holders.items() if name.startswith("r_")}
+        for lookup in published.values():
+            codes = exp.select(col("code", "l")).from_(subquery(lookup.query.copy(), "l"))
+            if odd and lookup is self.holders[f"r_{j}"]:
+                on = exp.and_(*(same(col(name, "n"), col(name, "l")) for name in self._ends_of(j)))
+                codes = codes.join(table(self.numbered[j], "n"), on=on)
+                reads = same(col("cell", "m"), col("cell", "n"))
+                codes = codes.join(table(self.meanings[j].cells, "m"), on=reads).where(col("odd", "m"))
+            query = query.where(exp.In(this=col(lookup.key, "r"), query=codes.subquery()))
+        return query.group_by(*(k.copy() for k in keys))
 
     def _uncovered(self, j: int) -> int:
         """Return how many cells that are no ranges do not list the value beside them."""
-        pairs = self._pairs(j, exp.func("COALESCE", col(f"odd_{j}", self._alias(f"r_{j}")), exp.false()))
-        looked = self._with_values(pairs, j)
+        looked = self._with_values(self._pairs(j, True), j)
         on = exp.and_(same(col("cell", "c"), col("cell", "x")), same(col("value", "c"), col("value", "x")))
         listed = exp.select(col("cell"), col("value"), named(exp.true(), "listed"))
         listed = listed.from_(table(str(self.meanings[j].covers)))
         query = exp.select(exp.func("COALESCE", exp.Sum(this=col("n", "x")), number(0))).from_(subquery(looked, "x"))
         query = query.join(subquery(listed, "c"), on=on, join_type="left").where(is_null(col("listed", "c")))
-        (count,) = self.engine.row(query, _named_in(query, self.beside.params))
+        (count,) = self.engine.row(query, named_in(query, self.beside.params))
         return int(count)
 
     def _with_values(self, pairs: exp.Query, j: int) -> exp.Select:
@@ -449,7 +542,7 @@ class _Truth:
         """Return how many classes show what their values do not give."""
         shown = self.claim.shown[j]
         known = [col(c, "k") for c in ("known", *(["l1"] if shown.height else []))]
-        pairs = self._with_values(self._pairs(j, None), j)
+        pairs = self._with_values(self._pairs(j, False), j)
         on = same(col("value", "k"), col("value", "x"))
         ends = ["x", "y"] if f"x_{j}" in self.holders else []
         query = exp.select(*(col(c, "x") for c in ("b", "n", "value", "cell", *ends)), *known, col("text", "k"))
@@ -467,7 +560,7 @@ class _Truth:
     def _count_wrong(self, grouped: exp.Query) -> int:
         wrong = call("count_if", exp.Not(this=exp.func("COALESCE", col("ok"), exp.false())))
         query = exp.select(wrong).from_(subquery(grouped, "z"))
-        (count,) = self.engine.row(query, _named_in(query, self.beside.params))
+        (count,) = self.engine.row(query, named_in(query, self.beside.params))
         return int(count)
 
     def _right(self, j: int, shown: Shown) -> exp.Expr:
