@@ -20,7 +20,8 @@ from duckanon.models.base import CheckResult
 from duckanon.outputs import has_distance
 from duckanon.recoding import Recoding
 from duckanon.resources import PrivateFolder, file_digest
-from duckanon.sqlgen.relations import Column, call, col, named, number, subquery, table
+from duckanon.sqlgen.classes import sizes_of_classes
+from duckanon.sqlgen.relations import Column, call, col, number, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,12 +139,14 @@ class Release:
             )
 
     def classes(self) -> pa.Table:
-        """Return the equivalence classes of the release: their published values and number of rows."""
+        """Return the equivalence classes of the release: their published values and number of rows.
+
+        The number is the column ``n``, or ``n_`` where a published column has that name.
+        """
         self.require_visible("classes()")
-        keys = [col(name) for name in self.recoding.columns]
-        count = named(exp.Count(this=exp.Star()), "n")
-        query = exp.select(*keys, count).from_(subquery(self.query(), "r")).group_by(*(k.copy() for k in keys))
-        return self.engine.arrow(query.order_by(exp.Ordered(this=col("n"), desc=True), *(k.copy() for k in keys)))
+        query, size = sizes_of_classes(self.query(), self.recoding.columns)
+        order = exp.Ordered(this=col(size), desc=True)
+        return self.engine.arrow(query.order_by(order, *(col(name) for name in self.recoding.columns)))
 
     def measure(self, metrics: Sequence[str] | None = None) -> list[Measure]:
         """Return what the release lost, by the metrics named or by all that can be computed."""

@@ -19,6 +19,7 @@ from duckanon.group_classes import CLASSES
 from duckanon.hierarchy import Hierarchy, resolve, save, saved, shipped
 from duckanon.plan import Plan
 from duckanon.roles import Role
+from duckanon.sqlgen.classes import sizes_of_classes
 from duckanon.sqlgen.relations import call, cast, col, conjunction, named, number, same, subquery, table, text
 from duckanon.sqlverbs import verbs
 
@@ -222,12 +223,8 @@ def _classes(request: Call) -> exp.Query:
             "anonymize_classes counts classes, and those of this release are not visible by design: values were "
             "permuted within groups."
         )
-    keys = [col(name) for name in snapshot.keys]
-    count = "n"
-    while count in {name.lower() for name in snapshot.keys}:
-        count += "_"
-    query = exp.select(*keys, named(exp.Count(this=exp.Star()), count)).from_(subquery(snapshot.rows, "r"))
-    return watch.guard(query, seen).group_by(*(key.copy() for key in keys))
+    query, _ = sizes_of_classes(snapshot.rows, snapshot.keys)
+    return watch.guard(query, seen)
 
 
 def _list_hierarchies(request: Call) -> exp.Query:

@@ -23,6 +23,22 @@ from duckanon.sqlgen.relations import (
 )
 
 
+def sizes_of_classes(rows: exp.Query, keys: Sequence[str]) -> tuple[exp.Select, str]:
+    """Return the classes of published rows with their number of rows, and the name of that number, which is no key's.
+
+    Examples
+    --------
+    >>> query, size = sizes_of_classes(exp.select("*").from_("t"), ["N"])
+    >>> print(size, "|", query.sql(dialect="duckdb"))
+    n_ | SELECT "N", COUNT(*) AS "n_" FROM (SELECT * FROM t) AS "r" GROUP BY "N"
+    """
+    size = "n"
+    while size in {name.lower() for name in keys}:
+        size += "_"
+    found = exp.select(*(col(name) for name in keys), named(exp.Count(this=exp.Star()), size))
+    return found.from_(subquery(rows, "r")).group_by(*(col(name) for name in keys)), size
+
+
 def level_cells(cell: Cell) -> exp.Query:
     """Return the cells of a level: the values themselves, or its labels."""
     null = cast(exp.null(), "DOUBLE")

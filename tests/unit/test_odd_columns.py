@@ -184,3 +184,12 @@ def test_points_in_time_with_nanoseconds_and_a_zone(algorithm: str, output: str)
             )
         else:
             assert release.measure()
+
+
+@pytest.mark.parametrize(("names", "size"), [(["N"], "n_"), (["n", "n_"], "n__"), (["a"], "n")])
+def test_the_size_of_a_class_has_a_name_of_its_own(names: list[str], size: str) -> None:
+    data = pa.table({name: [1, 1, 2, 2, 2] for name in names})
+    with duckanon.anonymize(data, quasi_identifiers=names, k=2) as release:
+        found = release.classes()
+    assert found.column_names == [*names, size]
+    assert found.column(size).to_pylist() == [3, 2]
