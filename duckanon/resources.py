@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -127,8 +127,18 @@ def allowed_threads() -> int | None:
 
 
 def workers(count: int) -> Executor:
-    """Return what does work beside this thread: so many threads, or with one this thread itself."""
-    return ThreadPoolExecutor(count) if count > 1 else _Here()
+    """Return what does work beside this thread: so many threads, or with one this thread itself.
+
+    What holds for whoever hands the work in (which paths may be touched, how many threads may be used) holds for it.
+    """
+    return _Beside(count) if count > 1 else _Here()
+
+
+class _Beside(ThreadPoolExecutor):
+    """Does each piece of work in a copy of the context in which it is handed in."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        return super().submit(copy_context().run, fn, *args, **kwargs)
 
 
 class _Here(Executor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -271,7 +271,7 @@ def _order(hashes: pa.ChunkedArray, bounds: NDArray[np.int64], threads: int, roo
 
     own = np.ascontiguousarray(hashes.to_numpy())
     rows = room.array(len(own), np.int32)
-    with ThreadPoolExecutor(threads) as pool:
+    with workers(threads) as pool:
         list(pool.map(lambda part: order_of(own, bounds, rows, part, threads), range(threads)))
     return rows
 

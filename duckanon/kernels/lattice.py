@@ -7,14 +7,13 @@ which their first row stands in the input, so the result does not depend on anyt
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from duckanon.kernels.jit import kernel
-from duckanon.resources import allowed_threads, cores
+from duckanon.resources import allowed_threads, cores, workers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,7 +109,7 @@ def group(
     if parts < 2:
         return _grouped(keys, counts, places, _NO_LINES)
     ends = [len(keys) * i // parts for i in range(parts + 1)]
-    with ThreadPoolExecutor(parts) as pool:
+    with workers(parts) as pool:
         found = list(
             pool.map(lambda s: _grouped(keys[s[0] : s[1]], counts[s[0] : s[1]], places, _NO_LINES), pairwise(ends))
         )
