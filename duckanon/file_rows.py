@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.errors import DataError
-from duckanon.paths import is_remote
+from duckanon.paths import is_remote, is_there
 from duckanon.sqlgen.relations import Column, call, col, named, scan, subquery, text
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _as_texts(columns: Sequence[Column]) -> exp.Expr:
 
 def _is_long(paths: Sequence[str]) -> bool:
     """Say whether a file may have rows by which no type was guessed."""
-    files = [f for path in paths for f in ([path] if is_remote(path) or Path(path).exists() else _matching(path))]
+    files = [f for path in paths for f in ([path] if is_remote(path) or is_there(path) else _matching(path))]
     return any(is_remote(f) or _packed(f) or Path(f).stat().st_size > _LOOKED_AT for f in files)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import stat
 import unicodedata
@@ -24,16 +25,69 @@ def is_remote(path: str) -> bool:
     return _REMOTE.match(path) is not None
 
 
+def stat_of(path: str | Path) -> os.stat_result | None:
+    """Return what the file system says of a path, links followed; None where nothing is there.
+
+    A text that is no name of a file, such as a query, names nothing. Where the file system does not say, as in a folder
+    that may not be entered, a ResourceError does.
+    """
+    try:
+        return Path(path).stat()
+    except ValueError:
+        return None
+    except OSError as error:
+        require_open(Path(path), error)
+        return None
+
+
+def require_open(path: Path, error: OSError) -> None:
+    """Raise a ResourceError where an error says something else of a path than that nothing is there."""
+    if error.errno not in (*_NOT_THERE, errno.EISDIR):
+        raise ResourceError(f"{path.name!r} cannot be read: {error.strerror or type(error).__name__}.") from None
+
+
+def is_there(path: str | Path) -> bool:
+    """Say whether a path names something that exists; see ``stat_of``.
+
+    Examples
+    --------
+    >>> is_there("."), is_there("SELECT " + "a, " * 500)
+    (True, False)
+    """
+    return stat_of(path) is not None
+
+
+def is_folder(path: str | Path) -> bool:
+    """Say whether a path names a folder; see ``stat_of``."""
+    about = stat_of(path)
+    return about is not None and stat.S_ISDIR(about.st_mode)
+
+
+def is_file(path: str | Path) -> bool:
+    """Say whether a path names a regular file; see ``stat_of``."""
+    about = stat_of(path)
+    return about is not None and stat.S_ISREG(about.st_mode)
+
+
 def require_regular(path: Path) -> None:
     """Raise a DataError unless a path is a file: a pipe, a socket or a device could keep the reader for ever."""
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as error:
-        if not isinstance(error, OSError) or error.errno in _NOT_THERE:
-            raise DataError(f"No file matches {str(path)!r}.") from None
-        raise ResourceError(f"{path.name!r} cannot be read: {error.strerror}.") from None
-    if not stat.S_ISREG(mode):
+    about = stat_of(path)
+    if about is None:
+        raise DataError(f"No file matches {str(path)!r}.")
+    if not stat.S_ISREG(about.st_mode):
         raise DataError(f"{path.name!r} is no regular file, but a folder, a pipe, a socket or a device.")
+
+
+def require_listable(pattern: str) -> None:
+    """Raise a ResourceError where nobody can say what a pattern matches: the folder before it may not be read."""
+    parts = Path(pattern).parts
+    folder = Path(*parts[: next((i for i, part in enumerate(parts) if has_magic(part)), len(parts))])
+    try:
+        os.scandir(folder).close()
+    except PermissionError as error:
+        raise ResourceError(f"The folder {folder.name!r} cannot be read: {error.strerror}.") from None
+    except OSError:
+        return
 
 
 def covers(pattern: str, target: Path) -> bool:
@@ -56,7 +110,7 @@ def covers(pattern: str, target: Path) -> bool:
         if same_file(given, target):
             return True
         below = names_of(given)
-        return given.is_dir() and any(name[: len(own)] == own for own in below for name in names)
+        return _may_be_folder(given) and any(name[: len(own)] == own for own in below for name in names)
     absolute = Path(pattern).absolute().parts
     first = next(i for i, part in enumerate(absolute) if has_magic(part))
     # What stands before the pattern may be a link, or lead through one.
@@ -64,6 +118,13 @@ def covers(pattern: str, target: Path) -> bool:
     if any(_matches(form, name) for form in forms for name in names):
         return True
     return _has_twins(target) and any(same_file(Path(p), target) for p in iglob(pattern, recursive=True))
+
+
+def _may_be_folder(path: Path) -> bool:
+    try:
+        return is_folder(path)
+    except ResourceError:
+        return True
 
 
 def same_file(one: Path, other: Path) -> bool:

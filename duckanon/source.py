@@ -16,7 +16,16 @@ from sqlglot import exp
 from duckanon.arrow_rows import arrow_of_pandas, arrow_of_polars, require_readable, with_readable_columns
 from duckanon.errors import AccessError, DataError, EngineError, ParameterError, ResourceError, did_you_mean
 from duckanon.file_rows import LONG_LINES, UnlikeFilesError, csv_rows, json_rows, parquet_rows
-from duckanon.paths import is_remote, may_touch, require_regular, require_touchable
+from duckanon.paths import (
+    is_file,
+    is_folder,
+    is_remote,
+    is_there,
+    may_touch,
+    require_listable,
+    require_regular,
+    require_touchable,
+)
 from duckanon.sqlgen.relations import DIALECT, Column, call, scan, table, text
 
 if TYPE_CHECKING:
@@ -225,7 +234,7 @@ class Source:
         options = dict(self.options)
         path = Path(self.target)
         require_touchable(path)
-        if not path.is_file():
+        if not is_file(path):
             raise DataError(f"There is no database file {path.name!r}.")
         # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
         alias = f"{engine.fresh('db')}_{secrets.token_hex(4)}"
@@ -350,7 +359,7 @@ def _guess(given: str, engine: Engine) -> Source:
     if _found(given, engine) is not None:
         return Source.table(given)
     # What may not be touched is taken for a file by its name alone: that it exists makes no difference.
-    there = is_remote(given) or (may_touch(given) and Path(given).exists())
+    there = is_remote(given) or (may_touch(given) and is_there(given))
     if there or (_suffix(given) in _READERS and not _QUERY.match(given)):
         if _suffix(given) in _DATABASES:
             raise DataError(
@@ -410,15 +419,16 @@ def _suffix(path: str) -> str:
 def _existing(path: str) -> str:
     if is_remote(path):
         return path
-    if Path(path).is_dir():
+    if is_folder(path):
         for suffix in (".parquet", ".csv", ".json"):
             pattern = str(Path(path) / "**" / f"*{suffix}")
             if glob(pattern, recursive=True):
                 return pattern
         raise DataError(f"The folder {Path(path).name!r} holds no Parquet, CSV or JSON file.")
-    if not has_magic(path) or Path(path).exists():
+    if not has_magic(path) or is_there(path):
         require_regular(Path(path))
     elif not glob(path, recursive=True):
+        require_listable(path)
         raise DataError(f"No file matches {path!r}.")
     return path
 

@@ -26,6 +26,7 @@ from duckanon.agreement import Expected, disagreements, model_of, size_problems
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 from duckanon.gate import check_models, count_classes, count_rows, count_values, sensitive_of
 from duckanon.models.base import CheckResult, Model
+from duckanon.paths import is_file, is_folder, is_there
 from duckanon.plan import open_engine
 from duckanon.report import formats
 from duckanon.sink.commit import pending_path, recover, unfinished
@@ -238,9 +239,9 @@ def verify_export(
 
 def _unlisted(place: Path, exports: Sequence[VerifiedExport]) -> list[str]:
     """Return a problem for each data file that was asked about, by name or by its folder, and that nobody lists."""
-    if not place.is_dir():
+    if not is_folder(place):
         asked = [] if _is_manifest(place) else [place]
-    elif (place / FOLDER_MANIFEST).is_file():
+    elif is_file(place / FOLDER_MANIFEST):
         return []  # The folder is one release: what is strange in it was looked for.
     else:
         asked = sorted(p for p in place.iterdir() if p.suffix.lower() in _DATA and p.is_file() and p.name[0] != ".")
@@ -253,15 +254,15 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _manifests(path: Path) -> list[Path]:
-    if path.is_dir():
-        own = [path / FOLDER_MANIFEST] if (path / FOLDER_MANIFEST).is_file() else []
+    if is_folder(path):
+        own = [path / FOLDER_MANIFEST] if is_file(path / FOLDER_MANIFEST) else []
         found = own or sorted([*path.glob("*.manifest.json"), *path.glob(f"*/{FOLDER_MANIFEST}")])
         if not found:
             raise DataError(f"There is no manifest in the folder {path.name!r}.")
         return found
     if _is_manifest(path):
         return [path]
-    if not path.exists() and not manifest_path(path).exists():
+    if not is_there(path) and not is_there(manifest_path(path)):
         raise DataError(f"There is no {path.name!r}.")
     return [manifest_path(path)]
 
@@ -270,7 +271,7 @@ def _recover(path: Path, database: str | None) -> list[str]:
     """Finish what a killed run left; return what could not be finished, for want of the right to write."""
     if path.name == FOLDER_MANIFEST:
         path = path.parent
-    folder = path if path.is_dir() and not (path / FOLDER_MANIFEST).exists() else path.parent
+    folder = path if is_folder(path) and not is_there(path / FOLDER_MANIFEST) else path.parent
     problems = []
     for target in unfinished(folder):
         if folder != path and not _belongs(target, path):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from duckanon.errors import HierarchyError
-from duckanon.paths import require_touchable
+from duckanon.paths import is_file, is_there, require_open, require_touchable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def read_csv(path: Path, separator: str = ";") -> CsvTable:
     rows: list[list[str | None]] = []
     lines: list[int] = []
     ragged: list[int] = []
-    if path.exists() and not path.is_file():
+    if is_there(path) and not is_file(path):
         # A pipe could keep the reader for ever.
         raise HierarchyError(f"The hierarchy file {path.name!r} is no regular file.")
     try:
@@ -82,6 +82,7 @@ def read_csv(path: Path, separator: str = ";") -> CsvTable:
                 rows.append(row)
                 lines.append(records.start)
     except OSError as error:
+        require_open(path, error)
         raise HierarchyError(f"The hierarchy file {path.name!r} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise HierarchyError(f"The hierarchy file {path.name!r} is not UTF-8.") from None

@@ -15,7 +15,7 @@ from sqlglot import exp
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.files import select_text
 from duckanon.hierarchy.table import Hierarchy
-from duckanon.paths import require_touchable
+from duckanon.paths import require_open, require_touchable
 from duckanon.resources import data_folder
 from duckanon.sqlgen.relations import call, col, ident, named, table, text
 
@@ -188,6 +188,7 @@ def from_path(path: Path, base: Path | None = None) -> Hierarchy:
     try:
         rule = tomllib.loads(full.read_text(encoding="utf-8"))
     except OSError as error:
+        require_open(full, error)
         raise HierarchyError(f"The rule file {full.name!r} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         where = f": {error}" if isinstance(error, tomllib.TOMLDecodeError) else ""

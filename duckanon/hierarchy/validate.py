@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.loops import on_loops
+from duckanon.paths import is_file, is_there
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,7 +121,7 @@ def _found(spec: str | Path) -> Path:
     if isinstance(spec, Path) or spec.lower().endswith((".csv", ".toml")):
         return Path(spec)
     ready = shipped()
-    if spec not in ready and not Path(spec).exists():
+    if spec not in ready and not is_there(spec):
         hint = did_you_mean(spec, ready)
         raise HierarchyError(f"There is no hierarchy file {spec!r}, and no hierarchy of that name is shipped.{hint}")
     return ready.get(spec, Path(spec))
@@ -136,7 +137,7 @@ def _validate_file(path: Path, values: object, separator: str, connection: Any) 
     try:
         hierarchy = from_path(path)
     except HierarchyError as error:
-        if not path.is_file():
+        if not is_file(path):
             raise
         return Validation(0, None, tops=0, rule="unknown", problems=(str(error),))
     # A rule file may as well name a CSV file.

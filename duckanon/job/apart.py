@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import JobError
-from duckanon.paths import covers, is_remote, names_of, same_file
+from duckanon.paths import covers, is_file, is_remote, names_of, same_file
 
 if TYPE_CHECKING:
     from duckanon.job.base import Job, JobTable
@@ -143,7 +143,7 @@ def _hierarchy_files(given: Mapping[str, Any] | Sequence[Any] | Any, folder: Pat
     """Return the files among the texts of [hierarchies]: a name of a ready-made one is no file."""
     if isinstance(given, str):
         path = folder / given
-        if "\0" not in given and path.is_file():
+        if is_file(path):
             yield path
     elif isinstance(given, Mapping):
         for one in given.values():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.errors import DataError, did_you_mean
+from duckanon.paths import is_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +82,7 @@ def _opened(data: Any, size: int) -> Any:
     if isinstance(data, str | Path):
         from pyarrow import parquet
 
-        if Path(data).suffix.lower() not in (".parquet", ".pq") or not Path(data).is_file():
+        if Path(data).suffix.lower() not in (".parquet", ".pq") or not is_file(data):
             raise DataError(f"{Path(data).name!r} is no Parquet file: give the path of one, or its rows.")
         return parquet.ParquetFile(data).iter_batches(size)
     if isinstance(data, pa.RecordBatch):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from duckanon.disclosure.attacks.base import LITTLE, MUCH, NOTHING, Attacker, Case, Finding, attackers
 from duckanon.disclosure.files import KINDS, file_leaks
-from duckanon.paths import is_remote
+from duckanon.paths import is_file, is_folder, is_remote
 
 _MINOR = {"metadata", "leftovers"}
 _READ = (".parquet", ".pq", ".csv", ".tsv")
@@ -58,9 +58,9 @@ def _paths(case: Case) -> list[Path]:
         if is_remote(given):
             continue
         path = Path(given)
-        if path.is_dir() and any(p.suffix.lower() in _READ[:2] for p in path.rglob("*")):
+        if is_folder(path) and any(p.suffix.lower() in _READ[:2] for p in path.rglob("*")):
             found.append(path)
         else:
-            named = [path] if path.is_file() else [Path(p) for p in sorted(glob(given, recursive=True))]
+            named = [path] if is_file(path) else [Path(p) for p in sorted(glob(given, recursive=True))]
             found += [p for p in named if p.is_file() and {s.lower() for s in p.suffixes[-2:]} & set(_READ)]
     return found

@@ -13,6 +13,7 @@ from duckanon.disclosure.files.base import Leak, merged
 from duckanon.disclosure.files.order import CHANCE, order_of
 from duckanon.disclosure.files.parquet import LOOKED_AT, parquet_leaks, parquet_pieces
 from duckanon.errors import DataError
+from duckanon.paths import is_file, is_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,13 +78,13 @@ def file_leaks(
     [('index', 'age'), ('order', 'age')]
     """
     target = Path(path)
-    if target.is_dir():
+    if is_folder(target):
         files = sorted(p for p in target.rglob("*") if p.suffix.lower() in _PARQUET and p.is_file())
         if not files:
             raise DataError(f"The folder {target.name!r} holds no Parquet file.")
         found = [leak for file in files for leak in _file(file, rows, parts, chance / len(files))]
         return tuple(merged([*found, *_folder(target, set(files))]))
-    if not target.is_file():
+    if not is_file(target):
         raise DataError(f"There is no file {target.name!r}.")
     found = list(_file(target, rows, parts, chance))
     if siblings:
