@@ -69,13 +69,17 @@ class Division:
     def classed(self, columns: Sequence[exp.Expr], texts: bool = True) -> exp.Select:
         """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``; with ``texts``, no enumerations."""
         if texts and self.short:
-            columns = [column.copy().transform(self._as_text) for column in columns]
+            columns = [self.as_texts(column) for column in columns]
         query = exp.select(*columns, col("class_id", "k")).from_(table(self.rows, "s"))
         if self.ids is not None:
             return positional(query, self.ids, "k")
         words = pack([col(f"{CODE}{j}", "s") for j in range(len(self.sizes))], self.sizes)
         on = exp.and_(*(exp.EQ(this=exp.paren(w), expression=col(f"w_{i}", "k")) for i, w in enumerate(words)))
         return query.join(table(str(self.words), "k"), on=on)
+
+    def as_texts(self, column: exp.Expr) -> exp.Expr:
+        """Return an expression of the coded rows with texts in place of enumerations."""
+        return column.copy().transform(self._as_text)
 
     def _as_text(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in self.short:

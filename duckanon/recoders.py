@@ -393,12 +393,26 @@ class Regions:
 
     def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         codes = [named(col(f"{CODE}{j}", "s"), f"k_{j}") for j in range(len(self.cells))]
-        rows = self.division.classed([*codes, *_through(kept, person, "s")])
+        through, texts = _through(kept, person, "s"), []
+        for i, one in enumerate(through):
+            if isinstance(one.this, exp.Column) and one.this.name in self.division.short:
+                # As numbers: a text would be hashed again in each row.
+                through[i], own = self._numbered_text(i, one.this)
+                texts.append(own)
+            else:
+                through[i] = self.division.as_texts(one)
+        rows = self.division.classed([*codes, *through], texts=False)
         shown = [named(col(name), name.replace("q_", "r_", 1)) for _, name in self.published.inner]
         published = exp.select(named(col("class_id"), "code"), *shown).from_(table(self.published.table))
-        lookups = [*_originals(self.cells), Lookup("class_id", published)]
+        lookups = [*_originals(self.cells), *texts, Lookup("class_id", published)]
         middle = [axis for axis in self.published.axes if axis.column.output == "midpoint"]
         return SideBySide(rows, (*lookups, *(Lookup("class_id", self._ends(axis)) for axis in middle)))
+
+    def _numbered_text(self, i: int, own: exp.Column) -> tuple[exp.Expr, Lookup]:
+        """Return the number of a text that is stored as an enumeration, 0 for NULL, and the texts by their numbers."""
+        code = exp.func("COALESCE", exp.Add(this=call("enum_code", own.copy()), expression=number(1)), number(0))
+        texts = exp.select(named(code, "code"), named(cast(own.copy(), "VARCHAR"), f"p_{i}")).distinct()
+        return named(code.copy(), f"u_{i}"), Lookup(f"u_{i}", texts.from_(table(self.division.rows, "s")))
 
     def _ends(self, axis: Axis) -> exp.Select:
         """Return ``(code, x_j, y_j)``: the ends of the regions that midpoints are of, as ticks."""

@@ -14,9 +14,7 @@ from duckanon.errors import EngineError
 from duckanon.sqlgen.relations import call, cast, named, number, param, subquery
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from duckanon.engine.base import Engine
 
@@ -33,8 +31,7 @@ def words_of(value: exp.Expr, kind: str, slot: int) -> list[exp.Expr]:
     if _FIXED.fullmatch(kind):
         return [word_of(plain, slot)]
     own = plain if kind == "VARCHAR" else cast(plain, "VARCHAR")
-    after = [word_of(exp.DPipe(this=param(name), expression=own.copy()), slot) for name in ("text0", "text1")]
-    return after if kind == "VARCHAR" else [word_of(plain, slot), *after]
+    return [word_of(plain, slot), word_of(exp.DPipe(this=param("text"), expression=own.copy()), slot)]
 
 
 def word_of(value: exp.Expr, slot: int) -> exp.Expr:
@@ -49,9 +46,9 @@ def joined(words: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def secret_words(slots: int) -> dict[str, Any]:
-    """Return secret words, and texts that move what follows to other places of the words that are hashed."""
+    """Return secret words, and a text that moves what follows to other places of the words that are hashed."""
     found: dict[str, Any] = {f"slot{i}": secrets.randbits(64) for i in range(slots)}
-    return found | {"text0": secrets.token_hex(8) + "-" * secrets.randbelow(4), "text1": secrets.token_hex(10) + "-+-"}
+    return found | {"text": secrets.token_hex(5) + "-" * (1 + secrets.randbelow(5))}
 
 
 def named_in(query: exp.Expr, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,15 +94,4 @@ def sum_of_rows(
     return rows, int(sums[0])
 
 
-def by_number(numbers: NDArray[np.integer[Any]], values: NDArray[Any], fill: int, first: int = 0) -> NDArray[Any]:
-    """Return values by their numbers, which begin with ``first``; ``fill`` stands where there is none."""
-    import numpy as np
-
-    if len(numbers) and int(numbers.min()) < first:
-        raise EngineError("A number of a private table is below the first.")
-    found = np.full(int(numbers.max(initial=first - 1)) + 1 - first, fill, dtype=values.dtype)
-    found[numbers - first] = values
-    return found
-
-
-__all__ = ["batches", "by_number", "joined", "named_in", "secret_words", "sum_of_rows", "word_of", "words_of"]
+__all__ = ["batches", "joined", "named_in", "secret_words", "sum_of_rows", "word_of", "words_of"]

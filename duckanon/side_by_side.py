@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from duckanon.cell_meaning import BY_CLASS, Meaning, Shown, meaning
 from duckanon.errors import PrivacyViolation
-from duckanon.row_words import batches, by_number, joined, named_in, secret_words, sum_of_rows, word_of, words_of
+from duckanon.row_words import batches, joined, named_in, secret_words, sum_of_rows, word_of, words_of
 from duckanon.sqlgen.axes import NUMBERS, choose, equal, is_null, present
 from duckanon.sqlgen.relations import (
     call,
@@ -58,7 +58,8 @@ class Lookup:
     """What rows show under a number: ``query(code, ...)`` by their column ``key``.
 
     Its further columns are ``s_j``, the values of the quasi-identifiers as they were, and ``r_j`` (and ``r_jb``), what
-    is published of them; of midpoints ``x_j`` and ``y_j``, too, the ends that they lie between, as ticks.
+    is published of them; of midpoints ``x_j`` and ``y_j``, too, the ends that they lie between, as ticks; or ``p_i``,
+    what is published as it is.
     """
 
     key: str
@@ -70,8 +71,8 @@ class SideBySide:
     """The rows of a release as they were and as they are published.
 
     ``rows`` has one row for each of the source: the keys of ``lookups``, ``p_0``, ``p_1``, ... that are published as
-    they are, ``person`` where persons are counted, and perhaps ``kept``, false for rows that are not published. Nor
-    are rows published for which a look-up has nothing.
+    they are unless they are looked up, ``person`` where persons are counted, and perhaps ``kept``, false for rows that
+    are not published. Nor are rows published for which a look-up has nothing.
     """
 
     rows: exp.Query
@@ -131,6 +132,17 @@ def _refuse(problem: str) -> None:
     raise PrivacyViolation(f"The gate refused the release: {problem}. Nothing was published.")
 
 
+def _require_numbers(codes: NDArray[Any], first: int = 0) -> None:
+    if len(codes) and int(codes.min()) < first:
+        _refuse("what it looks up has numbers below the first")
+
+
+def _require_each(codes: NDArray[Any], found: NDArray[Any]) -> None:
+    """Raise where several things stand under one number."""
+    if int(found.sum()) != len(codes):
+        _refuse("what it looks up under a number is not one thing")
+
+
 def _in_part(number_of: exp.Expr, part: Part) -> exp.Expr:
     """Return whether a class is in a part; rows of no class count as -1."""
     own = exp.func("COALESCE", number_of, number(-1))
@@ -138,27 +150,16 @@ def _in_part(number_of: exp.Expr, part: Part) -> exp.Expr:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """What cells stand for, by their numbers: places from ``low`` to ``high``, and NULL where ``null`` is 1."""
-
-    low: NDArray[Any]
-    high: NDArray[Any]
-    null: NDArray[Any]
-    after: NDArray[Any]
-    """Their words."""
-
-
-@dataclass(frozen=True)
 class Column:
-    """What rows look up of a quasi-identifier: values by their column ``of``, cells by their column ``by``."""
+    """What rows look up of a quasi-identifier: values by their column ``of``, cells by their column ``by``.
+
+    Values and cells are packed, see ``kernels.beside``.
+    """
 
     of: str
     by: str
-    at: NDArray[Any]
-    """The places of values in their order: 0 for NULL, -1 where there is none."""
-    before: NDArray[Any]
-    """Their words."""
-    reach: Cells | None
+    values: NDArray[Any]
+    cells: NDArray[Any] | None
     """None for what is published of a class as a whole."""
 
 
@@ -256,11 +257,15 @@ class _Truth:
             self.holders |= {c.name: lookup for c in engine.columns(lookup.query) if c.name != "code"}
         missing = {f"s_{j}" for j in range(len(self.claim.original))} | set(self.published)
         halved = {f"{side}_{j}" for j, s in enumerate(self.claim.shown) if s.kind == "midpoint" for side in "xy"}
-        if set(self.holders) not in (missing, missing | halved):
+        if set(self.holders) - set(self.others) not in (missing, missing | halved):
             _refuse("its columns are not the declared ones")
         self.meanings: dict[int, Meaning] = {}
         self.numbered: dict[int, str] = {}
         self.columns = [self._column(j, shown) for j, shown in enumerate(self.claim.shown)]
+        # Of two under one key each row would have both: they have keys of their own.
+        self.looked = {self.holders[name].key: self._passed(name) for name in self.others if name in self.holders}
+        if len(self.looked) != len(set(self.others) & set(self.holders)):
+            _refuse("its columns are not the declared ones")
 
     def _ends_of(self, j: int) -> list[str]:
         """Return the names of what is published of a quasi-identifier."""
@@ -278,14 +283,14 @@ class _Truth:
                 _refuse("its columns are not the declared ones")
         if shown.kind in BY_CLASS:
             values = exp.select(col("code", "l"), named(number(0), "at"), self._word_of_value(j, "l"))
-            return Column(of.key, by.key, *self._values(values.from_(subquery(of.query.copy(), "l"))), None)
+            return Column(of.key, by.key, self._values(values.from_(subquery(of.query.copy(), "l"))), None)
         cells = self._number_cells(j, by)
         known = exp.select(*(col(name) for name in ("cell", *(["cell_b"] if len(self._ends_of(j)) > 1 else []))))
         self.meanings[j] = meaning(self.engine, shown, self.raw_types[j], known.distinct().from_(table(cells)))
         self.tables += self.meanings[j].tables
         values_of = self._place_values(j, of)
         before = self._values(exp.select(col("code"), col("at"), col("word")).from_(table(values_of)))
-        return Column(of.key, by.key, *before, self._reach(j, cells, values_of))
+        return Column(of.key, by.key, before, self._reach(j, cells, values_of))
 
     def _word_of_value(self, j: int, alias: str) -> exp.Expr:
         return named(joined(words_of(col(f"s_{j}", alias), self.raw_types[j], j)), "word")
@@ -298,16 +303,28 @@ class _Truth:
         ]
         return named(joined(words), "word")
 
+    def _passed(self, name: str) -> NDArray[Any]:
+        """Return the words of a column that is passed through by their codes."""
+        slot, kind = self.others[name]
+        word = named(joined(words_of(col(name, "l"), kind, slot)), "word")
+        query = exp.select(col("code", "l"), named(number(0), "at"), word)
+        return self._values(query.from_(subquery(self.holders[name].query.copy(), "l")))
+
     def _create(self, stem: str, query: exp.Query) -> str:
         created = self.engine.fresh(stem)
         self.engine.create(created, query, named_in(query, self.keys))
         self.tables.append(created)
         return created
 
-    def _values(self, query: exp.Select) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _values(self, query: exp.Select) -> NDArray[Any]:
         """Return the places and the words of values by their codes."""
+        from duckanon.kernels.beside import packed_values
+
         codes, at, words = self._arrays(query, ("code", "at", "word"))
-        return by_number(codes, at, -1), by_number(codes, words, 0)
+        _require_numbers(codes)
+        found: NDArray[Any] = packed_values(codes, at, words)
+        _require_each(codes, found[:, 1] > 0)
+        return found
 
     def _arrays(self, query: exp.Select, names: Sequence[str]) -> list[NDArray[Any]]:
         """Return columns as arrays: numbers of 32 bits, and words of 64."""
@@ -348,8 +365,10 @@ class _Truth:
         every = exp.select(col("code", "p"), col("value", "p"), named(place, "at"), col("word", "p"))
         return self._create("placed", every.from_(subquery(query, "p")))
 
-    def _reach(self, j: int, cells: str, values: str) -> Cells:
+    def _reach(self, j: int, cells: str, values: str) -> NDArray[Any]:
         """Return what the cells of a column stand for: from one place to another."""
+        from duckanon.kernels.beside import packed_cells
+
         on = same(col("cell", "m"), col("cell", "n"))
         if len(self._ends_of(j)) > 1:
             on = exp.and_(on, same(col("cell_b", "m"), col("cell_b", "n")))
@@ -359,7 +378,7 @@ class _Truth:
         query = exp.select(
             col("ix", "c"),
             named(exp.func("COALESCE", col("at", "a"), number(NOWHERE)), "low"),
-            named(exp.func("COALESCE", col("at", "b"), number(-1)), "high"),
+            named(exp.func("COALESCE", col("at", "b"), number(0)), "high"),
             named(exp.func("COALESCE", col("nul", "c"), exp.false()), "nul"),
             col("word", "c"),
         ).from_(subquery(found, "c"))
@@ -368,33 +387,33 @@ class _Truth:
             within = side(this=col(end, "c"), expression=col("value", alias))
             nearest = exp.Join(this=subquery(placed.copy(), alias), method="ASOF", side="LEFT", on=within)
             query.append("joins", nearest)
-        places, *columns = self._arrays(query, ("ix", "low", "high", "nul", "word"))
-        return Cells(*(by_number(places, own, 0) for own in columns))
+        found_cells: NDArray[Any] = packed_cells(*self._arrays(query, ("ix", "low", "high", "nul", "word")))
+        return found_cells
 
-    def _shown_by(self, j: int, part: Part | None) -> tuple[NDArray[Any], Cells]:
-        """Return the numbers of the cells that keys show, and the cells; what a class shows is a cell of its own."""
+    def _shown_by(self, j: int, part: Part | None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return keys, the numbers of the cells that they show, and all cells.
+
+        What is published of a class as a whole is a cell of its own.
+        """
         import numpy as np
 
-        by, first = self.holders[f"r_{j}"], 0 if part is None else part[0]
+        from duckanon.kernels.beside import packed_cells
+
+        by, cells = self.holders[f"r_{j}"], self.columns[j].cells
         query = exp.select(col("code", "l")).from_(subquery(by.query.copy(), "l"))
         if part is not None and by.key == _CLASS:
             query = query.where(_in_part(col("code", "l"), part))
-        elif by.key != _CLASS:
-            first = 0
-        reach = self.columns[j].reach
-        if reach is None:
+        if cells is None:
             codes, words = self._arrays(query.select(self._word_of_cell(j, "l")), ("code", "word"))
-            cells = np.arange(len(codes), dtype=np.int32)
-            low, high = np.zeros(len(codes), dtype=np.int32), np.full(len(codes), NOWHERE, dtype=np.int32)
-            reach = Cells(low, high, np.ones(len(codes), dtype=np.uint8), by_number(cells, words, 0))
+            numbers = np.arange(len(codes), dtype=np.int32)
+            every = np.ones_like(numbers)
+            cells = packed_cells(numbers, 0 * every, NOWHERE * every, every, words)
         else:
             on = exp.and_(*(same(col(name, "n"), col(name, "l")) for name in self._ends_of(j)))
             query = query.select(col("ix", "n")).join(table(self.numbered[j], "n"), on=on)
-            codes, cells = self._arrays(query, ("code", "ix"))
-        found = by_number(codes, cells, -1, first)
-        if np.count_nonzero(found >= 0) != len(codes):
-            _refuse("what is published under a number is not one thing")
-        return found, reach
+            codes, numbers = self._arrays(query, ("code", "ix"))
+        _require_numbers(codes, 0 if part is None else part[0])
+        return codes, numbers, cells
 
     # Rows
 
@@ -403,7 +422,7 @@ class _Truth:
         limit, of_class = self.engine.array_limit(), 0
         for column in self.columns:
             if column.by == _CLASS:
-                of_class += _OF_CELL if column.reach is not None else _OF_CLASS
+                of_class += _OF_CELL if column.cells is not None else _OF_CLASS
         if limit is None or not of_class:
             return [None]
         lookup = next(lookup for lookup in self.beside.lookups if lookup.key == _CLASS)
@@ -426,48 +445,17 @@ class _Truth:
     def _read_part(self, part: Part | None, found: Found) -> None:
         import numpy as np
 
-        from duckanon.kernels.beside import add_rows, look_at, mark_published
+        from duckanon.kernels.beside import read_rows
 
-        shown = [self._shown_by(j, part) for j in range(len(self.columns))]
-        firsts = {column.by: part[0] if part is not None and column.by == _CLASS else 0 for column in self.columns}
-        present: dict[str, NDArray[Any]] = {}
-        for column, (cells, _) in zip(self.columns, shown, strict=True):
-            own = cells >= 0
-            known = present.get(column.by, own)
-            size = min(len(own), len(known))
-            present[column.by] = known[:size] & own[:size]
-        marks = {key: own.astype(np.uint8) for key, own in present.items()}
-        counts = np.zeros((len(self.columns), 2), dtype=np.int64)
-        sums = np.zeros(3, dtype=np.uint64)
+        names = self._key_names()
+        columns, values, shows, cells = self._packed(names, part)
+        counts = np.zeros((len(columns), 2), dtype=np.int64)
+        sums, nobody = np.zeros(3, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
         for batch in batches(self.engine, self._rows(part), {**self.keys, **self.beside.params}):
-            words = np.array(batch.column("through").to_numpy())
-            was = words ^ batch.column("owner").to_numpy() if self.claim.person is not None else words.copy()
-            kept = np.array(batch.column(KEPT).to_numpy())
-            keys: dict[str, NDArray[Any]] = {}
-            for key in self._key_names():
-                keys[key] = batch.column(key).to_numpy()
-                if firsts.get(key, 0):
-                    keys[key] = keys[key] - np.int32(firsts[key])
-                    keys[key].flags.writeable = False
-            for key, mark in marks.items():
-                mark_published(keys[key], mark, kept)
-            for j, (column, (cells, reach)) in enumerate(zip(self.columns, shown, strict=True)):
-                look_at(
-                    keys[column.of],
-                    keys[column.by],
-                    column.at,
-                    column.before,
-                    cells,
-                    reach.low,
-                    reach.high,
-                    reach.null,
-                    reach.after,
-                    kept,
-                    was,
-                    words,
-                    counts[j],
-                )
-            add_rows(was, words, kept, sums)
+            keys = np.stack([batch.column(name).to_numpy() for name in names])
+            through, kept = batch.column("through").to_numpy(), np.array(batch.column(KEPT).to_numpy())
+            owner = np.array(batch.column("owner").to_numpy()) if self.claim.person is not None else nobody
+            read_rows(keys, columns, values, shows, cells, through, owner, kept, counts, sums)
             found.rows += batch.num_rows
         found.total = (found.total + int(sums[0])) % _WORDS
         found.shown = (found.shown + int(sums[1])) % _WORDS
@@ -476,15 +464,56 @@ class _Truth:
         for j in found.wrong:
             found.wrong[j] += int(counts[j, 1])
 
+    def _packed(
+        self, names: list[str], part: Part | None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return what is said of columns, values, what keys show, and cells, see ``kernels.beside.read_rows``."""
+        import numpy as np
+
+        from duckanon.kernels import beside as at
+
+        columns = np.zeros((len(self.columns) + len(self.looked), 9), dtype=np.int64)
+        values, cells = [c.values for c in self.columns] + list(self.looked.values()), list[Any]()
+        for j, (key, own) in enumerate(zip([*(c.of for c in self.columns), *self.looked], values, strict=True)):
+            columns[j, [at.OF, at.CODES]] = names.index(key), len(own)
+        columns[1:, at.VALUES] = np.cumsum(columns[:-1, at.CODES])
+        columns[len(self.columns) :, at.BY] = -1
+        shows: list[NDArray[Any]] = []
+        for by in dict.fromkeys(c.by for c in self.columns):
+            mine = [j for j, c in enumerate(self.columns) if c.by == by]
+            base = part[0] if part is not None and by == _CLASS else 0
+            block = np.full((0, len(mine)), -1, dtype=np.int32)
+            for i, j in enumerate(mine):
+                codes, numbers, own = self._shown_by(j, part)
+                size = int(codes.max(initial=base - 1)) + 1 - base
+                if size > len(block):
+                    block = np.concatenate([block, np.full((size - len(block), len(mine)), -1, dtype=np.int32)])
+                block[codes - base, i] = numbers
+                _require_each(codes, block[:, i] >= 0)
+                columns[j, at.CELLS] = sum(len(one) for one in cells)
+                cells.append(own)
+            columns[mine, at.BY], columns[mine, at.BASE], columns[mine, at.KEYS] = names.index(by), base, len(block)
+            # What one class shows stands together: it is fetched at a time.
+            columns[mine, at.SHOWS] = sum(len(one) for one in shows) + np.arange(len(mine))
+            columns[mine, at.STRIDE] = len(mine)
+            shows.append(block.ravel())
+        return (
+            columns,
+            np.concatenate(values),
+            shows[0] if len(shows) == 1 else np.concatenate(shows),
+            np.concatenate(cells),
+        )
+
     def _key_names(self) -> list[str]:
-        return list(dict.fromkeys(key for column in self.columns for key in (column.of, column.by)))
+        return list(dict.fromkeys([*(key for c in self.columns for key in (c.of, c.by)), *self.looked]))
 
     def _rows(self, part: Part | None) -> exp.Select:
         """Return the keys of rows, -1 for none, with the words of what is passed through, and who they belong to."""
         query = exp.select().from_(subquery(self.beside.rows.copy(), "r"))
         for key in self._key_names():
             query = query.select(named(exp.func("COALESCE", cast(col(key, "r"), "INTEGER"), number(-1)), key))
-        through = [w for name, (slot, kind) in self.others.items() for w in words_of(col(name, "r"), kind, slot)]
+        plain = {name: own for name, own in self.others.items() if name not in self.holders}
+        through = [w for name, (slot, kind) in plain.items() for w in words_of(col(name, "r"), kind, slot)]
         query = query.select(named(joined(through), "through"))
         if self.claim.person is not None:
             query = query.select(named(word_of(col(PERSON, "r"), self.person_slot), "owner"))

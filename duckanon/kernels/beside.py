@@ -10,6 +10,31 @@ from duckanon.kernels.jit import kernel, part
 
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_NONE, _ONE, _HIGH, _NULL, _PLACE = np.uint64(0), np.uint64(1), np.uint64(31), np.uint64(62), np.uint64(2**31 - 1)
+
+_BLOCK = 512
+"""Rows whose classes stay in the cache while one column after the other is looked at."""
+OF, CODES, VALUES, BY, BASE, KEYS, SHOWS, STRIDE, CELLS = range(9)
+"""What is said of a column: the line of its codes, how many there are, and where their values begin; the line of its
+keys, -1 where the value itself is published, the first key, how many keys there are, where the numbers of the cells
+that they show begin, and how far apart these are; and where its cells begin."""
+
+
+def packed_values(codes: Any, places: Any, words: Any) -> Any:
+    """Return the values of codes, each with its word and one more than its place: 0 for the place of NULL."""
+    found = np.zeros((int(codes.max(initial=-1)) + 1, 2), dtype=np.uint64)
+    found[codes, 0] = words
+    found[codes, 1] = places.astype(np.uint64) + _ONE
+    return found
+
+
+def packed_cells(numbers: Any, low: Any, high: Any, null: Any, words: Any) -> Any:
+    """Return cells, each with its word, and the places and whether NULL that it stands for in the bits of another."""
+    found = np.zeros((len(numbers), 2), dtype=np.uint64)
+    found[numbers, 0] = words
+    reach = low.astype(np.uint64) | (high.astype(np.uint64) << _HIGH) | (null.astype(np.uint64) << _NULL)
+    found[numbers, 1] = reach
+    return found
 
 
 @part
@@ -30,66 +55,76 @@ def add_words(words: Any, sums: Any) -> None:  # pragma: no cover
 
 
 @kernel
-def mark_published(keys: Any, found: Any, kept: Any) -> None:  # pragma: no cover
-    """Unmark the rows for whose key nothing was found."""
-    for i in range(len(keys)):
-        key = keys[i]
-        if key < 0 or key >= len(found) or found[key] == 0:
-            kept[i] = 0
-
-
-@kernel
-def look_at(
-    codes: Any,
+def read_rows(
     keys: Any,
-    at: Any,
-    before: Any,
+    columns: Any,
+    values: Any,
+    shows: Any,
     cells: Any,
-    low: Any,
-    high: Any,
-    null: Any,
-    after: Any,
+    through: Any,
+    owner: Any,
     kept: Any,
-    was: Any,
-    shown: Any,
     counts: Any,
+    sums: Any,
 ) -> None:  # pragma: no cover
-    """Join the words of a column to those of the rows, and count cells that do not stand for their values.
+    """Count cells that do not stand for the values beside them, and add up the words of rows.
 
-    Code c is the value at place ``at[c]``, 0 for NULL and -1 for none, with the word ``before[c]``. Key k shows the
-    cell ``cells[k]``, which stands for the places from ``low`` to ``high``, and for NULL where ``null`` is not 0, with
-    the word ``after``. ``counts[0]`` counts rows of no value, ``counts[1]`` wrong cells of rows that are ``kept``.
+    ``keys`` has a line for each key, and ``columns`` one for each column, see the names of its places above. Values and
+    cells are packed. ``kept`` says which rows are published, of which those whose keys show nothing are unmarked. Rows
+    begin with the word ``through``, as they were with ``owner``, too, where there is one.
+
+    ``counts[j]`` counts rows of no value, and wrong cells of rows that are published. ``sums[0]`` gets the words of
+    rows as they were, mixed, ``sums[1]`` those of rows as they are published, ``sums[2]`` the number of the latter.
     """
-    lost, wrong = 0, 0
-    for i in range(len(codes)):
-        code = codes[i]
-        place = -1
-        if 0 <= code < len(at):
-            place = at[code]
-        if place < 0:
-            lost += 1
-            continue
-        was[i] ^= before[code]
-        if kept[i]:
-            cell = cells[keys[i]]
-            shown[i] ^= after[cell]
-            if place == 0:
-                wrong += null[cell] == 0
-            else:
-                wrong += place < low[cell] or place > high[cell]
-    counts[0] += lost
-    counts[1] += wrong
-
-
-@kernel
-def add_rows(was: Any, shown: Any, kept: Any, sums: Any) -> None:  # pragma: no cover
-    """Add the words of rows, mixed, to ``sums[0]``, and for those that are kept to ``sums[1]``; count these too."""
-    total, published, count = np.uint64(0), np.uint64(0), np.uint64(0)
-    for i in range(len(was)):
-        total += _mixed(was[i])
-        if kept[i]:
-            published += _mixed(shown[i])
-            count += np.uint64(1)
+    cell = np.empty((len(columns), _BLOCK), dtype=np.int32)
+    was, shown = np.empty(_BLOCK, dtype=np.uint64), np.empty(_BLOCK, dtype=np.uint64)
+    place, word = np.empty(_BLOCK, dtype=np.uint64), np.empty(_BLOCK, dtype=np.uint64)
+    total, published, count = _NONE, _NONE, _NONE
+    for start in range(0, keys.shape[1], _BLOCK):
+        size = min(_BLOCK, keys.shape[1] - start)
+        mine = kept[start : start + size]
+        for i in range(size):
+            shown[i] = through[start + i]
+            was[i] = shown[i] ^ owner[start + i] if len(owner) else shown[i]
+        for j in range(len(columns)):
+            if columns[j, BY] < 0:
+                continue
+            own, base, known = keys[columns[j, BY]], columns[j, BASE], columns[j, KEYS]
+            first, stride, out = columns[j, SHOWS], columns[j, STRIDE], cell[j]
+            # Loops that do nothing else wait for many classes at a time; places without a sign are not looked at twice.
+            for i in range(size):
+                key = own[start + i] - base
+                out[i] = shows[np.uint64(first + key * stride)] if 0 <= key < known else -1
+            for i in range(size):
+                mine[i] &= out[i] >= 0
+        for j in range(len(columns)):
+            own, known, out = keys[columns[j, OF]], columns[j, CODES], cell[j]
+            some = values[columns[j, VALUES] : columns[j, VALUES] + known]
+            for i in range(size):
+                code = own[start + i]
+                word[i], place[i] = _NONE, _NONE
+                if 0 <= code < known:
+                    word[i], place[i] = some[np.uint64(code), 0], some[np.uint64(code), 1]
+                was[i] ^= word[i]
+                counts[j, 0] += place[i] == _NONE
+            if columns[j, BY] < 0:
+                for i in range(size):
+                    shown[i] ^= word[i]
+                continue
+            these, wrong = cells[columns[j, CELLS] :], 0
+            for i in range(size):
+                if mine[i]:
+                    at = np.uint64(out[i])
+                    shown[i] ^= these[at, 0]
+                    reach, here = these[at, 1], place[i] - _ONE
+                    outside = (here < (reach & _PLACE)) | (here > ((reach >> _HIGH) & _PLACE))
+                    wrong += outside if here != _NONE else reach >> _NULL == _NONE
+            counts[j, 1] += wrong
+        for i in range(size):
+            total += _mixed(was[i])
+            if mine[i]:
+                published += _mixed(shown[i])
+                count += _ONE
     sums[0] += total
     sums[1] += published
     sums[2] += count
