@@ -78,7 +78,7 @@ def read_rows(
     """
     cell = np.empty((len(columns), _BLOCK), dtype=np.int32)
     was, shown = np.empty(_BLOCK, dtype=np.uint64), np.empty(_BLOCK, dtype=np.uint64)
-    place, word = np.empty(_BLOCK, dtype=np.uint64), np.empty(_BLOCK, dtype=np.uint64)
+    place = np.empty(_BLOCK, dtype=np.uint64)
     total, published, count = _NONE, _NONE, _NONE
     for start in range(0, keys.shape[1], _BLOCK):
         size = min(_BLOCK, keys.shape[1] - start)
@@ -94,31 +94,40 @@ def read_rows(
             # Loops that do nothing else wait for many classes at a time; places without a sign are not looked at twice.
             for i in range(size):
                 key = own[start + i] - base
-                out[i] = shows[np.uint64(first + key * stride)] if 0 <= key < known else -1
+                found = np.int32(-1)
+                if 0 <= key < known:
+                    found = shows[np.uint64(first + key * stride)]
+                out[i] = found
             for i in range(size):
                 mine[i] &= out[i] >= 0
         for j in range(len(columns)):
             own, known, out = keys[columns[j, OF]], columns[j, CODES], cell[j]
-            some = values[columns[j, VALUES] : columns[j, VALUES] + known]
+            some, these = values[columns[j, VALUES] : columns[j, VALUES] + known], cells[columns[j, CELLS] :]
+            passed = columns[j, BY] < 0
+            lost, wrong = 0, 0
             for i in range(size):
                 code = own[start + i]
-                word[i], place[i] = _NONE, _NONE
-                if 0 <= code < known:
-                    word[i], place[i] = some[np.uint64(code), 0], some[np.uint64(code), 1]
-                was[i] ^= word[i]
-                counts[j, 0] += place[i] == _NONE
-            if columns[j, BY] < 0:
-                for i in range(size):
-                    shown[i] ^= word[i]
-                continue
-            these, wrong = cells[columns[j, CELLS] :], 0
+                if code < 0 or code >= known:
+                    place[i] = _NONE
+                    lost += 1
+                    continue
+                word = some[np.uint64(code), 0]
+                was[i] ^= word
+                if passed:
+                    shown[i] ^= word
+                place[i] = some[np.uint64(code), 1]
             for i in range(size):
-                if mine[i]:
-                    at = np.uint64(out[i])
-                    shown[i] ^= these[at, 0]
-                    reach, here = these[at, 1], place[i] - _ONE
-                    outside = (here < (reach & _PLACE)) | (here > ((reach >> _HIGH) & _PLACE))
-                    wrong += outside if here != _NONE else reach >> _NULL == _NONE
+                lost += place[i] == _NONE
+                if passed or mine[i] == 0:
+                    continue
+                at = np.uint64(out[i])
+                shown[i] ^= these[at, 0]
+                reach, here = these[at, 1], place[i] - _ONE
+                outside = (here < (reach & _PLACE)) | (here > ((reach >> _HIGH) & _PLACE))
+                if here == _NONE:
+                    outside = reach >> _NULL == _NONE
+                wrong += outside
+            counts[j, 0] += lost
             counts[j, 1] += wrong
         for i in range(size):
             total += _mixed(was[i])

@@ -319,6 +319,26 @@ def passing(change: Callable[[str, exp.Expr], exp.Expr]) -> Seam:
     return Seam(recoder=recoder)
 
 
+def texts_by_number(change: Callable[[exp.Query], exp.Query]) -> Seam:
+    """Say that other texts stand under the numbers of texts that are stored as enumerations."""
+
+    def recoder(honest: Any) -> Any:
+        kind = type(honest)
+
+        def beside(self: Any, kept: Any, person: Any) -> Any:
+            own = kind.beside(self, kept, person)
+            lookups = [
+                dataclasses.replace(one, query=change(one.query)) if one.key.startswith("u_") else one
+                for one in own.lookups
+            ]
+            assert any(one.key.startswith("u_") for one in lookups), "no text is stored as an enumeration"
+            return dataclasses.replace(own, lookups=tuple(lookups))
+
+        return _liar(honest, beside=beside)
+
+    return Seam(recoder=recoder)
+
+
 def only(name: str, change: Callable[[exp.Expr], exp.Expr]) -> Callable[[str, exp.Expr], exp.Expr]:
     return lambda own, e: change(e) if own == name else e
 
@@ -442,5 +462,6 @@ __all__ = [
     "people",
     "published",
     "released",
+    "texts_by_number",
     "values_exchanged",
 ]

@@ -10,9 +10,10 @@ import lies
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 import duckanon
-from duckanon import recoders
+from duckanon import coded_rows, recoders, side_by_side
 from duckanon.errors import PrivacyViolation
 from duckanon.pipeline import Seam
 from duckanon.sink import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
@@ -94,6 +95,45 @@ def test_lies_about_many_rows_are_refused(lie: str, monkeypatch: pytest.MonkeyPa
     """Rows of large tables are written another way."""
     monkeypatch.setattr(recoders, "MANY_ROWS", 0)
     refused("mondrian", lies.published(lies.CELLS[lie]))
+
+
+@pytest.mark.parametrize("lie", ["", *lies.PASSED])
+def test_texts_that_are_stored_as_enumerations_are_compared_too(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coded_rows, "MANY_ROWS", 0)
+    if lie:
+        refused("mondrian", lies.passing(lies.PASSED[lie]))
+        return
+    with lies.released("mondrian") as release:
+        assert release.recoder.division.short == {"ill"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda q: exp.select("code", "coalesce(lead(p_0) OVER (ORDER BY code), 'i1') AS p_0").from_(q.subquery("q")),
+        lambda q: exp.select("code", "p_0").from_(q.subquery("q")).where("code > 1"),
+        lambda q: exp.select("code", "p_0").from_(exp.union(q, q.copy(), distinct=False).subquery("q")),
+        lambda q: exp.select("code::BIGINT - 5 AS code", "p_0").from_(q.subquery("q")),
+    ],
+    ids=["exchanged", "missing", "twice", "below zero"],
+)
+def test_other_texts_under_their_numbers_are_refused(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coded_rows, "MANY_ROWS", 0)
+    refused("mondrian", lies.texts_by_number(change))
+
+
+@pytest.mark.parametrize("case", REGIONS)
+@pytest.mark.thinned(3)
+def test_classes_are_looked_at_in_parts_where_memory_is_little(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "_OF_CELL", 2**30)
+    monkeypatch.setattr(side_by_side, "_OF_CLASS", 2**30)
+    read: list[Any] = []
+    own = side_by_side._Truth._read_part
+    monkeypatch.setattr(side_by_side._Truth, "_read_part", lambda *a: read.append(a[1]) or own(*a))
+    with lies.released(case) as release:
+        assert release.rows_published > 0
+    assert len(read) > 2
+    refused(case, lies.classes_exchanged())
 
 
 def test_texts_that_share_a_hash_of_the_database_are_told_apart() -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 CHANCE = 1e-6
 """How often a random order may be taken for one that is none."""
+_SPARSE = 8
+"""Numbers that are farther apart than this on average are numbered anew."""
 FEWEST = 20
 """Rows below which an order says nothing: chance makes each of them too often."""
 
@@ -71,7 +73,7 @@ def order_of(pieces: Sequence[tuple[int, NDArray[np.int64]]], chance: float = CH
     n = len(values)
     if n < FEWEST:
         return Order(n, 0.0, 0.0, 0, 0.0, ())
-    ranks = _ranks(values)
+    ranks, counts = _ranks(values)
     trend = _correlation(ranks, places.astype(float))
     before, after = _neighbours(pieces, ranks)
     centred = ranks - ranks.mean()
@@ -79,7 +81,6 @@ def order_of(pieces: Sequence[tuple[int, NDArray[np.int64]]], chance: float = CH
     pairs = max(len(before), 1)
     neighbours = float((before - ranks.mean()) @ (after - ranks.mean())) / pairs / spread if spread else 0.0
     equal = int((before == after).sum())
-    _, counts = np.unique(values, return_counts=True)
     share = float((counts * (counts - 1.0)).sum()) / (n * (n - 1.0))
     expected = pairs * share
     far = NormalDist().inv_cdf(1 - chance / 2)
@@ -94,11 +95,14 @@ def order_of(pieces: Sequence[tuple[int, NDArray[np.int64]]], chance: float = CH
     return Order(n, trend, neighbours, equal, expected, tuple(found))
 
 
-def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return ranks, equal values having the mean of theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2.0)[inverse]
+def _ranks(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return ranks, equal values having the mean of theirs, and how often each value occurs."""
+    numbers = values - values.min()
+    if int(numbers.max()) > _SPARSE * len(numbers):
+        numbers = np.unique(numbers, return_inverse=True)[1]
+    counts = np.bincount(numbers)
+    ranks = np.cumsum(counts) - (counts - 1) / 2.0
+    return ranks[numbers], counts[counts > 0]
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
