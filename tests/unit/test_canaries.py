@@ -18,6 +18,13 @@ from duckanon.errors import DuckanonError, PrivacyViolation
 CANARY = "Canary-Q7-Doe"
 
 
+def bad_csv(tmp_path: Path) -> dict:
+    path = tmp_path / "bad.csv"
+    good = "\n".join(f"{20 + i % 50},1{i:04d}" for i in range(30000))
+    path.write_text(f'age,zip\n{good}\n20,"{CANARY}\n')
+    return {"data": path, "quasi_identifiers": ["age", "zip"], "k": 2}
+
+
 def ragged_csv(tmp_path: Path) -> dict:
     path = tmp_path / "ragged.csv"
     path.write_text("age,zip\n" + "20,10115\n" * 30000 + f"20,{CANARY},{CANARY},{CANARY}\n")
@@ -85,6 +92,7 @@ def invalid_utf8(tmp_path: Path) -> dict:
 
 
 ERRORS = [
+    bad_csv,
     ragged_csv,
     bad_json,
     bad_conversion,
