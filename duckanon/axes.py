@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -67,13 +67,18 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
         # What is published of numbers and dates, too, is a node of the hierarchy: that is what classes are made by.
         return _tree(engine, coded, null, weight, measured)
     if plan.bounds == "grid" and not plan.algorithm.permutes:
-        gridded = measured and plan.algorithm.divides_as(name) != "tree"  # type: ignore[attr-defined]
-        found = grid_bounds(engine, hierarchy, coded, attribute.type) if gridded else None
+        before = plan.algorithm.divides_as(name)  # type: ignore[attr-defined]
+        gridded = measured and before != "tree"
+        # A column that was a grid remains one: a value that nobody knew then has no place between its groups.
+        found = grid_bounds(engine, hierarchy, coded, attribute.type, apart=before == "grid") if gridded else None
         if found is not None:
             grid, atom = found
-            atoms = np.append(atom, np.zeros(int(null), dtype=np.int32)).astype(np.int64)
+            order = np.append(np.argsort(atom, kind="stable"), np.arange(len(atom), own.size))
+            atoms = np.append(np.sort(atom), np.zeros(int(null), dtype=np.int32)).astype(np.int64)
             axis = _line(engine, attribute, coded, null, weight, atoms, inner=False)
-            places = np.arange(own.size, dtype=np.int64)
+            axis = replace(axis, numbers=np.maximum.accumulate(axis.numbers[order]))
+            places = np.empty(own.size, dtype=np.int64)
+            places[order] = np.arange(own.size)
             return Placed(axis, places, _stored(engine, places), grid)
         return _tree(engine, coded, null, weight)
     given = plan.hierarchies[name] is not None

@@ -50,7 +50,7 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
 def grid_bounds(
-    engine: Engine, hierarchy: Hierarchy | None, coded: Coded, type_name: str
+    engine: Engine, hierarchy: Hierarchy | None, coded: Coded, type_name: str, *, apart: bool = False
 ) -> tuple[str, NDArray[np.int32]] | None:
     """Create the groups of level 1 as intervals, or return None where they are none.
 
@@ -62,6 +62,9 @@ def grid_bounds(
     coded : Coded
         The column's values and their labels.
     type_name : str
+    apart : bool
+        Values that the hierarchy does not know are groups of their own, without bounds, after all others. Otherwise
+        there is no grid where such values are.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def grid_bounds(
         texts: "15", "19]" or "20)", and "< 20" or "<= 19".
     """
     own, kind = coded.dictionary, ColumnType.parse(type_name)
-    if published_type(type_name) != type_name or kind.kind == "category" or coded.masked:
+    if published_type(type_name) != type_name or kind.kind == "category" or (coded.masked and not apart):
         return None
     if hierarchy is None or isinstance(hierarchy.rule, Auto):
         hierarchy = auto(engine, own.table, own.attribute, type_name)
@@ -86,7 +89,7 @@ def grid_bounds(
     if groups is None:
         engine.drop(atoms)
         return None
-    grid = _bounded(engine, atoms, groups, atom, own.null)
+    grid = _bounded(engine, atoms, groups, atom, own.null, coded.masked)
     engine.drop(atoms, groups)
     if not _holds(engine, grid, own.table):
         engine.drop(grid)
@@ -101,22 +104,26 @@ def _present(value: exp.Expr) -> exp.Expr:
 def _atoms(engine: Engine, coded: Coded) -> tuple[str, NDArray[np.int32]] | None:
     """Create ``(atom, code, label)``: neighbours with one label are one atom, of which ``code`` is the first value.
 
-    The array has the atom of every value that is not NULL. None is returned where a label comes again after another
-    one, or is missing.
+    The array has the atom of every value that is not NULL; a value that the hierarchy does not know has a number of its
+    own, after those of the table. None is returned where a label comes again after another one, or is missing.
     """
     import numpy as np
     import pyarrow as pa
 
     own, nodes = coded.dictionary, exp.select(col("c1")).from_(table(coded.levels)).order_by(col("code"))
     known = coded.arrays[0] if coded.arrays is not None else engine.arrow(nodes)
-    node = known.column("c1").to_numpy()[: own.size - own.null]
+    every = known.column("c1").to_numpy()[: own.size - own.null]
+    unknown = _unknown(engine, coded)
+    listed = np.flatnonzero(~unknown)
+    node = every[listed]
     changed = np.concatenate([[True], node[1:] != node[:-1]])[: len(node)]
-    firsts = np.flatnonzero(changed).astype(np.int32)
+    firsts = np.flatnonzero(changed)
     if not len(firsts) or len(np.unique(node[firsts])) < len(firsts):
         return None
+    first = listed[firsts].astype(np.int32)
     incoming, atoms = engine.fresh("incoming"), engine.fresh("atoms")
     numbers = np.arange(len(firsts), dtype=np.int32)
-    engine.register(incoming, pa.table({"atom": numbers, "code": firsts, "node": node[firsts]}))
+    engine.register(incoming, pa.table({"atom": numbers, "code": first, "node": node[firsts]}))
     query = exp.select(col("atom", "i"), col("code", "i"), col("label", "l")).from_(table(incoming, "i"))
     on = exp.and_(
         exp.EQ(this=col("level", "l"), expression=number(1)),
@@ -128,7 +135,27 @@ def _atoms(engine: Engine, coded: Coded) -> tuple[str, NDArray[np.int32]] | None
     if count < len(firsts):
         engine.drop(atoms)
         return None
-    return atoms, np.cumsum(changed, dtype=np.int32) - np.int32(1)
+    atom = np.empty(len(every), dtype=np.int32)
+    atom[listed] = np.cumsum(changed) - 1
+    atom[unknown] = len(firsts) + np.arange(len(every) - len(listed))
+    return atoms, atom
+
+
+def _unknown(engine: Engine, coded: Coded) -> NDArray[np.bool_]:
+    """Return which values, NULL aside, the hierarchy does not know: those that stand for the whole domain."""
+    import numpy as np
+
+    found = np.zeros(coded.dictionary.size - coded.dictionary.null, dtype=np.bool_)
+    if coded.masked:
+        on = exp.and_(
+            exp.EQ(this=col("level", "l"), expression=number(0)),
+            exp.EQ(this=col("code", "l"), expression=col("c0", "k")),
+        )
+        query = exp.select(col("code", "k")).from_(table(coded.levels, "k")).join(table(coded.labels, "l"), on=on)
+        whole = exp.EQ(this=col("leaves", "l"), expression=number(coded.domain_size))
+        codes = engine.arrow(query.where(whole)).column("code").to_numpy()
+        found[codes[codes < len(found)]] = True
+    return found
 
 
 def _absent(name: str) -> exp.Expr:
@@ -146,7 +173,7 @@ def _groups(engine: Engine, hierarchy: Hierarchy, kind: ColumnType, values: str,
     return None
 
 
-def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32], null: bool) -> str:
+def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32], null: bool, masked: bool) -> str:
     """Create the table of ``grid_bounds``."""
     import numpy as np
     import pyarrow as pa
@@ -157,11 +184,18 @@ def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32], n
     query = query.from_(table(incoming, "i"))
     query = query.join(table(atoms, "a"), on=exp.EQ(this=col("atom", "a"), expression=col("atom", "i")))
     query = query.join(table(groups, "g"), on=exp.EQ(this=col("label", "a"), expression=col("label", "g")))
-    every: exp.Query = query
+    parts: list[exp.Query] = [query]
+    if masked:
+        blank = [named(exp.null(), c) for c in _BOUNDS]
+        unknown = exp.select(col("code", "i"), col("atom", "i"), *blank).from_(table(incoming, "i"))
+        missing = exp.Join(
+            this=table(atoms, "a"), on=exp.EQ(this=col("atom", "a"), expression=col("atom", "i")), kind="ANTI"
+        )
+        parts.append(unknown.join(missing))
     if null:
         blank = [named(exp.null(), c) for c in ("atom", *_BOUNDS)]
-        every = union_all([query, exp.select(named(number(len(atom)), "code"), *blank)])
-    engine.create(grid, every)
+        parts.append(exp.select(named(number(len(atom)), "code"), *blank))
+    engine.create(grid, union_all(parts))
     engine.unregister(incoming)
     return grid
 

@@ -23,13 +23,14 @@ _TOWNS = ["Aachen", "Bonn", "Celle", "Dessau", "Erfurt", "Fulda", "Gera", "Halle
 class Kind:
     """A type of a column with values that it may have, and hierarchies that fit, ``None`` for the one that is made.
 
-    Those of ``any_type`` know whatever comes; the others only the values of ``listed``.
+    ``strange`` are values that come on later nights only: hierarchies that list their leaves do not know them.
     """
 
     type: pa.DataType
     values: Values
     hierarchies: tuple[Callable[[random.Random], Hierarchy | None], ...]
     measured: bool = True
+    strange: Values = field(default_factory=list)
 
 
 def _nothing(rng: random.Random) -> None:
@@ -81,6 +82,7 @@ KINDS: dict[str, Kind] = {
             lambda rng: Hierarchy.order(3),
             lambda rng: Hierarchy.auto(),
         ),
+        strange=[-3, 5, 16, 60, 130],
     ),
     "born": Kind(
         pa.date32(),
@@ -93,6 +95,7 @@ KINDS: dict[str, Kind] = {
             _tree(_DATES, (3, 12)),
             lambda rng: Hierarchy.order(4),
         ),
+        strange=[_DAY - dt.timedelta(days=5), *(_DAY + dt.timedelta(days=9 * i + 4) for i in range(0, 60, 7))],
     ),
     "seen": Kind(
         pa.timestamp("us"),
@@ -131,6 +134,7 @@ KINDS: dict[str, Kind] = {
             _scattered(_CODES, 6),
         ),
         measured=False,
+        strange=["", "*", "1", "121212", "999"],
     ),
     "town": Kind(
         pa.dictionary(pa.int32(), pa.string()),
@@ -217,11 +221,17 @@ class Case:
         """Return a row of somebody new, or of somebody who has rows already."""
         rng, self.made = self.rng, self.made + 1
         again = self.rows and self.persons and rng.random() < 0.3
-        own: dict[str, Any] = {n: rng.choice(KINDS[n].values if anything else self.pools[n]) for n in self.names}
+        own: dict[str, Any] = {n: self._value(n, anything) for n in self.names}
         if anything and rng.random() < 0.1:
             own[rng.choice(self.names)] = None
         who = {"id": rng.choice(self.rows)["id"] if again else self.made, "who": f"row {self.made}"}
         return {**own, **who, "ill": rng.choice("aaabbc")}
+
+    def _value(self, name: str, anything: bool) -> Any:
+        kind = KINDS[name]
+        if anything and kind.strange and self.rng.random() < 0.1:
+            return self.rng.choice(kind.strange)
+        return self.rng.choice(kind.values if anything else self.pools[name])
 
     def table(self, rows: list[dict[str, Any]]) -> pa.Table:
         """Return rows as a table."""

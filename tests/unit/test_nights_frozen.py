@@ -211,6 +211,55 @@ def test_a_value_that_a_stored_hierarchy_does_not_know_follows_on_unknown(nights
     assert release.rows_suppressed <= 1
 
 
+def even(**counts: int) -> pa.Table:
+    """Return a table whose ages are even, as many of each as it is said."""
+    ages = [int(name[1:]) for name, count in counts.items() for _ in range(count)]
+    ids = range(len(ages))
+    who = [f"person {i}" for i in ids]
+    ages_now = pa.array(ages, pa.int32())
+    return pa.table({"id": ids, "age": ages_now, "zip": ["a"] * len(ages), "ill": ["x"] * len(ages), "who": who})
+
+
+@pytest.mark.parametrize(("output", "bounds"), [("interval", "grid"), ("struct", "grid"), ("bounds", "cut")])
+def test_a_number_that_no_group_of_a_stored_grid_knows_is_held_back(nights: Nights, output: str, bounds: str) -> None:
+    ages = list(range(20, 60, 2))
+    tree = {"leaf": [str(a) for a in ages], "ten": [f"{a // 10}0s" for a in ages], "top": ["*"] * len(ages)}
+    way: dict[str, Any] = {
+        "hierarchies": {"age": Hierarchy.from_table(tree)},
+        "quasi_identifiers": ["age"],
+        "insensitive": ["who", "zip"],
+        "on_unknown": "top",
+        "output": output,
+        "bounds": bounds,
+    }
+    usual = {"a20": 3, "a28": 3, "a30": 6, "a46": 6, "a58": 5}
+    first = nights.make(even(**usual), **way)
+    assert len(set(classes_of(first).values())) > 2
+    stored = nights.freeze(first)
+    # Between two of one group, between two groups, before the first and after the last of them.
+    strange = {"a25": 5, "a29": 5, "a7": 5, "a130": 5}
+    second = nights.make(even(**usual, **strange), stored, **way)
+    assert classes_of(first).items() <= classes_of(second).items()
+    if bounds == "grid":
+        assert (second.rows_published, second.rows_suppressed) == (23, 20)
+
+
+@pytest.mark.parametrize("null", [False, True])
+def test_a_number_that_a_stored_grid_does_not_know_goes_where_the_top_is_published(nights: Nights, null: bool) -> None:
+    ages = list(range(20, 60, 2))
+    tree = {"leaf": [str(a) for a in ages], "ten": [f"{a // 10}0s" for a in ages], "top": ["*"] * len(ages)}
+    way: dict[str, Any] = {"hierarchies": {"age": Hierarchy.from_table(tree)}, "on_unknown": "top"}
+    data = even(a20=2, a28=1, a44=1, a46=1)
+    if null:
+        data = data.set_column(1, "age", pa.array([20, 20, 28, 44, None], pa.int32()))
+    first = nights.make(data, **way)
+    assert {label for label, _ in classes_of(first).values()} == {"*"}
+    stored = nights.freeze(first)
+    second = nights.make(pa.concat_tables([data, even(a25=1, a130=1)]), stored, **way, entity_key=None)
+    assert {label for label, _ in classes_of(second).values()} == {"*"}
+    assert (second.rows_published, second.rows_suppressed) == (7, 0)
+
+
 def test_a_given_table_may_grow_but_not_change(nights: Nights) -> None:
     town = Town(200, 7)
     codes = sorted({p[1] for p in town.people.values()})
