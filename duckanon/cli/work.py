@@ -139,7 +139,8 @@ def _run(
 
             configure("json" if log is Log.JSON else "human", sys.stderr)
             listener = LoggedProgress()
-        result = run_job(job, progress=listener, **options)
+        # Nobody else's work is done in this process: it need not wait for what hangs.
+        result = run_job(job, progress=listener, end_process=True, **options)
     told = [
         {"table": t.name, "summary": t.summary, "written": t.written, "warnings": t.warnings} for t in result.tables
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -45,10 +44,7 @@ class Expect:
 
 @dataclass(frozen=True)
 class JobTable:
-    """One table of a job: where it comes from, what is promised of it, and where it goes.
-
-    ``target`` is that of the job's day, ``target_on`` says what it is on another day.
-    """
+    """One table of a job: where it comes from, what is promised of it, and where it goes."""
 
     name: str
     folder: Path
@@ -58,7 +54,6 @@ class JobTable:
     privacy: dict[str, Any]
     algorithm: Algorithm | None
     target: Target
-    target_on: Callable[[date], Target] = field(compare=False, repr=False)
     steering: dict[str, Any] = field(default_factory=dict)
     form: dict[str, Any] = field(default_factory=dict)
     reports: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,17 +26,25 @@ _LAST_WORDS_SECONDS = 5.0
 class Clock:
     """Ends the statements of the engines that it watches when the time is up, and every one that follows.
 
-    What runs outside of the database, such as a kernel or a read of a file system that hangs, is waited for a little,
-    and then the process is ended: ``last_words`` is called with the error before, for as long as it takes no longer
-    than a few seconds.
+    What runs outside of the database, such as a kernel or a read of a file system that hangs, is waited for, and when
+    it returns the run ends with an EngineError. With ``end_process`` it is waited for a little only, and then the
+    process is ended: ``last_words`` is called with the error before, for as long as it takes no longer than a few
+    seconds.
     """
 
-    def __init__(self, seconds: float | None, last_words: Callable[[EngineError], object] | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float | None,
+        last_words: Callable[[EngineError], object] | None = None,
+        *,
+        end_process: bool = False,
+    ) -> None:
         self.seconds = seconds
         self._end = None if seconds is None else time.monotonic() + seconds
         self._engines: list[Engine] = []
         self._done = threading.Event()
         self._last_words = last_words
+        self._may_end = end_process
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -47,7 +55,7 @@ class Clock:
         watch = threading.Thread(target=self._watch, daemon=True)
         watch.start()
         try:
-            with self._ended_from_outside():
+            with self._ended_from_outside() if self._may_end else nullcontext():
                 yield
         except (EngineError, KeyboardInterrupt):
             # An interrupted statement is told in both ways.
@@ -69,7 +77,7 @@ class Clock:
     def stop(self) -> None:
         """Interrupt nothing any more: what is being published is finished."""
         self._done.set()
-        if self._end is not None:
+        if self._end is not None and self._may_end:
             faulthandler.cancel_dump_traceback_later()
 
     def _too_long(self) -> EngineError:
@@ -79,7 +87,7 @@ class Clock:
         while not self._done.wait(_AGAIN_SECONDS):
             if self._end is None or time.monotonic() < self._end:
                 continue
-            if time.monotonic() >= self._end + GRACE_SECONDS:
+            if self._may_end and time.monotonic() >= self._end + GRACE_SECONDS:
                 self._end_process()
             for engine in list(self._engines):
                 engine.interrupt()

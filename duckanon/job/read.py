@@ -22,7 +22,6 @@ from duckanon.registry import make_from
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
-    from duckanon.job.targets import Target
     from duckanon.sink import Signer
     from duckanon.source import Source
 
@@ -175,11 +174,7 @@ def _table(tables: Tables, name: str, folder: Path, day: date) -> JobTable:
     quasi = extended(roles["quasi_identifiers"], roles.get("within", ()))
     output = tables.get("output")
     source = _source(_filled("source", tables.get("source"), ("path", "database"), day), folder)
-
-    def target_on(day: date) -> Target:
-        filled = _filled("output", output, ("path", "database", "reports_in"), day)
-        return target(filled, output, name, folder, source)
-
+    filled = _filled("output", output, ("path", "database", "reports_in"), day)
     return JobTable(
         name=name,
         folder=folder,
@@ -188,8 +183,7 @@ def _table(tables: Tables, name: str, folder: Path, day: date) -> JobTable:
         hierarchies=_hierarchies(tables, [*quasi, *roles.get("sensitive", [])]),
         privacy=_privacy(tables.get("privacy"), folder),
         algorithm=_algorithm(tables.raw("algorithm")),
-        target=target_on(day),
-        target_on=target_on,
+        target=target(filled, output, name, folder, source),
         steering=_steering(tables.get("steering"), quasi),
         form=_form_of(output, quasi),
         reports=tuple(dict.fromkeys(output.get("report", REPORTS))),

@@ -81,6 +81,7 @@ def run_job(
     day: date | None = None,
     recoding: str | None = None,
     accept_drift: bool = False,
+    end_process: bool = False,
 ) -> JobResult:
     """Run a job: make the releases of its tables, check them, and publish them with their reports and manifests.
 
@@ -100,13 +101,24 @@ def run_job(
         In place of what the job says.
     accept_drift : bool
         Publish although types, columns or the number of rows changed since the last published run.
+    end_process : bool
+        What happens where ``[limits] time`` is up and something that cannot be interrupted, such as a file system that
+        hangs, has not returned after ten seconds. By default it is waited for, and an EngineError raised then, for the
+        process is the caller's. With True the process is ended with exit code 6, as the command line does.
     """
     job = load_job(path, day)
     with limited_threads(job.limits.get("threads")), no_core_dumps():
-        return _run(job, progress, dry_run, recoding, accept_drift)
+        return _run(job, progress, dry_run, recoding, accept_drift, end_process)
 
 
-def _run(job: Job, progress: Listener | None, dry_run: bool, recoding: str | None, accept_drift: bool) -> JobResult:
+def _run(
+    job: Job,
+    progress: Listener | None,
+    dry_run: bool,
+    recoding: str | None,
+    accept_drift: bool,
+    end_process: bool,
+) -> JobResult:
     if recoding is not None:
         job = replace(job, recoding=require_recoding(recoding))
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
@@ -116,7 +128,7 @@ def _run(job: Job, progress: Listener | None, dry_run: bool, recoding: str | Non
             for table, state in zip(job.tables, states, strict=True)
         ]
         try:
-            _carry_out(job, runs, progress)
+            _carry_out(job, runs, progress, end_process)
         except BaseException as error:
             _tell(job, runs, error)
             raise
@@ -125,15 +137,15 @@ def _run(job: Job, progress: Listener | None, dry_run: bool, recoding: str | Non
     return JobResult(job, run, tuple(told), peak_memory())
 
 
-def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None) -> None:
+def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None, end_process: bool) -> None:
     """Make the releases of all tables, and then publish them one after the other."""
-    clock = Clock(job.seconds, lambda error: _end(job, runs, error))
+    clock = Clock(job.seconds, lambda error: _end(job, runs, error), end_process=end_process)
     with clock.running(), ExitStack() as stack:
         for one in runs:
             engine = stack.enter_context(contextlib.closing(job.open_engine(progress, share=len(runs))))
             clock.watch(engine)
             with about(run=one.run, job=job.name, table=one.table.name):
-                one.make(engine, stack)
+                one.make(engine, stack, clock.watch)
         clock.require_time()
         clock.stop()
         for one in runs:

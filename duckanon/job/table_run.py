@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from duckanon.errors import JobError
+from duckanon.errors import EngineError, JobError
 from duckanon.gate import count_rows
 from duckanon.job.guards import check_rows, check_schema, check_use, plain_type
+from duckanon.job.targets import TEMPLATE, sink_at
 from duckanon.nights import Night, drift, make_night
 from duckanon.operations import peak_memory
 from duckanon.report import page
+from duckanon.resources import sweep
 from duckanon.sink import made_folder, os_errors
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from duckanon.job.base import Job, JobTable
     from duckanon.nights import State
     from duckanon.release import Release
+    from duckanon.sink import Sink
     from duckanon.sqlgen.relations import Column
 
 FAILURE = "failure.html"
@@ -47,8 +50,11 @@ class TableRun:
     written: dict[str, Any] = field(default_factory=dict)
     _begun: float = field(default_factory=time.monotonic)
 
-    def make(self, engine: Engine, stack: ExitStack) -> None:
-        """Make the release, and stop where it must not be published; ``stack`` holds what it needs until then."""
+    def make(self, engine: Engine, stack: ExitStack, watch: Callable[[Engine], object]) -> None:
+        """Make the release, and stop where it must not be published; ``stack`` holds what it needs until then.
+
+        ``watch`` is called with every further engine that is opened, so that its statements end in time, too.
+        """
         sink, expect = self.table.target.sink, self.table.expect
         if not self.dry_run:
             stack.enter_context(os_errors(sink.paths[0]))
@@ -60,7 +66,7 @@ class TableRun:
             sink.require_writable()
             self._settle()
         last = None if self.accept_drift else self.state.last()
-        self.columns = self._columns()
+        self.columns = self._columns(watch)
         check_schema(self.columns, expect, last, self._named())
         plan = self.table.plan(engine)
         check_rows(count_rows(engine, plan.relation.query), expect, last)
@@ -84,18 +90,50 @@ class TableRun:
         self.warnings += drift(self.state.history(), self.record("published"))
 
     def _settle(self) -> None:
-        """Find out whether the last run was killed before or after it published, where it was to publish."""
-        pending = self.state.pending()
-        sink = self.table.target.sink
-        day = date.fromisoformat(pending["day"]) if pending is not None and "day" in pending else self.job.day
-        if day != self.job.day:
-            earlier = self.table.target_on(day).sink
-            if earlier.paths != sink.paths:
-                sink = earlier
-                if sink.stage is None or sink.stage.is_dir():
-                    # Finishes what the killed run left half done there; tonight's is looked at already.
-                    sink.require_writable()
-        self.state.settle(sink.published_run())
+        """Find out whether the last run was killed before or after it published, where it was to publish.
+
+        That may be elsewhere: the path has a date in it, or somebody changed the job since.
+        """
+        state, target = self.state, self.table.target
+        place, sink = state.place(), target.sink
+        if place is not None and place != target.place:
+            sink = self._finished(place)
+        left = place is not None and sink is not target.sink and place[TEMPLATE] != target.place[TEMPLATE]
+        if state.settle(sink.published_run()) and left:
+            self.warnings.append(
+                f"The last run was ended once it had published {sink.name!r}, which [output] does not name any more: "
+                "it stays there, and tonight is compared with it."
+            )
+        if place != target.place:
+            state.begin(target.place)
+
+    def _finished(self, place: Mapping[str, Any]) -> Sink:
+        """Finish and clear away what a run that was killed left at another place; return the sink there."""
+        target, pending = self.table.target, self.state.pending() is not None
+        sink = sink_at(place, self.table.name, self.table.folder, target)
+        if sink is None:
+            sweep(self.table.folder / place.get("reports_in", f"{self.table.name}.reports"))
+            if not pending:
+                return target.sink
+            raise JobError(
+                f"{self.job.path.name}: the last run was ended while it wrote the table {place['table']!r} of a server "
+                "that [output] does not name any more, and only that server knows whether it was published. Run once "
+                "with the former [output] postgres; where that server is gone for good, remove 'pending.json' from the "
+                "state folder: that run then counts as not published."
+            )
+        folders = {path.parent for path in sink.paths} | ({sink.stage} if sink.stage is not None else set())
+        for folder in folders:
+            # What is private of a run that was killed: tonight's folders are swept when they are written to.
+            sweep(folder)
+        if pending and any(folder.is_dir() for folder in folders):
+            try:
+                sink.require_writable()
+            except EngineError as error:
+                raise EngineError(
+                    f"The last run was ended while it published {sink.name!r}, which [output] does not name any more, "
+                    f"and what it left there cannot be finished: {error}"
+                ) from None
+        return target.sink if (sink.name, sink.paths) == (target.sink.name, target.sink.paths) else sink
 
     def publish(self) -> None:
         """Publish the release; what later runs need to know of it is settled when it is."""
@@ -103,9 +141,8 @@ class TableRun:
             raise JobError("There is nothing to publish: make() comes first.")
         night, state, target = self.night, self.state, self.table.target
         self._require_free()
-        # Where the path has the date in it, the next run has to look elsewhere to see whether this one was published.
         columns = {c.name: plain_type(c.type) for c in self.columns}
-        facts = {**night.facts(), "columns": columns, "day": self.job.day.isoformat()}
+        facts = {**night.facts(), "columns": columns}
         state.prepare(self.run, facts, recoding=night.stored, nights=night.nights)
         release = night.release
         with release.engine.progress.step("write", release.rows_published):
@@ -172,9 +209,10 @@ class TableRun:
         if not self.table.overwrite and sink.exists():
             raise JobError(f"{self.job.path.name}: [output] {sink.name!r} is there already, and overwrite = false.")
 
-    def _columns(self) -> tuple[Column, ...]:
+    def _columns(self, watch: Callable[[Engine], object]) -> tuple[Column, ...]:
         """Look at the schema in a database of its own: what is opened there does not stand in the way of the work."""
         with closing(self.job.open_engine()) as engine:
+            watch(engine)
             return self.table.source.open(engine, read=False).columns
 
     def _named(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +17,25 @@ if TYPE_CHECKING:
     from duckanon.source import Source
 
 _KINDS = ("path", "database", "postgres")
+_PLACE = ("path", "partition_by", "database", "table", "reports_in")
+_SERVER = "server"
+TEMPLATE = "template"
+"""The key of a place for what the job file says of it, with the places of a date in it."""
 
 
 @dataclass(frozen=True)
 class Target:
     """A sink, and how many dated exports of it are kept: those whose path fits ``pattern``.
 
-    ``dated`` is the path as the job has it, with the places of the date in it.
+    ``dated`` is the path as the job has it, with the places of the date in it. ``place`` says where the sink is, in
+    words that ``sink_at`` understands: of a server it has a digest only.
     """
 
     sink: Sink
     keep: int | None = None
     pattern: str | None = None
     dated: str | None = None
+    place: Mapping[str, Any] = field(default_factory=dict)
 
     def prune(self, own: Path) -> list[Path]:
         """Remove the exports that are too many, by the dates in their names; never the one published just now."""
@@ -76,13 +82,34 @@ def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, fold
     for pattern in patterns:
         if any(covers(pattern, path) for path in sink.paths):
             raise JobError("[output] path lies among the files of [source]: the next run would read its own release.")
+    found = Target(sink, place=_place(table, written, sink))
     if "keep" not in table:
-        return Target(sink)
+        return found
     path = from_environment("[output] path", written["path"])
     if not is_dated(path):
         raise JobError("[output] keep needs a path with {date}: there is only one export otherwise.")
     # Written as the folders are found: without "." and double slashes.
-    return Target(sink, table["keep"], str(Path(glob.escape(str(folder))) / any_day(path)), Path(path).as_posix())
+    pattern = str(Path(glob.escape(str(folder))) / any_day(path))
+    return replace(found, keep=table["keep"], pattern=pattern, dated=Path(path).as_posix())
+
+
+def sink_at(place: Mapping[str, Any], name: str, folder: Path, now: Target) -> Sink | None:
+    """Return the sink of a place that an earlier run wrote down; None where it is on a server that the job left.
+
+    ``now`` is the target of today, whose address is used for another table of the same server.
+    """
+    if _SERVER not in place:
+        return _file(place, folder) if "path" in place else _table("database", place, name, folder)
+    if place[_SERVER] != now.place.get(_SERVER):
+        return None
+    return _table("postgres", {**place, "postgres": now.sink.uri}, name, folder)  # type: ignore[attr-defined]
+
+
+def _place(table: Mapping[str, Any], written: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    # No address of a server is written down: it may hold a password.
+    found: dict[str, Any] = {key: table[key] for key in _PLACE if key in table}
+    found[TEMPLATE] = {key: written[key] for key in _PLACE if key in written}
+    return {**found, _SERVER: sink.uri.server} if "postgres" in table else found  # type: ignore[attr-defined]
 
 
 def _file(table: Mapping[str, Any], folder: Path) -> Sink:

@@ -1,7 +1,8 @@
 """What a job keeps from night to night for one table, in a folder that only its user can read.
 
 ``last.json`` has facts about the run that is published, ``pending.json`` those of a run that is about to be;
-``history.jsonl`` one line for each run; ``runs/<run>`` the Parquet files of single runs; ``key`` a secret.
+``place.json`` says where the last run was to publish; ``history.jsonl`` has one line for each run; ``runs/<run>`` the
+Parquet files of single runs; ``key`` a secret.
 
 No value of a cell stands in a JSON file: names, types, counts and positions only. A frozen recoding needs more: the
 labels of hierarchies that were made from the data, and the ends of regions. They lie in Parquet files below ``runs``,
@@ -17,7 +18,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 1
-_LAST, _PENDING, _HISTORY, _RUNS, _KEY = "last.json", "pending.json", "history.jsonl", "runs", "key"
+_LAST, _PENDING, _PLACE = "last.json", "pending.json", "place.json"
+_HISTORY, _RUNS, _KEY = "history.jsonl", "runs", "key"
+_FACTS = frozenset({"run", "stored", "nights"})
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEY_BYTES = 32
 MARKER = ".duckanon-state"
@@ -64,11 +67,11 @@ class State:
 
     def last(self) -> Mapping[str, Any] | None:
         """Return the facts of the last published run, ``run`` among them; None before the first."""
-        return self._read(_LAST)
+        return self._read(_LAST, _FACTS)
 
     def pending(self) -> Mapping[str, Any] | None:
         """Return the facts of a run that was prepared and not settled."""
-        return self._read(_PENDING)
+        return self._read(_PENDING, _FACTS)
 
     def run_folder(self, run: str) -> Path:
         """Return the folder for the Parquet files of a run, made where there is none."""
@@ -143,6 +146,20 @@ class State:
         for path in self.folder.glob(".new-*"):
             path.unlink(missing_ok=True)
 
+    # Where the last run was to publish
+
+    def place(self) -> Mapping[str, Any] | None:
+        """Return where the last run was to publish, in the job's own words; None before the first."""
+        found = self._read(_PLACE, {"output"})
+        if found is not None and not isinstance(found["output"], dict):
+            raise _damaged(_PLACE)
+        return found["output"] if found is not None else None
+
+    def begin(self, place: Mapping[str, Any]) -> None:
+        """Write down where this run is to publish, once what was left where the last one did is settled."""
+        with _os_errors(self.folder):
+            self._replace(_PLACE, json.dumps({"format": FORMAT, "output": dict(place)}, sort_keys=True))
+
     # The history
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -186,7 +203,7 @@ class State:
 
     # Files
 
-    def _read(self, name: str) -> dict[str, Any] | None:
+    def _read(self, name: str, keys: Set[str]) -> dict[str, Any] | None:
         path = self.folder / name
         with _os_errors(path):
             try:
@@ -195,8 +212,8 @@ class State:
                 return None
             except ValueError:
                 found = None
-        if not isinstance(found, dict) or not {"run", "stored", "nights"} <= found.keys():
-            raise DataError(f"{name!r} in the state folder is damaged: remove the folder to begin anew.")
+        if not isinstance(found, dict) or not keys <= found.keys():
+            raise _damaged(name)
         if found.get("format") != FORMAT:
             raise DataError(f"{name!r} in the state folder was written by another version of duckanon.")
         return found
@@ -212,6 +229,10 @@ class State:
             os.fsync(file.fileno())
         new.replace(self.folder / name)
         _sync_folder(self.folder)
+
+
+def _damaged(name: str) -> DataError:
+    return DataError(f"{name!r} in the state folder is damaged: remove the folder to begin anew.")
 
 
 def _named(run: str) -> str:

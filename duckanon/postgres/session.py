@@ -7,9 +7,12 @@ and only the kind of the failure is passed on.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from sqlglot import exp
 
@@ -82,6 +85,17 @@ class Address:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
+
+    @property
+    def server(self) -> str:
+        """A digest of host, port and database, which stays the same when role or password change."""
+        try:
+            parts = urlsplit(self.uri)
+            told = [parts.hostname, parts.port, parts.path]
+        except ValueError:
+            # Several hosts, say: then nothing of it may change.
+            told = [self.uri]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def __repr__(self) -> str:
         return "<PostgreSQL URI, not shown>"

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from sqlglot import parse_one
 
 from duckanon import Source
+from duckanon.engine.base import Engine
 from duckanon.engine.guard import clean_error
-from duckanon.errors import DataError, HierarchyError, ResourceError
+from duckanon.errors import DataError, EngineError, HierarchyError, ResourceError
 from duckanon.job import exit_code, run_job
 from duckanon.plan import open_engine
 from duckanon.resources import PrivateFolder, sweep
@@ -92,6 +94,40 @@ def test_a_process_that_hangs_in_native_code_is_ended(tmp_path: Path) -> None:
 
 def test_a_process_whose_native_code_keeps_the_interpreter_is_ended(tmp_path: Path) -> None:
     assert hanging(fill(tmp_path), "PyDLL", 0.5).returncode != 0
+
+
+def test_a_caller_in_python_gets_an_exception_and_keeps_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duckanon.job.clock.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("duckanon.job.clock.os._exit", lambda code: pytest.fail("the process was ended"))
+    opened = Source._open_file
+
+    def slow(*given: object) -> object:
+        time.sleep(2)
+        return opened(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Source, "_open_file", slow)
+    armed = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda *given, **how: armed.append(given))
+    with pytest.raises(EngineError, match=r"longer than the 1 s of \[limits\] time"):
+        run_job(write(fill(tmp_path), ("[output]", '[limits]\ntime = "1s"\n\n[output]')))
+    assert not armed
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_statement_of_a_caller_in_python_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Source._open_file
+
+    def endless(own: Source, engine: Engine, *given: object) -> object:
+        engine.rows(parse_one("SELECT count(*) FROM range(10000000000) AS a(x), range(1000) AS b(y) WHERE x * y = -1"))
+        return opened(own, engine, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Source, "_open_file", endless)
+    begun = time.monotonic()
+    with pytest.raises(EngineError, match=r"longer than the 1 s of \[limits\] time"):
+        run_job(write(fill(tmp_path), ("[output]", '[limits]\ntime = "1s"\n\n[output]')))
+    assert time.monotonic() - begun < 30
 
 
 def test_what_ran_out_is_no_matter_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

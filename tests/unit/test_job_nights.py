@@ -15,6 +15,7 @@ from duckanon.demo import write_hospital
 from duckanon.job import exit_code, run_job
 from duckanon.nights import State
 from duckanon.resources import data_folder
+from duckanon.sink import ParquetFile
 from tests.unit.jobs import PEOPLE, ROWS, STATE, files, fill, write
 
 
@@ -181,6 +182,102 @@ def test_a_run_killed_once_it_had_published_counts_on_the_next_day(
     assert last is not None
     assert last["stored"] == killed["run"]
     assert last["nights"][1:] == [killed["run"]]
+
+
+TABLE = 'database = "people.duckdb"\ntable = "people"'
+ELSEWHERE = 'path = "elsewhere/people.parquet"'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "at"),
+    [
+        (FILE, ELSEWHERE, "half done"),
+        (FILE, TABLE, "published"),
+        (TABLE, FILE, "published"),
+        (TABLE, 'database = "people.duckdb"\ntable = "others"', "published"),
+        (DATED["file"], 'path = "elsewhere/{date}/people.parquet"', "published"),
+    ],
+)
+def test_a_run_killed_once_it_had_published_counts_although_the_output_was_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, at: str
+) -> None:
+    path = nightly(folder, 'recoding = "frozen"', 'intersection = "stop"')
+    path.write_text(path.read_text().replace(FILE, before))
+    with monkeypatch.context() as patch:
+        kill(patch, at)
+        with pytest.raises(Killed):
+            run_job(path, day=date(2026, 3, 1))
+    state = State.open(folder / STATE / "job")
+    killed = state.pending()
+    assert killed is not None
+    path.write_text(path.read_text().replace(before, after))
+    arrived(folder)
+    (told,) = run_job(path, day=date(2026, 3, 2)).tables
+    (warning,) = [w for w in told.warnings if "[output] does not name any more" in w]
+    assert "it stays there" in warning
+    last = state.last()
+    assert last is not None
+    assert last["stored"] == killed["run"]
+    assert last["nights"][1:] == [killed["run"]]
+    # What was published is whole, and nothing is left to be finished.
+    assert not list(folder.rglob(".*.commit"))
+    if "path" in before:
+        (manifest,) = (folder / "out").rglob("people.manifest.json")
+        assert json.loads(manifest.read_text())["run"]["run"] == killed["run"]
+        assert manifest.with_name("people.parquet").is_file()
+    # On the night after there is nothing to be said of it.
+    assert not [w for w in run_job(path, day=date(2026, 3, 3)).tables[0].warnings if "any more" in w]
+
+
+def test_what_is_private_of_a_killed_run_is_removed_where_the_next_one_does_not_write(folder: Path) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    path.write_text(path.read_text().replace(FILE, DATED["file"]))
+    run_job(path, day=date(2026, 3, 1))
+    left = folder / "out" / "2026-03-01" / ".duckanon-run-killed"
+    left.mkdir(mode=0o700)
+    (left / "raw.parquet").write_text("private")
+    run_job(path, day=date(2026, 3, 2), dry_run=True)
+    assert left.is_dir()
+    run_job(path, day=date(2026, 3, 2))
+    assert not left.exists()
+    assert (folder / "out" / "2026-03-01" / "people.parquet").is_file()
+
+
+def test_a_run_killed_on_a_server_that_was_left_is_asked_for(folder: Path) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    run_job(path)
+    before = files(folder)
+    state = State.open(folder / STATE / "job")
+    state.begin({"table": "people", "server": "of another address", "template": {"table": "people"}})
+    state.prepare("killed", {})
+    with pytest.raises(errors.JobError, match=r"former \[output\] postgres.*pending\.json") as caught:
+        run_job(path)
+    assert exit_code(caught.value) == 2
+    assert files(folder) == before
+    assert state.pending() is not None
+    (state.folder / "pending.json").unlink()
+    assert run_job(path).written
+
+
+def test_what_cannot_be_finished_at_a_former_place_stops_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = nightly(folder, 'recoding = "frozen"')
+    with monkeypatch.context() as patch:
+        kill(patch, "half done")
+        with pytest.raises(Killed):
+            run_job(path)
+    path.write_text(path.read_text().replace(FILE, ELSEWHERE))
+
+    def full(own: ParquetFile) -> None:
+        if "elsewhere" not in str(own.path):
+            raise errors.EngineError("No space left on device.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ParquetFile, "require_writable", full)
+        with pytest.raises(errors.EngineError, match=r"cannot be finished: No space left"):
+            run_job(path)
+    assert not (folder / "elsewhere").exists()
+    assert State.open(folder / STATE / "job").pending() is not None
+    assert run_job(path).written
 
 
 def test_a_run_killed_before_it_published_does_not_count_on_the_next_day(
