@@ -35,6 +35,7 @@ from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
 from duckanon.hierarchy.masks import Suppress
 from duckanon.hierarchy.shuffle import shuffled
 from duckanon.node_measure import NodeMeasure
+from duckanon.outputs import has_distance
 from duckanon.permuted import Looker, PermutedRows, secret_of
 from duckanon.recoders import FullDomain, Generalizing, Local, Recoder, Regions
 from duckanon.release import Release, require_no_leaks
@@ -43,10 +44,12 @@ from duckanon.roles import Attribute, Role
 from duckanon.side_by_side import Claim, require_truth
 from duckanon.sink.disk import sync
 from duckanon.sqlgen.recode import Cell, recoded_counts
-from duckanon.sqlgen.relations import DIALECT, cast, col, named, number, param, subquery, table, text, union_all
+from duckanon.sqlgen.relations import DIALECT, cast, col, left, named, number, param, subquery, table, text, union_all
 from duckanon.written_rows import hidden_person, require_types, shuffle_keys, write_proof, write_rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from duckanon.algorithms.listing import Seen
     from duckanon.engine.base import Engine
     from duckanon.plan import Plan
@@ -221,7 +224,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
         if isinstance(recoder, Generalizing):
             told = recoder.beside(_passed(plan), _person(plan))
             told = replace(told, params=shuffle_keys(None))
-            published_rows = require_truth(engine, told, _claim(plan, prepared, types), suppressed)
+            published_rows = require_truth(engine, told, _claim(plan, engine, prepared, types), suppressed)
             reference = replace(reference, published=published_rows)
         elif reference.evidence is None:
             raise PrivacyViolation("The gate refused the release: nothing says which of its rows is whose.")
@@ -274,16 +277,17 @@ _READ = (Intervals, Cuts, Quantiles, Dates, Suppress, Auto)
 """Rules whose labels say themselves what they stand for."""
 
 
-def _claim(plan: Plan, prepared: Prepared, types: Mapping[str, str]) -> Claim:
+def _claim(plan: Plan, engine: Engine, prepared: Prepared, types: Mapping[str, str]) -> Claim:
     """Return what rows side by side are compared with: nothing in it comes from a recoding."""
     quasi, passed = plan.roles.quasi_identifiers, _passed(plan)
     coded = prepared.problem.frequency.coded
     shown = []
     for attribute, own, levels, hierarchy in zip(quasi, coded, prepared.bound, prepared.used, strict=True):
         labels = [col(name, "t") for name in ("known", *(f"l{i}" for i in range(1, levels.height + 1)))]
-        known = exp.select(named(col("code", "v"), "place"), col("value", "v"), col("text", "v"), *labels)
-        known = known.from_(table(own.dictionary.table, "v"))
+        known = exp.select(col("value", "v"), col("text", "v"), *labels).from_(table(own.dictionary.table, "v"))
         known = known.join(table(levels.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
+        given = plan.hierarchies[attribute.name]
+        known = _in_order(engine, known, None if has_distance(attribute.type) or given is None else given.levels)
         plain = hierarchy.levels is None and isinstance(hierarchy.rule, _READ) and plan.algorithm.dealt is None
         kind = published_type(attribute.type)
         output = plan.output[attribute.name] if attribute.name not in plan.within else "interval"
@@ -315,6 +319,26 @@ def _require_rows(plan: Plan, rows: int) -> None:
     least = max(m.traits.min_class_size for m in plan.models)
     if rows < least:
         raise InfeasibleError(f"The source has {rows} rows: fewer than the {least} that every class must have.")
+
+
+def _in_order(engine: Engine, known: exp.Select, listed: pa.Table | None) -> exp.Select:
+    """Return the values with their ``place``: in their own order, or in that in which a hierarchy lists its leaves.
+
+    There values that it does not list come after all others; NULL comes last.
+    """
+    if listed is None:
+        return known.select(named(col("code", "v"), "place"))
+    import numpy as np
+    import pyarrow as pa
+
+    name = engine.fresh("leaves")
+    leaves = pa.table({"leaf": listed.column(0), "at": np.arange(len(listed), dtype=np.int64)})
+    engine.later(name, lambda: engine.register(name, leaves))
+    on = exp.EQ(this=col("leaf", "l"), expression=col("text", "v"))
+    ends = [exp.Is(this=col("value", "v"), expression=exp.null()), col("at", "l"), col("code", "v")]
+    order = exp.Order(expressions=[exp.Ordered(this=end, desc=False, nulls_first=False) for end in ends])
+    rank = exp.Window(this=exp.RowNumber(), order=order)
+    return known.join(left(table(name, "l"), on)).select(named(rank, "place"))
 
 
 def _encode(

@@ -27,6 +27,31 @@ def test_honest_releases_of_every_form_are_true(case: str) -> None:
         release.verify_rows(release.query())
 
 
+@pytest.mark.parametrize("output", ["interval", "bounds"])
+@pytest.mark.parametrize(
+    ("strange", "expected"), [([], ["<= middle", ">= high"]), (["", "medium"], ["<= high", ">= top"])]
+)
+def test_runs_of_leaves_in_the_order_of_a_hierarchy_are_true(
+    output: str, strange: list[str], expected: list[str]
+) -> None:
+    leaves = ["low", "middle", "high", "top", "all"]
+    tree = {"leaf": leaves, "parent": ["x", "x", "y", "y", "y"], "top": ["*"] * 5}
+    rows = pa.table({"grade": [*(leaves * 2), "low", "all", *strange]})
+    with duckanon.anonymize(
+        rows,
+        quasi_identifiers=["grade"],
+        hierarchies={"grade": duckanon.Hierarchy.from_table(tree)},
+        algorithm="mondrian(ordered=['grade'])",
+        bounds="cut",
+        k=4,
+        on_unknown="top",
+        output=output,
+    ) as release:
+        cells = release.to_arrow().column(0).to_pylist()
+    # What the hierarchy does not list comes after what it lists.
+    assert sorted(set(cells)) == expected
+
+
 def refused(case: str, seam: Seam, **more: Any) -> None:
     with pytest.raises(PrivacyViolation, match="The gate refused the release") as caught:
         lies.released(case, seam, **more)
