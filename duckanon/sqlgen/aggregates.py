@@ -5,31 +5,57 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckanon.sqlgen.axes import NUMBERS, BoxColumn, choose, counted, equal, from_tick, is_null, present
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text
+from duckanon.sqlgen.relations import call, cast, col, in_utc, named, number, subquery, table, text
 
 
 def class_means(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
     """Return ``(class_id, q)``: the mean of the values of every class, NULL where NULL is among them.
 
     Values that are not finite have no part in it. All but floats are summed exactly, and those in their order, so that
-    the last digit is the same each time.
+    the last digit is the same each time. Dates and times are divided exactly, too: a DOUBLE has too few digits for
+    moments, so that a mean of them could lie before or after all of its values.
     """
+    if column.family not in NUMBERS:
+        return _class_moments(column, position, members)
     value, rows = col("tick", "x"), col("n", "m")
     total = exp.Sum(this=choose((present(value), rows)))
     units = 1
     if column.family == "float" or (column.family == "decimal" and column.scale is None):
         added = _in_order(exp.Mul(this=value, expression=rows))
     else:
-        whole: exp.Expr = col("value", "x") if column.family in NUMBERS else value
+        whole: exp.Expr = col("value", "x")
         if column.family == "decimal" and column.scale:
             units = 10**column.scale
             whole = exp.Mul(this=whole, expression=number(units))
         added = exp.Sum(this=exp.Mul(this=cast(whole, "HUGEINT"), expression=rows))
     scaled = exp.paren(exp.Mul(this=cast(total, "DOUBLE"), expression=cast(number(units), "DOUBLE")))
-    mean: exp.Expr = exp.Div(this=cast(added, "DOUBLE"), expression=scaled)
-    if column.family not in NUMBERS:
-        mean = call("round", mean)
-    found = choose((exp.Not(this=call("bool_or", is_null(col("value", "x")))), from_tick(mean, column)))
+    mean = exp.Div(this=cast(added, "DOUBLE"), expression=scaled)
+    return _by_class(column, position, members, from_tick(mean, column))
+
+
+def _class_moments(column: BoxColumn, position: int, members: str) -> exp.Select:
+    """Return the means of dates or times, rounded to the unit of their type."""
+    fine = "_NS" in column.type.upper()
+    value: exp.Expr = col("tick", "x")
+    if fine:
+        value = choose((present(value), call("epoch_ns", in_utc(col("value", "x"), column.type))))
+    rows = col("n", "m")
+    added = exp.Sum(this=exp.Mul(this=cast(value, "HUGEINT"), expression=rows))
+    total = cast(exp.Sum(this=choose((present(value), rows))), "HUGEINT")
+    two = number(2)
+    # Half a unit goes away from zero, and the quotient towards it.
+    half = choose((exp.LT(this=added, expression=number(0)), exp.Neg(this=total)), otherwise=total)
+    doubled = exp.Add(this=exp.Mul(this=added.copy(), expression=two), expression=exp.paren(half))
+    mean = exp.IntDiv(this=exp.paren(doubled), expression=exp.paren(exp.Mul(this=total.copy(), expression=two.copy())))
+    made = from_tick(mean, column)
+    if fine:
+        made = cast(call("make_timestamp_ns", cast(mean, "BIGINT")), column.type)
+    return _by_class(column, position, members, made)
+
+
+def _by_class(column: BoxColumn, position: int, members: str, made: exp.Expr) -> exp.Select:
+    """Return ``(class_id, q)`` of what is made of the members ``m`` of a class, NULL where NULL is among them."""
+    found = choose((exp.Not(this=call("bool_or", is_null(col("value", "x")))), made))
     query = exp.select(col("class_id", "m"), named(found, "q")).from_(table(members, "m"))
     query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col(f"c_{position}", "m")))
     return query.group_by(col("class_id", "m"))

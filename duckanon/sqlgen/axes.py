@@ -133,7 +133,10 @@ def from_tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
     if column.family == "timestamp":
         return cast(call("make_timestamp", cast(value, "BIGINT")), column.type)
     if column.family == "time":
-        return exp.Add(this=cast(text("00:00:00"), "TIME"), expression=call("to_microseconds", cast(value, "BIGINT")))
+        ticks = cast(value, "BIGINT")
+        since = exp.Add(this=cast(text("00:00:00"), "TIME"), expression=call("to_microseconds", ticks))
+        # What is added starts again after a day, of which 24:00 is the end and not the beginning.
+        return choose((equal(ticks.copy(), 86_400_000_000), cast(text("24:00:00"), "TIME")), otherwise=since)
     return cast(value, "DOUBLE")
 
 

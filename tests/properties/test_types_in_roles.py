@@ -1,6 +1,6 @@
 """Every type in every role: an honest release is true, keeps what it promises, and is the same wherever it is written.
 
-Whatever is published is read by a plain reader of its texts and counted again row by row; or a clear error says why not.
+What is published is read by a plain reader of its texts and counted again row by row; or a clear error says why not.
 """
 
 from __future__ import annotations

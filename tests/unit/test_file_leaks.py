@@ -226,6 +226,17 @@ def test_equal_rows_that_stand_together_are_no_order(tmp_path: Path) -> None:
     assert file_leaks(_plain(pa.table({"x": np.repeat(values, 5)}), tmp_path / "x.parquet")) == ()
 
 
+@pytest.mark.parametrize("value", ["{'a': x}", "[x]", "MAP {1: x}", "MAP {x: 1}", "[x]::TIMESTAMP[1]", "[{'a': [x]}]"])
+@pytest.mark.parametrize("moment", ["'infinity'::TIMESTAMP", "'290309-12-22 (BC)'::TIMESTAMP", "'12000-01-01'::DATE"])
+def test_nested_dates_beyond_those_of_python_can_be_looked_at(tmp_path: Path, value: str, moment: str) -> None:
+    path = tmp_path / "x.parquet"
+    if "TIMESTAMP[1]" in value:
+        moment = moment.replace("::DATE", "::TIMESTAMP")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT {value.replace('x', moment)} AS v FROM range(3)) TO '{path}'")
+    assert not [leak for leak in file_leaks(path) if leak.kind == "order"]
+
+
 def test_a_column_that_numbers_the_rows(tmp_path: Path) -> None:
     table = _shuffled(50)
     numbers = random.Random(2).sample(range(50), 50)

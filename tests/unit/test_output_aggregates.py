@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -187,6 +188,37 @@ def test_numbers_that_are_not_finite(engine: DuckDBEngine) -> None:
     made = Made(engine, data, [[0, 1, 2], [3, 4]], {"q": regions}, {"bounds": "tight"})
     # They have a place in the order, and no logarithm.
     assert shown(made, "median", "geometric_mean") == [[4.0, math.inf], [pytest.approx(2.0), None]]
+
+
+MOMENTS = {
+    "TIMESTAMP": ["294247-01-10 04:00:54.775806", "290309-12-22 (BC) 00:00:00", "9999-12-31 23:59:59.999999"],
+    "TIMESTAMPTZ": ["294247-01-10 04:00:54.775806+00", "2020-02-29 13:05:00.123457+00"],
+    "TIMESTAMP_NS": ["2262-04-11 23:47:16.854775806", "1677-09-22 00:12:43.145224193", "2020-02-29 13:05:00.123456789"],
+    "DATE": ["5881580-07-10", "5877642-06-25 (BC)"],
+    "TIME": ["23:59:59.999999", "24:00:00"],
+}
+
+
+@pytest.mark.parametrize("kind", MOMENTS)
+def test_the_mean_of_equal_moments_is_that_moment(kind: str) -> None:
+    """However far away: a DOUBLE has too few digits for microseconds of distant years."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        told = ", ".join(f"('{moment}')" for moment in MOMENTS[kind])
+        connection.execute(f"CREATE TABLE t AS SELECT m::{kind} AS x, m AS was FROM (VALUES {told}) v(m), range(2)")
+        given = {"quasi_identifiers": ["x"], "insensitive": ["was"], "k": 2, "connection": connection}
+        with duckanon.anonymize("t", output="mean", bounds="tight", **given) as release:
+            shown = f"SELECT count(*) FROM '{release.path}' WHERE x = was::{kind}"
+            assert connection.execute(shown).fetchone() == (2 * len(MOMENTS[kind]),)
+
+
+def test_the_mean_of_moments_is_rounded_to_their_unit() -> None:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        before, after = "'1969-12-31 23:59:59.999998'", "'1970-01-01 00:00:00.000001'"
+        connection.execute(f"CREATE TABLE t AS SELECT m::TIMESTAMP AS x FROM (VALUES ({before}), ({after})) v(m)")
+        with duckanon.anonymize("t", connection=connection, quasi_identifiers=["x"], output="mean", k=2) as release:
+            found = connection.execute(f"SELECT DISTINCT x::VARCHAR FROM '{release.path}'").fetchall()
+    assert found == [("1969-12-31 23:59:59.999999",)]
 
 
 def test_a_geometric_mean_is_never_outside_of_its_values(engine: DuckDBEngine) -> None:

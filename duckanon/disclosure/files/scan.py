@@ -148,6 +148,8 @@ def _ranks(columns: Sequence[Any]) -> list[NDArray[np.int64]] | None:
     if isinstance(every.type, pa.BaseExtensionType):
         every = pa.chunked_array([chunk.storage for chunk in every.chunks], every.type.storage_type)
     if pa.types.is_nested(every.type):
+        counted = _in_numbers(every.type)
+        every = every if counted == every.type else every.cast(counted)
         texts = np.array([repr(value) for value in every.to_pylist()])
         ranks = np.unique(texts, return_inverse=True)[1].astype(np.int64)
         return np.split(ranks, np.cumsum([len(column) for column in columns])[:-1])
@@ -156,6 +158,26 @@ def _ranks(columns: Sequence[Any]) -> list[NDArray[np.int64]] | None:
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
         return None
     return np.split(ranks, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def _in_numbers(kind: Any) -> Any:
+    """Return a type with numbers in the place of dates and times: Python's own end with the year 9999."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_numbers(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field.with_type(_in_numbers(kind.key_type)), _in_numbers(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_numbers(kind.value_type)), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_in_numbers(kind.value_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_numbers(kind.value_type)))
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.int32()
+    times = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
+    return pa.int64() if any(one(kind) for one in times) else kind
 
 
 def _first_of_runs(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
