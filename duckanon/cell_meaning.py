@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
@@ -28,8 +28,9 @@ BY_CLASS = ("midpoint", "mean", "median", "geometric_mean", "mode", "medoid", "p
 """What is published of a class as a whole: a row by itself cannot say whether it is right."""
 _BETWEEN = re.compile(r"\[(.+), (.+)([\])])", re.DOTALL)
 _SIDE = re.compile(r"(<=|<|>=) (.+)", re.DOTALL)
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_CALENDAR = re.compile(r"(\d{4})(?:-(\d\d)|-Q([1-4])|-W(\d\d)|(s))?")
+_YEAR = r"(\d{4,}|-\d{3,})"
+_DAY = re.compile(_YEAR + r"-(\d\d)-(\d\d)")
+_CALENDAR = re.compile(_YEAR + r"(?:-(\d\d)|-Q([1-4])|-W(\d\d)|(s))?")
 _MEMBER = re.compile(r'"((?:[^"]|"")*)"|([^,{}"]+)')
 _CONTEXT = Context(prec=400)
 _DIGITS = re.compile(r"\d+")
@@ -161,16 +162,9 @@ def _span(label: str, family: str) -> _Span | None:
     side = _SIDE.fullmatch(label)
     if side is not None:
         return _Span(side[2], None) if side[1] == ">=" else _Span(None, side[2], side[1] == "<")
-    if family == "timestamp" and _DAY.fullmatch(label):
-        return _day(label)
+    if family == "timestamp" and (day := _DAY.fullmatch(label)) is not None:
+        return _days(int(day[1]), lambda year: date(year, int(day[2]), int(day[3])), lambda d: d + timedelta(days=1))
     return _calendar(label) if family in ("date", "timestamp") else None
-
-
-def _day(label: str) -> _Span | None:
-    try:
-        return _Span(label, (date.fromisoformat(label) + timedelta(days=1)).isoformat(), True)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _calendar(label: str) -> _Span | None:
@@ -178,18 +172,36 @@ def _calendar(label: str) -> _Span | None:
     if found is None:
         return None
     year, month, quarter, week, decade = found.groups()
+    if week:
+        return _days(int(year), lambda y: date.fromisocalendar(y, int(week), 1), lambda d: d + timedelta(days=7))
+    at = int(month) if month else 3 * int(quarter) - 2 if quarter else 1
+    months = 1 if month else 3 if quarter else 120 if decade else 12
+    after = at - 1 + months
+    return _days(int(year), lambda y: date(y, at, 1), lambda d: date(d.year + after // 12, after % 12 + 1, 1))
+
+
+def _days(year: int, first: Callable[[int], date], after: Callable[[date], date]) -> _Span | None:
+    """Return the days from the first one of a period to that after its last one, in any year.
+
+    Python's dates have the years 1 to 9999, and the calendar is the same again after 400 of them, weekdays included.
+
+    Examples
+    --------
+    >>> _days(-43, lambda year: date(year, 12, 31), lambda day: day + timedelta(days=1))
+    _Span(low='0044-12-31 (BC)', high='0043-01-01 (BC)', below=True)
+    """
+    moved = (year - 2000) // 400 * 400
     try:
-        if week:
-            first = date.fromisocalendar(int(year), int(week), 1)
-            after = first + timedelta(days=7)
-        else:
-            at = int(month) if month else 3 * int(quarter) - 2 if quarter else 1
-            months = 1 if month else 3 if quarter else 120 if decade else 12
-            first = date(int(year), at, 1)
-            after = date(int(year) + (at - 1 + months) // 12, (at - 1 + months) % 12 + 1, 1)
-    except (ValueError, OverflowError):
+        start = first(year - moved)
+        ends = [_dated(day.year + moved, day) for day in (start, after(start))]
+    except ValueError:
         return None
-    return _Span(first.isoformat(), after.isoformat(), True)
+    return _Span(ends[0], ends[1], True)
+
+
+def _dated(year: int, day: date) -> str:
+    """Return a day of a year as the database writes it: the year before the first is 1 BC."""
+    return f"{year:04d}-{day:%m-%d}" if year > 0 else f"{1 - year:04d}-{day:%m-%d} (BC)"
 
 
 def _exact(span: _Span, kind: ColumnType) -> tuple[str, str] | None:

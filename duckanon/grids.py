@@ -352,7 +352,9 @@ def _period(level: str) -> tuple[exp.Expr, exp.Expr]:
     if level == "day":
         return day, exp.Add(this=day.copy(), expression=number(1))
     if level == "week":
-        monday = cast(call("date_trunc", text("week"), day), "DATE")
+        # Not by date_trunc: of a column with the first days that there are, the database fails before it runs anything.
+        since = cast(exp.paren(exp.Sub(this=call("isodow", day), expression=number(1))), "INTEGER")
+        monday = cast(exp.Sub(this=day.copy(), expression=since), "DATE")
         return monday, exp.Add(this=monday.copy(), expression=number(7))
     if level == "decade":
         year = exp.Mul(this=floor_div(cast(call("year", day), "BIGINT"), 10), expression=number(10))

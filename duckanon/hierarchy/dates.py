@@ -42,7 +42,13 @@ def _label(level: str, day: exp.Expr) -> exp.Expr:
         parts = [_padded(call(part, day.copy()), 2) for part in ("month", "day")]
         return call("concat", _padded(year, 4), text("-"), parts[0], text("-"), parts[1])
     if level == "week":
-        return call("concat", _padded(call("isoyear", day), 4), text("-W"), _padded(call("week", day.copy()), 2))
+        # A week belongs to the year of its Thursday. The database's own functions look for the first day of the year,
+        # and fail on the earliest dates that there are.
+        since = cast(exp.paren(exp.Sub(this=call("isodow", day), expression=number(4))), "INTEGER")
+        thursday = exp.paren(exp.Sub(this=day.copy(), expression=since))
+        passed = exp.paren(exp.Sub(this=call("dayofyear", thursday), expression=number(1)))
+        week = exp.Add(this=exp.IntDiv(this=passed, expression=number(7)), expression=number(1))
+        return call("concat", _padded(call("year", thursday.copy()), 4), text("-W"), _padded(exp.paren(week), 2))
     if level == "month":
         return call("concat", _padded(year, 4), text("-"), _padded(call("month", day.copy()), 2))
     if level == "quarter":

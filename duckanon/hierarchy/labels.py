@@ -89,7 +89,7 @@ def _calendar(label: str, type_name: str) -> tuple[float, float, bool, bool] | N
             months = 1 if month else 3 if quarter else 120 if decade else 12
             first = date(int(year), at, 1)
             last = date(int(year) + (at - 1 + months) // 12, (at - 1 + months) % 12 + 1, 1)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     low, high = (size_of(day.isoformat(), type_name) for day in (first, last))
     assert low is not None

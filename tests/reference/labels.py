@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
-_NUMBERS = ("INT", "DECIMAL", "FLOAT", "DOUBLE", "REAL", "BIGNUM")
+_NUMBERS = ("INT", "INTEGER", "DECIMAL", "FLOAT", "DOUBLE", "REAL", "BIGNUM")
 _MOMENT = re.compile(
     r"(\d+)-(\d\d)-(\d\d)( \(BC\))?(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?( \(BC\))?([+]00(?::00)?)?"
 )
@@ -37,7 +37,7 @@ def family(kind: str) -> str:
         return "moment"
     if name in ("TIME", "TIME_NS"):
         return "time"
-    return "number" if name.endswith(_NUMBERS) or name == "INTEGER" else "other"
+    return "number" if name.endswith(_NUMBERS) else "other"
 
 
 def day_number(year: int, month: int, day: int) -> int:
