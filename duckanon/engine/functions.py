@@ -36,6 +36,7 @@ Connection = duckdb.DuckDBPyConnection
 _SCALAR = "__duckanon"
 _INSTANCE = "instance"
 _KEPT = 32
+_INTERRUPTED = "Interrupted."
 
 Kind = Literal["text", "texts", "models", "integer", "number", "boolean", "mapping", "text or mapping", "text or texts"]
 _TYPES: dict[Kind, tuple[tuple[type, ...], str]] = {
@@ -166,6 +167,11 @@ class _Installed:
         alive = [(session, known()) for session, known in list(self._sessions.items())]
         alive.sort(key=lambda one: (one[0] != first, one[0]))
         return [connection for _, connection in alive if connection is not None]
+
+    def caller(self, session: int | None) -> Connection | None:
+        """Return the connection of a session; None where it is gone, or not known."""
+        known = self._sessions.get(session) if session is not None else None
+        return known() if known is not None else None
 
     def cursors(self, first: int | None = None) -> Iterator[Connection]:
         """Yield a cursor of each connection that is open."""
@@ -308,13 +314,42 @@ def nothing() -> str:
 
 def dispatch(payload: str) -> str:
     """Answer a call with the text of a SELECT; one that raises the reason, and nothing but it, where the call fails."""
+    given = json.loads(payload)
     try:
-        return sealed(_answer(json.loads(payload)))
+        return sealed(_answer(given))
+    except KeyboardInterrupt:
+        # Raised from here, it would be told as the failure of a function.
+        return sealed(_interrupted(_interrupt(given)))
     except Exception as error:
         reason = reason_of(error)
     # Evaluated while the statement is bound, so that not even a view can be created; and no traceback surrounds it.
     refusal = exp.Table(this=call("query", call("error", text(reason))))
     return sealed(exp.select("*").from_(refusal))
+
+
+def _interrupt(payload: dict[str, Any]) -> bool:
+    """Interrupt the calling statement; say whether its session is known, so that this could be done."""
+    place = _installed.get(payload["instance"])
+    caller = place.caller(payload["session"]) if place is not None else None
+    if caller is None:
+        return False
+    with suppress(duckdb.Error):
+        caller.interrupt()
+    return True
+
+
+def _interrupted(known: bool) -> exp.Query:
+    """Return a query that fails in any case, and as an interruption if DuckDB can be made to notice that."""
+    fails = call("error", text(_INTERRUPTED))
+    answer = fails
+    if known:
+        # DuckDB looks for an interruption while it lists files, if it may; else not before it has bound the statement,
+        # and would miss the columns of a release that is not there.
+        listed = exp.select(exp.Count(this=exp.Star())).from_(exp.Table(this=call("glob", text("/*"))))
+        query = exp.select(fails).where(exp.GTE(this=exp.paren(listed), expression=number(0)))
+        allowed = call("current_setting", text("enable_external_access"))
+        answer = exp.Case().when(allowed, text(sealed(query))).else_(fails.copy())
+    return exp.select("*").from_(exp.Table(this=call("query", answer)))
 
 
 def reason_of(error: Exception) -> str:
