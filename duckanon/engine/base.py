@@ -105,7 +105,10 @@ class Engine(Protocol):
         """Create a private table from the text of one SELECT statement of the caller; an empty one runs nothing."""
 
     def views(self, catalog: str) -> set[tuple[str, str]]:
-        """Return (schema, name) of the views of an attached database."""
+        """Return (schema, name) of the views of an attached database, and of its tables with generated columns.
+
+        Both have words of their owner, which may name a macro of that database.
+        """
 
     def attach(self, path: Path, name: str, writable: bool = False) -> None:
         """Attach a database file, for reading unless said otherwise."""

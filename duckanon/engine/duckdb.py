@@ -212,10 +212,16 @@ class DuckDBEngine:
         self._attached.append(name)
 
     def views(self, catalog: str) -> set[tuple[str, str]]:
-        listing = exp.Table(this=exp.Anonymous(this="duckdb_views"))
-        here = exp.EQ(this=exp.column("database_name"), expression=text(catalog))
-        found = self.rows(exp.select("schema_name", "view_name").from_(listing).where("NOT internal").where(here))
-        return {(str(schema), str(name)) for schema, name in found}
+        found: set[tuple[str, str]] = set()
+        for function, column, which in (
+            ("duckdb_views", "view_name", "NOT internal"),
+            ("duckdb_tables", "table_name", "sql LIKE '% GENERATED ALWAYS AS%'"),
+        ):
+            listing = exp.Table(this=exp.Anonymous(this=function))
+            here = exp.EQ(this=exp.column("database_name"), expression=text(catalog))
+            rows = self.rows(exp.select("schema_name", column).from_(listing).where(which).where(here))
+            found |= {(str(schema), str(name)) for schema, name in rows}
+        return found
 
     def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
         # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
