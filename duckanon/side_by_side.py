@@ -12,7 +12,9 @@ were written. So whatever was claimed, a file of which all three hold has the so
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from sqlglot import exp
 from duckanon.cell_meaning import BY_CLASS, Meaning, Shown, meaning
 from duckanon.class_cells import class_is_right, shares_are_right
 from duckanon.errors import PrivacyViolation
+from duckanon.resources import workers
 from duckanon.row_words import batches, joined, named_in, secret_words, sum_of_rows, word_of, words_of
 from duckanon.sqlgen.axes import choose, equal, is_null, present
 from duckanon.sqlgen.relations import (
@@ -35,6 +38,7 @@ from duckanon.sqlgen.relations import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from duckanon.engine.base import Engine
@@ -46,6 +50,8 @@ NOWHERE = 2**31 - 1
 _OF_CELL, _OF_CLASS = 4, 21
 """Bytes for each class and column, of a number of a cell and of what only that class shows."""
 _WORDS = 2**64
+_AHEAD = 3
+"""Batches that may wait."""
 Part = tuple[int, int]
 """The first class, and that before which it ends."""
 
@@ -171,6 +177,15 @@ class Found:
     shown: int = 0
     lost: int = 0
     """How often no value was found."""
+
+    def add(self, counts: NDArray[Any], sums: NDArray[Any]) -> None:
+        """Add what was counted of some rows, see ``kernels.beside.read_rows``."""
+        self.total = (self.total + int(sums[0])) % _WORDS
+        self.shown = (self.shown + int(sums[1])) % _WORDS
+        self.kept += int(sums[2])
+        self.lost += int(counts[:, 0].sum())
+        for j in self.wrong:
+            self.wrong[j] += int(counts[j, 1])
 
 
 # Statements
@@ -446,20 +461,27 @@ class _Truth:
 
         names = self._key_names()
         columns, values, shows, cells = self._packed(names, part)
-        counts = np.zeros((len(columns), 2), dtype=np.int64)
-        sums, nobody = np.zeros(3, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-        for batch in batches(self.engine, self._rows(part), {**self.keys, **self.beside.params}):
+        nobody = np.zeros(0, dtype=np.uint64)
+
+        def read(batch: pa.RecordBatch) -> tuple[NDArray[Any], NDArray[Any]]:
             keys = np.stack([batch.column(name).to_numpy() for name in names])
             through, kept = batch.column("through").to_numpy(), np.array(batch.column(KEPT).to_numpy())
             owner = np.array(batch.column("owner").to_numpy()) if self.claim.person is not None else nobody
+            counts, sums = np.zeros((len(columns), 2), dtype=np.int64), np.zeros(3, dtype=np.uint64)
             read_rows(keys, columns, values, shows, cells, through, owner, kept, counts, sums)
-            found.rows += batch.num_rows
-        found.total = (found.total + int(sums[0])) % _WORDS
-        found.shown = (found.shown + int(sums[1])) % _WORDS
-        found.kept += int(sums[2])
-        found.lost += int(counts[:, 0].sum())
-        for j in found.wrong:
-            found.wrong[j] += int(counts[j, 1])
+            return counts, sums
+
+        threads = self.engine.threads()
+        waiting: deque[Future[tuple[NDArray[Any], NDArray[Any]]]] = deque()
+        # One batch is looked at while the database makes the next.
+        with workers(min(threads, 2)) as pool:
+            for batch in batches(self.engine, self._rows(part), {**self.keys, **self.beside.params}):
+                waiting.append(pool.submit(read, batch))
+                found.rows += batch.num_rows
+                while len(waiting) >= min(threads, _AHEAD):
+                    found.add(*waiting.popleft().result())
+            for one in waiting:
+                found.add(*one.result())
 
     def _packed(
         self, names: list[str], part: Part | None
