@@ -146,7 +146,9 @@ def anonymize(
         For tests: fixes the order of the rows, and what an algorithm draws. The release is then marked as not for
         publication: who guesses the seed can undo a permutation.
     connection : duckdb.DuckDBPyConnection, optional
-        The database in which table names are looked up; the work happens on a cursor of its own.
+        The database in which table names are looked up; the work happens on a cursor of its own. An open transaction is
+        refused, for a cursor does not see its rows. While a result of the connection is read half, DuckDB does not say
+        whether there is one: what is committed is read then.
     progress : callable, optional
         Called with a ``duckanon.progress.Event`` while the work goes on.
     stage : path, optional

@@ -6,6 +6,7 @@ is read back as rows.
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -27,7 +28,7 @@ JOB = """
 {source}
 
 [roles]
-entity_key = "patient"
+{who}
 quasi_identifiers = ["age", "zip"]
 sensitive = ["ill"]
 insensitive = ["stay"]
@@ -40,10 +41,11 @@ k = 4
 
 [algorithm]
 name = "{algorithm}"
+{further}
 
 [nights]
-recoding = "frozen"
-intersection = "{policy}"
+recoding = "{recoding}"
+{policy}
 
 [output]
 {output}
@@ -58,9 +60,11 @@ class Clinic:
     """The stays of tonight: (stay, patient, age, zip, ill)."""
 
     random: random.Random
-    stays: list[tuple[str, int, int | None, str, str]] = field(default_factory=list)
+    stays: list[tuple[str, int, int | None, str | None, str]] = field(default_factory=list)
     patients: int = 0
     made: int = 0
+    nowhere: float = 0.0
+    """The share of stays without a zip code."""
 
     def arrive(self, count: int) -> None:
         for _ in range(count):
@@ -70,11 +74,13 @@ class Clinic:
             if self.random.random() < 0.2:
                 self._stay(self.patients, age, self._zip())
 
-    def _zip(self) -> str:
+    def _zip(self) -> str | None:
+        if self.nowhere and self.random.random() < self.nowhere:
+            return None
         # Most live in few places; leaves that are rare end under their parent's label.
         return f"{self.random.choice('1112')}{min(int(self.random.expovariate(0.4)), 9)}"
 
-    def _stay(self, patient: int, age: int | None, place: str) -> None:
+    def _stay(self, patient: int, age: int | None, place: str | None) -> None:
         self.made += 1
         self.stays.append((f"stay {self.made}", patient, age, place, self.random.choice("abcde")))
 
@@ -93,12 +99,25 @@ class Clinic:
         return pa.table({name: pa.array(c, t) for (name, t), c in zip(types.items(), columns, strict=True)})
 
 
-def write_job(folder: Path, source: str, output: str, *, policy: str, algorithm: str = "mondrian") -> Path:
-    """Write the job and its hierarchy; ``source`` and ``output`` are lines of these sections."""
+def write_job(
+    folder: Path,
+    source: str,
+    output: str,
+    *,
+    policy: str,
+    algorithm: str = "mondrian",
+    keyed: bool = True,
+    recoding: str = "frozen",
+    further: str = "",
+) -> Path:
+    """Write the job and its hierarchy; ``source``, ``output`` and ``further`` are lines of these sections."""
     leaves = [(f"{a}{b}", f"{a}{'low' if b < 5 else 'high'}", a) for a in "12" for b in range(10)]
     (folder / "zip.csv").write_text("".join(f"{';'.join(leaf)};*\n" for leaf in leaves))
     path = folder / "clinic.toml"
-    path.write_text(JOB.format(source=source, output=output, policy=policy, algorithm=algorithm))
+    who = 'entity_key = "patient"' if keyed else 'identifiers = ["patient"]'
+    told = f'intersection = "{policy}"' if keyed else ""
+    given = {"source": source, "output": output, "algorithm": algorithm, "recoding": recoding, "further": further}
+    path.write_text(JOB.format(**given, policy=told, who=who))
     return path
 
 
@@ -144,8 +163,14 @@ def live(
     daily: int,
     policy: str,
     moving: bool = False,
+    keyed: bool = True,
+    frozen: bool = True,
+    again: int = 0,
 ) -> tuple[int, int]:
-    """Let nights pass; return how many were published, and how many stopped for a good reason."""
+    """Let nights pass; return how many were published, and how many stopped for a good reason.
+
+    On every night of which ``again`` is a divisor the release is made twice, and must have the same rows.
+    """
     before: list[dict[int, set[Label]]] = []
     where: dict[tuple[str, str], Label] = {}
     stopped = 0
@@ -156,9 +181,13 @@ def live(
             if moving:
                 clinic.move(clinic.random.randint(0, daily))
         store(clinic.table())
+        twice = again and night % again == 0
         try:
-            run_job(path)
+            dry = _digest(path, dry_run=True) if twice else None
+            if _digest(path) != dry and twice:
+                raise AssertionError("the same data gave another release")
         except InfeasibleError:
+            assert keyed
             # Nothing else may stop it than persons in both who could be told apart.
             stopped += 1
             found = _unstopped(path, policy, read)
@@ -167,24 +196,47 @@ def live(
             assert min(worst, default=K) < K, "a false alarm"
             continue
         found = labels(read())
+        assert found.keys() <= {stay for stay, *_ in clinic.stays}
         now = classes(clinic.stays, found)
-        members: dict[Label, set[int]] = defaultdict(set)
-        for patient, own in now.items():
-            for label in own:
-                members[label].add(patient)
+        members: dict[Label, set[Any]] = defaultdict(set)
+        for stay, patient, *_ in clinic.stays:
+            if stay in found:
+                members[found[stay]].add(patient if keyed else stay)
         assert min(len(m) for m in members.values()) >= K
         for other in before[-KEEP:]:
             seen = groups(other, now)
-            if policy in ("stop", "hold"):
+            if keyed and policy in ("stop", "hold"):
                 assert min(seen["both"].values(), default=K) >= K
-            if policy == "hold":
+            if keyed and policy == "hold":
                 assert min([*seen["new"].values(), *seen["departed"].values()], default=K) >= K
         # Whoever stays has the labels of before.
         for stay, _, age, place, _ in clinic.stays:
-            if stay in found:
+            if frozen and stay in found:
                 assert where.setdefault((stay, f"{age} {place}"), found[stay]) == found[stay]
         before.append(now)
     return len(before), stopped
+
+
+def _digest(path: Path, **how: Any) -> str:
+    """Run the job; return the digest of the rows that passed the gate, in whatever order they lie."""
+    import duckanon.job.table_run as table_run
+
+    seen: list[str] = []
+    made = table_run.make_night
+
+    def looking(*given: Any, **options: Any) -> Any:
+        night = made(*given, **options)
+        rows = sorted(str(row) for row in night.release.to_arrow().to_pylist())
+        seen.append(hashlib.sha256("\n".join(rows).encode()).hexdigest())
+        return night
+
+    table_run.make_night = looking
+    try:
+        run_job(path, **how)
+    finally:
+        table_run.make_night = made
+    (digest,) = seen
+    return digest
 
 
 def _unstopped(path: Path, policy: str, read: Callable[[], list[dict[str, Any]]]) -> dict[str, Label]:

@@ -21,7 +21,7 @@ Persons and classes are known by a keyed hash of 128 bits. The key does not leav
 
 from __future__ import annotations
 
-import secrets
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -165,16 +165,22 @@ def hold_back(
     ``check_intersection`` has run, and the plan applies a stored recoding, so that nobody else's class changes. First
     those wait whose own group is too small. Where too few have left a class for good, others of it, drawn by lot, wait
     with them, so that k persons are missing from it. That is done until every group is empty or has k persons.
+
+    The lot is drawn with the state's key and by the runs that tonight is compared with: nobody else can foresee it, and
+    the same data on the same night, in a dry run, say, give the same release.
     """
     if plan.entity is None:
         raise ParameterError("Only with an entity key can persons be held back.")
     least = promised_k(plan) if k is None else k
     after = _loaded(engine, state.run_folder(run) / PERSONS)
-    nights = [before for _, before in _nights(engine, state, keep)]
+    runs = _nights(engine, state, keep)
+    nights = [before for _, before in runs]
+    lot = "|".join([state.key(), "companions", *(other for other, _ in runs)])
+    salt = hashlib.sha256(lot.encode()).hexdigest()
     held = engine.fresh("held")
     engine.create(held, exp.select(col("person")).from_(table(after)).where(exp.false()))
     for _ in range(_ROUNDS):
-        waiting = _waiting(engine, nights, after, least)
+        waiting = _waiting(engine, nights, after, least, salt)
         if waiting is None:
             break
         engine.run(exp.Insert(this=table(held), expression=exp.select(col("person")).from_(table(waiting))))
@@ -268,7 +274,7 @@ def _loaded(engine: Engine, path: Path) -> str:
 # Groups
 
 
-def _waiting(engine: Engine, nights: Sequence[str], after: str, k: int) -> str | None:
+def _waiting(engine: Engine, nights: Sequence[str], after: str, k: int, salt: str) -> str | None:
     """Create the table of persons who must wait, as far as one round tells; None where nobody must."""
     relations = [grouped(engine, before, after) for before in nights]
     try:
@@ -283,7 +289,7 @@ def _waiting(engine: Engine, nights: Sequence[str], after: str, k: int) -> str |
                 return None
             name = engine.fresh("waiting")
             every = exp.select(col("person")).distinct().from_(subquery(union_all(parts), "w"))
-            params = {"k": k, **({"salt": secrets.token_hex(16)} if statement == "nights/companions" else {})}
+            params = {"k": k, **({"salt": salt} if statement == "nights/companions" else {})}
             if engine.create(name, every, params):
                 return name
             engine.drop(name)

@@ -33,6 +33,18 @@ def test_a_result_that_is_read_half_stays(con: Con) -> None:
     assert len(con.fetchall()) == 99998
 
 
+def test_what_is_not_committed_is_left_out_while_a_result_is_read_half(con: Con) -> None:
+    con.begin()
+    con.execute("INSERT INTO t SELECT 21 FROM range(500)")
+    con.execute("SELECT range FROM range(100000)")
+    assert con.fetchone() == (0,)
+    # DuckDB does not tell this transaction from that of the result: nothing of either is touched.
+    assert rows_of(con) == 10000
+    assert con.fetchone() == (1,)
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(10500,)]
+    con.rollback()
+
+
 def test_a_connection_shared_by_threads(con: Con) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda _: rows_of(con), range(16))) == [10000] * 16

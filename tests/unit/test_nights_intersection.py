@@ -125,6 +125,20 @@ def test_the_delta_of_one_row(job: Job) -> None:
     assert held.release.summary()["found"]["rows_in"] == 119
 
 
+def test_who_waits_is_the_same_when_the_night_is_made_again(job: Job) -> None:
+    town = Town(160, 3)
+    job.run(town.table(), LEVELS, recoding="frozen", intersection="hold")
+    town.depart(1)
+    made = [
+        night(town.table(), job.state, run, LEVELS, recoding="frozen", intersection="hold")
+        for run in ("again", "twice")
+    ]
+    job.made += made
+    one, other = (classes_of(m.release) for m in made)
+    assert 0 < made[0].held_back < 20
+    assert one == other
+
+
 def test_one_person_with_many_rows(job: Job) -> None:
     """Rows of one person in two classes on both nights are what each night shows by itself."""
     count = 12
