@@ -71,11 +71,19 @@ def _holds(kind: Any, wide: set[Any]) -> bool:
 
 
 def with_readable_columns(given: pa.Table) -> pa.Table:
-    """Return an Arrow table whose durations and half floats are of types that the database has."""
+    """Return an Arrow table whose durations and half floats are of types that the database has.
+
+    Decimals with more digits than their type says are refused: nobody would know what the database makes of them.
+    """
     import pyarrow as pa
 
     for position, field in enumerate(given.schema):
         kind = field.type
+        if _has_decimals(kind) and not _is_valid(given.column(position)):
+            raise DataError(
+                f"The column {field.name!r} has numbers of more digits than its Arrow type {kind} says (DuckDB writes "
+                "such HUGEINT): cast it to text."
+            )
         if kind == pa.float16():
             given = given.set_column(position, field.name, given.column(position).cast(pa.float32()))
         if kind == pa.duration("ns"):
@@ -87,6 +95,22 @@ def with_readable_columns(given: pa.Table) -> pa.Table:
             if failed:
                 raise _too_fine(field.name)
     return given
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_decimal(kind) or any(_has_decimals(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _is_valid(column: pa.ChunkedArray) -> bool:
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def require_readable(engine: Engine, schema: pa.Schema) -> None:

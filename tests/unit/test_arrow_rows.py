@@ -6,6 +6,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -25,6 +26,19 @@ def test_numbers_of_128_bits_in_polars_are_decimals_or_texts() -> None:
     assert Counter(passed(frame)) == Counter([Decimal(2**100), Decimal(-(2**100)), None])
     frame = pl.DataFrame({"x": [1, 1, 1], "y": pl.Series([2**127 - 1, -(2**127 - 1), None], dtype=pl.Int128)})
     assert Counter(passed(frame)) == Counter([str(2**127 - 1), str(-(2**127 - 1)), None])
+
+
+@pytest.mark.parametrize("value", [-(2**127), 2**127 - 1, 10**38])
+@pytest.mark.parametrize("nested", [False, True])
+def test_decimals_of_more_digits_than_their_type_are_refused_by_name(value: int, nested: bool) -> None:
+    """As DuckDB itself gives HUGEINT to Arrow."""
+    with duckdb.connect() as connection:
+        own = f"'{value}'::HUGEINT"
+        query = f"SELECT 1 AS x, {f'[{own}]' if nested else own} AS y FROM range(2)"
+        data = connection.sql(query).to_arrow_table()
+    with pytest.raises(DataError, match="The column 'y' has numbers of more digits than its Arrow type") as told:
+        passed(data)
+    assert str(value) not in str(told.value)
 
 
 @pytest.mark.parametrize("kind", ["list", "object"])
