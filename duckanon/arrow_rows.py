@@ -110,7 +110,28 @@ def _is_valid(column: pa.ChunkedArray) -> bool:
         column.validate(full=True)
     except pa.ArrowInvalid:
         return False
-    return True
+    return not any(_has_smallest(chunk) for chunk in column.chunks)
+
+
+_SMALLEST = bytes(15) + b"\x80"
+
+
+def _has_smallest(values: pa.Array) -> bool:
+    """Say whether the smallest number of 128 bits is among decimals: Arrow itself does not see that it is too long."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type
+    if pa.types.is_decimal128(kind):
+        plain = pc.equal(values.view(pa.binary(16)), pa.scalar(_SMALLEST, pa.binary(16)))
+        return bool(pc.any(plain).as_py())
+    if pa.types.is_struct(kind):
+        return any(_has_smallest(values.field(i)) for i in range(kind.num_fields))
+    if pa.types.is_map(kind):
+        return _has_smallest(values.keys) or _has_smallest(values.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _has_smallest(values.values)
+    return False
 
 
 def require_readable(engine: Engine, schema: pa.Schema) -> None:

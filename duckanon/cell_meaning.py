@@ -262,11 +262,19 @@ class _Reader:
             return self._by_place(every)
         return self._by_value(every)
 
+    def _is_whole(self, label: str) -> bool:
+        """Say whether a label stands for every value: a set may list values that its hierarchy does not know so."""
+        return label == self.shown.top or self.shown.top in members_of(label)
+
+    def _labels(self, labels: Sequence[str | None]) -> str:
+        rows: list[tuple[Any, ...]] = [(label,) for label in labels]
+        return self._table(rows, {"cell": "string"})
+
     # Values with distances
 
     def _by_value(self, labels: list[str | None]) -> Meaning:
         engine, known = self.engine, [label for label in labels if label is not None]
-        inside = [label for label in known if label != self.shown.top]
+        inside = [label for label in known if not self._is_whole(label)]
         created, covers = engine.fresh("cells"), None
         first: Sequence[str] = inside
         looked = None
@@ -305,8 +313,10 @@ class _Reader:
         """Return the top label, which stands for every value, and NULL, which stands for itself."""
         least, most = (text(e) for e in extremes(self.shown.type))
         parts: list[exp.Query] = []
-        if self.shown.top in labels:
-            parts.append(self._row(text(self.shown.top), least, most, exp.true(), exp.false()))
+        whole = [label for label in labels if label is not None and self._is_whole(label)]
+        if whole:
+            row = self._row(col("cell"), least, most, exp.true(), exp.false())
+            parts.append(row.from_(table(self._labels(whole))))
         if None in labels or not parts:
             parts.append(self._row(exp.null(), most.copy(), least.copy(), exp.true(), exp.false()))
         return parts
@@ -387,7 +397,7 @@ class _Reader:
 
     def _by_place(self, labels: list[str | None]) -> Meaning:
         engine = self.engine
-        inside: list[str | None] = [label for label in labels if label != self.shown.top]
+        inside = [label for label in labels if label is None or not self._is_whole(label)]
         ranges = {label: ends for label in inside if label is not None and (ends := text_ends(label)) is not None}
         listed = self._listed(inside)
         have = {cell for (cell,) in engine.rows(exp.select(col("cell")).distinct().from_(table(listed)))}
@@ -427,10 +437,11 @@ class _Reader:
         apart = exp.NEQ(this=reach, expression=col("n"))
         query = exp.select(col("cell"), col("lo"), col("hi"), named(exp.false(), "nul"), named(apart, "odd"))
         every: list[exp.Query] = [query.from_(subquery(grouped, "g"))]
-        if self.shown.top in labels:
-            most = number(2**31 - 1)
-            whole = [named(text(self.shown.top), "cell"), named(number(0), "lo"), named(most, "hi")]
-            every.append(exp.select(*whole, named(exp.true(), "nul"), named(exp.false(), "odd")))
+        top = [label for label in labels if label is not None and self._is_whole(label)]
+        if top:
+            whole = [col("cell"), named(number(0), "lo"), named(number(2**31 - 1), "hi")]
+            row = exp.select(*whole, named(exp.true(), "nul"), named(exp.false(), "odd"))
+            every.append(row.from_(table(self._labels(top))))
         created = self.engine.fresh("cells")
         self.engine.create(created, union_all(every))
         return created
@@ -455,8 +466,7 @@ class _Reader:
 
     def _listed(self, labels: Sequence[str | None]) -> str:
         """Create ``(cell, value)``: the values that labels name themselves, that lie under them, or that they list."""
-        rows: list[tuple[Any, ...]] = [(label,) for label in labels]
-        own = self._table(rows, {"cell": "string"})
+        own = self._labels(labels)
         parts: list[exp.Query] = []
         for name in ("text", *(f"l{i}" for i in range(1, self.shown.height + 1))):
             on = same(col(name, "k"), col("cell", "o"))

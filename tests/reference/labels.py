@@ -153,7 +153,7 @@ class Reader:
         if cell == value or cell in self._chain(value):
             return True
         if cell.startswith("{") and cell.endswith("}"):
-            return any(self._same(one, value) for one in members(cell[1:-1]) or ())
+            return any(one == self.top or self._same(one, value) for one in members(cell[1:-1]) or ())
         return self._in_range(cell, value) or self._in_period(cell, value) or self._same(cell, value)
 
     def _chain(self, value: str) -> Collection[str]:

@@ -44,3 +44,18 @@ def test_the_first_week_that_there_is_begins_before_its_days(algorithm: str) -> 
             found = {row["x"] for row in release.to_arrow().to_pylist()}
     # Its Monday is no date, so that a group of the grid has no lower end.
     assert found == ({"-5877641-W26", "2020-W01"} if algorithm == "datafly" else {"*", "[2019-12-30, 2020-01-05]"})
+
+
+@pytest.mark.parametrize("bounds", ["grid", "tight"])
+@pytest.mark.parametrize("kind", ["DATE", "VARCHAR"])
+def test_a_set_with_a_value_that_its_hierarchy_does_not_know_stands_for_all(kind: str, bounds: str) -> None:
+    days = ["1970-01-01", "1970-01-02", "1970-02-03", "1970-02-04"]
+    tree = Hierarchy.from_table({"day": days[:3], "month": ["a", "a", "b"]})
+    with duckdb.connect(config={"threads": 1}) as connection:
+        told = ", ".join(f"('{day}')" for day in days)
+        connection.execute(f"CREATE TABLE t AS SELECT d::{kind} AS x FROM (VALUES {told}) v(d)")
+        given = {"quasi_identifiers": ["x"], "hierarchies": {"x": tree}, "on_unknown": "top", "k": 2}
+        with duckanon.anonymize("t", connection=connection, output="set", bounds=bounds, **given) as release:
+            found = {row["x"] for row in release.to_arrow().to_pylist()}
+    assert all("*" in cell or cell == "{1970-01-01, 1970-01-02}" for cell in found)
+    assert any("*" in cell for cell in found)
