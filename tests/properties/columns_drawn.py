@@ -169,8 +169,10 @@ class Labels:
 def _dealt(order: list[str], fanout: int, value: str) -> list[str]:
     """Return the numbered groups over a value of which ``fanout`` neighbours at a time are joined."""
     found, span = [], fanout
+    # UTC may be left out of a text.
+    at = order.index(value if value in order else f"{value}+00")
     while span < len(order):
-        found.append(f"group {order.index(value) // span + 1}/{(len(order) - 1) // span + 1}")
+        found.append(f"group {at // span + 1}/{(len(order) - 1) // span + 1}")
         span *= fanout
     return found
 
