@@ -19,7 +19,20 @@ from sqlglot import exp
 from duckanon.hierarchy.labels import text_ends
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.sqlgen.axes import choose, equal, is_null, present
-from duckanon.sqlgen.relations import call, cast, col, data_type, named, number, same, subquery, table, text, union_all
+from duckanon.sqlgen.relations import (
+    call,
+    cast,
+    col,
+    data_type,
+    in_utc,
+    named,
+    number,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -64,9 +77,9 @@ class Shown:
 class Meaning:
     """What cells stand for: those from ``lo`` to ``hi``, and NULL where ``nul`` is true.
 
-    ``cells`` is a table ``(cell, [cell_b,] lo, hi, nul, odd)``. What is between them is the value itself (``at`` is an
-    expression of the column ``value``), or its place in ``places(value, at)``. ``odd`` cells stand for the values that
-    ``covers(cell, value)`` lists.
+    ``cells`` is a table ``(cell, [cell_b,] lo, hi, nul, below, odd)``; where ``below``, ``hi`` itself is left out. What
+    is between them is the value itself (``at`` is an expression of the column ``value``), or its place in
+    ``places(value, at)``. ``odd`` cells stand for the values that ``covers(cell, value)`` lists.
     """
 
     cells: str
@@ -101,6 +114,7 @@ def _typed(engine: Engine, shown: Shown, cells: exp.Query, low: exp.Expr, high: 
         least, most = extremes(shown.type)
         ends = [exp.func("COALESCE", e, cast(text(x), shown.type)) for e, x in zip(ends, (least, most), strict=True)]
     query = exp.select("*", named(ends[0], "lo"), named(ends[1], "hi"), named(nothing, "nul"))
+    query = query.select(named(exp.false(), "below"))
     engine.create(name, query.select(named(exp.false(), "odd")).from_(subquery(cells, "c")))
     return Meaning(name, col("value"))
 
@@ -305,9 +319,13 @@ class _Reader:
     def _kind(self) -> str:
         return "DOUBLE" if self.shown.family == "float" else self.shown.type
 
-    def _row(self, cell: exp.Expr, low: exp.Expr, high: exp.Expr, nul: exp.Expr, odd: exp.Expr) -> exp.Select:
+    def _row(
+        self, cell: exp.Expr, low: exp.Expr, high: exp.Expr, nul: exp.Expr, odd: exp.Expr, below: exp.Expr | None = None
+    ) -> exp.Select:
         ends = [named(cast(low, self._kind), "lo"), named(cast(high, self._kind), "hi")]
-        return exp.select(named(cast(cell, "VARCHAR"), "cell"), *ends, named(nul, "nul"), named(odd, "odd"))
+        return exp.select(named(cast(cell, "VARCHAR"), "cell"), *ends, named(nul, "nul")).select(
+            named(exp.false() if below is None else below, "below"), named(odd, "odd")
+        )
 
     def _others(self, labels: Sequence[str | None]) -> list[exp.Query]:
         """Return the top label, which stands for every value, and NULL, which stands for itself."""
@@ -344,14 +362,11 @@ class _Reader:
         low, high = (self._end(c, x) for c, x in (("low", least), ("high", most)))
         read = exp.select(col("cell"), named(low, "lo"), named(high, "hi"), col("below"))
         read = read.from_(table(self._table(rows, _SPANS)))
-        upper: exp.Expr = col("hi")
-        if family == "date":
-            upper = choose((col("below"), exp.Sub(this=col("hi"), expression=number(1))), otherwise=upper)
-        elif family == "timestamp" and kind.name in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"):
-            before = exp.Sub(this=col("hi"), expression=call("to_microseconds", number(1)))
-            upper = choose((exp.and_(col("below"), call("isfinite", col("hi"))), before), otherwise=upper)
+        below: exp.Expr = col("below")
+        if family in ("date", "timestamp"):
+            below = exp.and_(below, call("isfinite", in_utc(col("hi"), self._kind)))
         both = exp.and_(present(col("lo")), present(col("hi")))
-        query = self._row(col("cell"), col("lo"), upper, exp.false(), exp.false())
+        query = self._row(col("cell"), col("lo"), col("hi"), exp.false(), exp.false(), below)
         self.engine.create(created, query.from_(subquery(read, "r")).where(both))
         return created
 
@@ -435,12 +450,13 @@ class _Reader:
         grouped = grouped.from_(table(listed, "l")).join(table(places, "p"), on=on).group_by(col("cell", "l"))
         reach = exp.Add(this=exp.Sub(this=col("hi"), expression=col("lo")), expression=number(1))
         apart = exp.NEQ(this=reach, expression=col("n"))
-        query = exp.select(col("cell"), col("lo"), col("hi"), named(exp.false(), "nul"), named(apart, "odd"))
+        query = exp.select(col("cell"), col("lo"), col("hi"), named(exp.false(), "nul"))
+        query = query.select(named(exp.false(), "below"), named(apart, "odd"))
         every: list[exp.Query] = [query.from_(subquery(grouped, "g"))]
         top = [label for label in labels if label is not None and self._is_whole(label)]
         if top:
             whole = [col("cell"), named(number(0), "lo"), named(number(2**31 - 1), "hi")]
-            row = exp.select(*whole, named(exp.true(), "nul"), named(exp.false(), "odd"))
+            row = exp.select(*whole, named(exp.true(), "nul"), named(exp.false(), "below"), named(exp.false(), "odd"))
             every.append(row.from_(table(self._labels(top))))
         created = self.engine.fresh("cells")
         self.engine.create(created, union_all(every))

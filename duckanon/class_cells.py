@@ -31,7 +31,7 @@ def class_is_right(shown: Shown, published: str, ends: bool) -> exp.Expr:
         return call("bool_or", exp.or_(same(own, cell.copy()), exp.paren(unknown)))
     finite: exp.Expr = value.copy()
     if shown.family in ("float", "date", "timestamp"):
-        finite = choose((call("isfinite", value.copy()), value.copy()))
+        finite = choose((call("isfinite", in_utc(value.copy(), shown.type)), value.copy()))
     numbers = shown.family in ("integer", "decimal", "float")
     least, most = exp.Min(this=finite), exp.Max(this=finite.copy())
     low: exp.Expr = cast(least, "DOUBLE") if numbers else least

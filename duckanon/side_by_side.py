@@ -384,13 +384,15 @@ class _Truth:
         on = same(col("cell", "m"), col("cell", "n"))
         if len(self._ends_of(j)) > 1:
             on = exp.and_(on, same(col("cell_b", "m"), col("cell_b", "n")))
-        found = exp.select(col("ix", "n"), col("word", "n"), *(col(c, "m") for c in ("lo", "hi", "nul")))
+        found = exp.select(col("ix", "n"), col("word", "n"), *(col(c, "m") for c in ("lo", "hi", "nul", "below")))
         found = found.from_(table(cells, "n")).join(table(self.meanings[j].cells, "m"), on=on, join_type="left")
         placed = exp.select(col("value"), col("at")).from_(table(values)).where(present(col("value")))
+        before = exp.Sub(this=col("at", "b"), expression=number(1))
+        high = choose((exp.and_(col("below", "c"), equal(col("value", "b"), col("hi", "c"))), before))
         query = exp.select(
             col("ix", "c"),
             named(exp.func("COALESCE", col("at", "a"), number(NOWHERE)), "low"),
-            named(exp.func("COALESCE", col("at", "b"), number(0)), "high"),
+            named(exp.func("COALESCE", high, col("at", "b"), number(0)), "high"),
             named(exp.func("COALESCE", col("nul", "c"), exp.false()), "nul"),
             col("word", "c"),
         ).from_(subquery(found, "c"))
