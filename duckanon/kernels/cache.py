@@ -11,33 +11,36 @@ from pathlib import Path
 from duckanon.resources import PrivateFolder
 
 SETTING = "NUMBA_CACHE_DIR"
-"""Where numba looks for its folder when it is imported."""
+"""Numba's own setting: compiled kernels are kept below this folder where it is set."""
 _log = logging.getLogger("duckanon.kernels")
 _private: list[PrivateFolder] = []
 
 
-def choose_folder() -> None:
-    """Tell numba a folder that only the user can write: the one that is set, one in the user's cache, or a new one.
+def kernel_folder(compiler: str) -> Path:
+    """Return a folder for compiled kernels: below the one that is set, in the user's cache, or a new one.
 
-    Without a home, or where somebody else could put code into the folder, kernels are compiled into a private
-    temporary folder, which goes with the process.
+    ``compiler`` says with what they are compiled. Nobody but the user can write into the folder. Without a home, or
+    where somebody else could put code into the cache, kernels are compiled into a private temporary folder, which
+    goes with the process.
     """
     given = os.environ.get(SETTING)
     try:
         folder = Path(given).absolute() if given else _usual()
         _make(folder)
         problem = writable_by_others(folder)
+        folder = folder / _content(compiler)
+        if problem is None:
+            _make(folder)
     except (OSError, RuntimeError, AttributeError) as error:
         problem = f"it cannot be made or looked at ({type(error).__name__})"
         folder = None
     if problem is None and folder is not None:
-        os.environ[SETTING] = str(folder)
-        return
+        return folder
     if given:
         _log.warning("%s is not used: %s. Kernels are compiled anew in each process.", SETTING, problem)
     made = PrivateFolder()
     _private.append(made)
-    os.environ[SETTING] = str(made.path)
+    return made.path
 
 
 def _usual() -> Path:
@@ -45,11 +48,21 @@ def _usual() -> Path:
     if not base.parent.is_dir():
         # A home that is not there is not made.
         raise FileNotFoundError
-    # Kernels call each other across files, and numba looks only at the file of the outermost: a change of any of
-    # them begins a new folder.
-    sources = sorted((p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in Path(__file__).parent.glob("*.py"))
-    name = hashlib.sha256(repr(sources).encode()).hexdigest()[:16]
-    return base.absolute() / "duckanon" / "kernels" / name
+    return base.absolute() / "duckanon" / "kernels"
+
+
+def _content(compiler: str) -> str:
+    """Return a name for what all kernels say and what compiles them, wherever and whenever they were installed.
+
+    Kernels call each other across files, so a change of any of them begins a new folder. Numba itself tells versions
+    of Python and processors apart within the folder.
+    """
+    digest = hashlib.sha256(compiler.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        text = path.read_bytes()
+        digest.update(f"{path.name} {len(text)} ".encode())
+        digest.update(text)
+    return digest.hexdigest()[:16]
 
 
 def _make(folder: Path) -> None:
@@ -96,4 +109,4 @@ def _own_group(number: int) -> bool:
     return group.gr_name == user and set(group.gr_mem) <= {user}
 
 
-__all__ = ["SETTING", "choose_folder", "writable_by_others"]
+__all__ = ["SETTING", "kernel_folder", "writable_by_others"]

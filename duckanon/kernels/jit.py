@@ -4,17 +4,48 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
-from duckanon.kernels.cache import choose_folder
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.cpython.unsafe import numbers
+
+from duckanon.kernels.cache import kernel_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-choose_folder()
+_settings: Any = numba.config
+_FOLDER = kernel_folder(f"{numba.__version__} {_settings.OPT} {_settings.BOUNDSCHECK}")
 
-import numba  # noqa: E402 - reads its folder when it is imported
-from numba.cpython.unsafe import numbers  # noqa: E402
+
+class _ByContent(_CacheLocator):
+    """Finds compiled kernels by what the kernels say, not by where or when they were installed."""
+
+    def __init__(self, function: Callable[..., Any], path: str) -> None:
+        self._py_file = path
+        self._line = function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> _ByContent:
+        return cls(function, path)
+
+    def get_cache_path(self) -> str:
+        return str(_FOLDER)
+
+    def get_source_stamp(self) -> str:
+        return _FOLDER.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _CacheFiles(CompileResultCacheImpl):
+    _locator_classes: ClassVar[list[type[object]]] = [_ByContent]
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _CacheFiles
 
 
 def _trailing_zeros(bits: Any) -> int:
@@ -28,7 +59,9 @@ trailing_zeros: Any = _trailing_zeros if os.environ.get("NUMBA_DISABLE_JIT") == 
 
 def kernel(function: F) -> F:
     """Compile a serial kernel: without the interpreter's lock, results kept on disk, arithmetic as written."""
-    compiled: Any = numba.njit(nogil=True, cache=True, fastmath=False)(function)
+    compiled: Any = numba.njit(nogil=True, fastmath=False)(function)
+    if hasattr(compiled, "get_call_template"):  # else nothing is compiled
+        compiled._cache = cast("Any", _KernelCache)(function)
     return cast("F", compiled)
 
 

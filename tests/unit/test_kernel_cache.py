@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,7 @@ COMPILED = """
 import os
 from duckanon.kernels import jit
 
-assert jit
-print(os.environ["NUMBA_CACHE_DIR"], "|", oct(os.stat(os.environ["NUMBA_CACHE_DIR"]).st_mode & 0o777))
+print(jit._FOLDER, "|", oct(os.stat(jit._FOLDER).st_mode & 0o777))
 """
 
 
@@ -76,11 +76,52 @@ def test_the_folder_that_is_set_is_looked_at_as_well(folder: Path) -> None:
     own, shared = folder / "own", folder / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    assert chosen(folder, NUMBA_CACHE_DIR=str(own)) == (own, "0o700")
+    path, mode = chosen(folder, NUMBA_CACHE_DIR=str(own))
+    assert (path.parent, mode) == (own, "0o700")
     (folder / "link").symlink_to(shared)
     for given in (shared, shared / "below", folder / "link" / "below"):
         path, _ = chosen(folder, NUMBA_CACHE_DIR=str(given))
         assert path.is_relative_to(folder / "tmp")
+
+
+def test_kernels_compiled_elsewhere_are_found_by_their_content(folder: Path) -> None:
+    """A new environment, or the same files written later, finds what was compiled; a changed kernel does not."""
+    program = """
+from duckanon.kernels import jit, scratch
+import numpy as np
+
+scratch.doubled(np.arange(3))
+counts = scratch.doubled.stats
+print(jit._FOLDER.name, sum(counts.cache_hits.values()), sum(counts.cache_misses.values()))
+"""
+
+    def run(place: Path, factor: int) -> list[str]:
+        if not place.exists():
+            shutil.copytree(CHECKOUT / "duckanon", place / "duckanon", ignore=shutil.ignore_patterns("__pycache__"))
+        (place / "duckanon" / "kernels" / "scratch.py").write_text(
+            "from duckanon.kernels.jit import kernel\n\n\n"
+            f"@kernel\ndef doubled(values):\n    return (values * {factor}).sum()\n"
+        )
+        given = {**os.environ, "PYTHONPATH": str(place), "HOME": str(folder / "home")}
+        for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+            given.pop(name, None)
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=place,
+            env=given,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        return done.stdout.split()
+
+    first = run(folder / "one", 2)
+    assert first[1:] == ["0", "1"]
+    assert run(folder / "two", 2) == [first[0], "1", "0"]
+    changed = run(folder / "two", 3)
+    assert changed[0] != first[0]
+    assert changed[1:] == ["0", "1"]
 
 
 def test_who_could_write(tmp_path: Path) -> None:
