@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
@@ -41,7 +41,7 @@ class _ByContent(_CacheLocator):
 
 
 class _CacheFiles(CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[type[object]]] = [_ByContent]
+    _locator_classes: list[type[object]] = [_ByContent]  # noqa: RUF012
 
 
 class _KernelCache(FunctionCache):
