@@ -10,19 +10,19 @@ from duckanon._version import __version__
 
 if TYPE_CHECKING:
     from duckanon.api import anonymize, check
-    from duckanon.comparison.compare import compare
-    from duckanon.comparison.loss import measure
-    from duckanon.disclosure.attack import attack
-    from duckanon.disclosure.levels import privacy
-    from duckanon.disclosure.risk import risk
-    from duckanon.disclosure.rowwise import with_risk
-    from duckanon.disclosure.suggest import suggest
+    from duckanon.assess.attacks.attack import attack
+    from duckanon.assess.comparison.compare import compare
+    from duckanon.assess.comparison.loss import measure
+    from duckanon.assess.lattice import lattice
+    from duckanon.assess.privacy import privacy
+    from duckanon.assess.risk import risk
+    from duckanon.assess.row_risk import with_risk
+    from duckanon.assess.suggest import suggest
     from duckanon.hierarchy import Hierarchy
-    from duckanon.nodes_table import lattice
-    from duckanon.plan import Plan
-    from duckanon.release import Release
-    from duckanon.source import Source
-    from duckanon.sqldoor import connect, install
+    from duckanon.interfaces.sql.door import connect, install
+    from duckanon.io.source import Source
+    from duckanon.plan.plan import Plan
+    from duckanon.release.release import Release
 
 logging.getLogger("duckanon").addHandler(logging.NullHandler())
 
@@ -30,22 +30,26 @@ logging.getLogger("duckanon").addHandler(logging.NullHandler())
 _NAMES = {
     "anonymize": "duckanon.api",
     "check": "duckanon.api",
-    "attack": "duckanon.disclosure.attack",
-    "compare": "duckanon.comparison.compare",
-    "connect": "duckanon.sqldoor",
-    "install": "duckanon.sqldoor",
-    "lattice": "duckanon.nodes_table",
-    "measure": "duckanon.comparison.loss",
-    "privacy": "duckanon.disclosure.levels",
-    "risk": "duckanon.disclosure.risk",
-    "suggest": "duckanon.disclosure.suggest",
-    "with_risk": "duckanon.disclosure.rowwise",
+    "attack": "duckanon.assess.attacks.attack",
+    "compare": "duckanon.assess.comparison.compare",
+    "connect": "duckanon.interfaces.sql.door",
+    "install": "duckanon.interfaces.sql.door",
+    "lattice": "duckanon.assess.lattice",
+    "measure": "duckanon.assess.comparison.loss",
+    "privacy": "duckanon.assess.privacy",
+    "risk": "duckanon.assess.risk",
+    "suggest": "duckanon.assess.suggest",
+    "with_risk": "duckanon.assess.row_risk",
     "Hierarchy": "duckanon.hierarchy",
-    "Plan": "duckanon.plan",
-    "Release": "duckanon.release",
-    "Source": "duckanon.source",
+    "Plan": "duckanon.plan.plan",
+    "Release": "duckanon.release.release",
+    "Source": "duckanon.io.source",
 }
-_ROOMS = ("algorithms", "comparison", "disclosure", "errors", "metrics", "models", "studies", "tuning", "utility")
+_ROOMS = {
+    **{name: f"duckanon.{name}" for name in ("algorithms", "errors", "metrics", "models", "studies")},
+    **{name: f"duckanon.assess.{name}" for name in ("comparison", "disclosure", "utility")},
+    "tuning": "duckanon.jobs.tuning",
+}
 
 __all__ = [
     "Hierarchy",
@@ -72,7 +76,7 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         return getattr(import_module(_NAMES[name]), name)
     if name in _ROOMS:
-        return import_module(f"duckanon.{name}")
+        return import_module(_ROOMS[name])
     raise AttributeError(f"module 'duckanon' has no attribute {name!r}")
 
 

@@ -1,6 +1,6 @@
 """``python -m duckanon``: the command line."""
 
-from duckanon.cli import main
+from duckanon.interfaces.cli import main
 
 if __name__ == "__main__":
     main()

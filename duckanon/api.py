@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.gate import check_models
-from duckanon.pipeline import make
-from duckanon.plan import Plan, open_engine
-from duckanon.promise import Promise, require_visible
-from duckanon.release import Release
-from duckanon.sqlgen.files import load
+from duckanon.engine.sql.files import load
+from duckanon.plan.plan import Plan, open_engine
+from duckanon.plan.requirements import Promise, require_visible
+from duckanon.release.gate import check_models
+from duckanon.release.pipeline import make
+from duckanon.release.release import Release
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
@@ -227,7 +227,7 @@ def check(
     >>> [r.holds for r in duckanon.check(people, quasi_identifiers=["age"], sensitive=["ill"], k=2, l=2)]
     [True, False]
     """
-    from duckanon.disclosure.subject import of_table
+    from duckanon.assess.subject import of_table
 
     promise = Promise.of(k=k, l=l, t=t, models=models)
     promise.require_population(population is not None)

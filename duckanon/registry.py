@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, Generic, TypeVar
 
 from duckanon.errors import ParameterError, did_you_mean
@@ -22,9 +22,11 @@ class Registry(Generic[T]):
     first, and then what other distributions offer under the entry point group ``duckanon.<kind>``.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, group: str | None = None) -> None:
+        """``package`` holds our own members, the entry points of ``group``, by default of the same name, all others."""
         self.kind = kind
         self._package = package
+        self._group = group or package
         self._members: dict[str, type[T]] = {}
         self._loaded = False
 
@@ -46,9 +48,9 @@ class Registry(Generic[T]):
             return
         self._loaded = True
         package = import_module(self._package)
-        for module in iter_modules(package.__path__):
-            import_module(f"{self._package}.{module.name}")
-        for entry in entry_points(group=self._package):
+        for module in walk_packages(package.__path__, f"{self._package}."):
+            import_module(module.name)
+        for entry in entry_points(group=self._group):
             self.register(entry.name)(entry.load())
 
     def get(self, name: str) -> type[T]:

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import duckanon
-from duckanon.demo import write_hospital
+from duckanon.testing.hospital import write_hospital
 
 with tempfile.TemporaryDirectory() as folder:
     write_hospital(Path(folder) / "hospital.parquet", rows=5_000)

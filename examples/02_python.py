@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import duckanon
-from duckanon.demo import hospital
+from duckanon.testing.hospital import hospital
 
 stays = hospital(5_000)  # an Arrow table; a path, a glob, a query, a pandas or polars frame do as well
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from duckanon.demo import hospital, write_hospital
 from duckanon.errors import DuckanonError
-from duckanon.job import exit_code, plan_job, run_job
-from duckanon.sink import verify_files
+from duckanon.io.sinks import verify_files
+from duckanon.jobs import exit_code, plan_job, run_job
+from duckanon.testing.hospital import hospital, write_hospital
 
 here = Path(__file__).parent
 

@@ -1,8 +1,8 @@
 """Promises, risk, loss: which of several releases is better, and for whom?"""
 
 import duckanon
-from duckanon.demo import hospital
 from duckanon.models import LDiversity
+from duckanon.testing.hospital import hospital
 
 stays = hospital(5_000)
 columns = {"quasi_identifiers": ["birth_date", "sex", "zip"], "sensitive": ["diagnosis"]}

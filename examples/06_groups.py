@@ -1,7 +1,7 @@
 """Classes within groups: Mondrian as a function of lists, for what you make of the classes yourself."""
 
 import duckanon
-from duckanon.demo import hospital
+from duckanon.testing.hospital import hospital
 
 stays = hospital(5_000)
 con = duckanon.connect()

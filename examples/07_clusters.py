@@ -1,7 +1,7 @@
 """Clusters: microaggregation of numbers and dates, and the loss of each algorithm beside the others."""
 
 import duckanon
-from duckanon.demo import hospital
+from duckanon.testing.hospital import hospital
 
 stays = hospital(3_000)
 parameters = {

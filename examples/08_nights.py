@@ -6,9 +6,9 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from duckanon.demo import hospital
-from duckanon.job import load_job, run_job
-from duckanon.nights import State, chart
+from duckanon.jobs import load_job, run_job
+from duckanon.jobs.nights import State, chart
+from duckanon.testing.hospital import hospital
 
 JOB = """
 [source]

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import duckanon
-from duckanon.demo import hospital, write_hospital
+from duckanon.testing.hospital import hospital, write_hospital
 
 stays = hospital(2_000)
 columns = {"quasi_identifiers": ["birth_date", "sex", "zip"], "insensitive": ["length_of_stay", "ward"]}

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import duckanon
-from duckanon.demo import hospital
+from duckanon.testing.hospital import hospital
 
 stays = hospital(2_000)
 parameters = {

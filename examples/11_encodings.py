@@ -4,8 +4,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import duckanon
-from duckanon.demo import hospital
-from duckanon.utility import AnonymousEncoder
+from duckanon.assess.utility import AnonymousEncoder
+from duckanon.testing.hospital import hospital
 
 stays = hospital(4_000, seed=7)
 names = ["birth_date", "sex", "marital_status", "education"]

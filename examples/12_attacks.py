@@ -1,7 +1,7 @@
 """Attack your own release: what do adversaries learn of people who are in it, beyond what they know of anybody?"""
 
 import duckanon
-from duckanon.demo import hospital
+from duckanon.testing.hospital import hospital
 
 # Half of the stays are released; the others are controls: what is guessed of them, the release did not give away.
 stays = hospital(2_000)

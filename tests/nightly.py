@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon.errors import InfeasibleError
-from duckanon.job import run_job
+from duckanon.jobs import run_job
 
 K = 4
 KEEP = 3
@@ -219,7 +219,7 @@ def live(
 
 def _digest(path: Path, **how: Any) -> str:
     """Run the job; return the digest of the rows that passed the gate, in whatever order they lie."""
-    import duckanon.job.table_run as table_run
+    import duckanon.jobs.table_run as table_run
 
     seen: list[str] = []
     made = table_run.make_night
@@ -241,7 +241,7 @@ def _digest(path: Path, **how: Any) -> str:
 
 def _unstopped(path: Path, policy: str, read: Callable[[], list[dict[str, Any]]]) -> dict[str, Label]:
     """Return what would have been published, and leave everything as it was."""
-    import duckanon.job.table_run as table_run
+    import duckanon.jobs.table_run as table_run
 
     text = path.read_text()
     path.write_text(text.replace(f'intersection = "{policy}"', 'intersection = "warn"'))

@@ -1,23 +1,23 @@
 """Algorithms: from a frequency table to a recoding, or from rows to classes."""
 
 from duckanon.algorithms.base import Algorithm, algorithms
-from duckanon.algorithms.best_effort import BestEffort
-from duckanon.algorithms.datafly import Datafly
-from duckanon.algorithms.datafly_shuffled import DataflyShuffled
-from duckanon.algorithms.greedy import Greedy
-from duckanon.algorithms.incognito import Incognito
-from duckanon.algorithms.k_member import KMember
-from duckanon.algorithms.kaca import Kaca
-from duckanon.algorithms.knn_clustering import KnnClustering
-from duckanon.algorithms.mdav import Mdav
-from duckanon.algorithms.mingen import MinGen
-from duckanon.algorithms.mondrian import Mondrian
-from duckanon.algorithms.ola import Ola
-from duckanon.algorithms.optimal import Optimal
-from duckanon.algorithms.probabilistic import Probabilistic
-from duckanon.algorithms.samarati import Samarati
-from duckanon.algorithms.tdg import Tdg
-from duckanon.algorithms.v_mdav import VMdav
+from duckanon.algorithms.clustering.greedy import Greedy
+from duckanon.algorithms.clustering.k_member import KMember
+from duckanon.algorithms.clustering.kaca import Kaca
+from duckanon.algorithms.clustering.knn_clustering import KnnClustering
+from duckanon.algorithms.clustering.mdav import Mdav
+from duckanon.algorithms.clustering.tdg import Tdg
+from duckanon.algorithms.clustering.v_mdav import VMdav
+from duckanon.algorithms.full_domain.best_effort import BestEffort
+from duckanon.algorithms.full_domain.datafly import Datafly
+from duckanon.algorithms.full_domain.datafly_shuffled import DataflyShuffled
+from duckanon.algorithms.full_domain.incognito import Incognito
+from duckanon.algorithms.full_domain.mingen import MinGen
+from duckanon.algorithms.full_domain.ola import Ola
+from duckanon.algorithms.full_domain.optimal import Optimal
+from duckanon.algorithms.full_domain.samarati import Samarati
+from duckanon.algorithms.partition.mondrian import Mondrian
+from duckanon.algorithms.permutation.probabilistic import Probabilistic
 
 __all__ = [
     "Algorithm",

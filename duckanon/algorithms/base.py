@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlglot import exp
 
-    from duckanon.algorithms.nodes import Node
-    from duckanon.encode import Frequency
+    from duckanon.algorithms.full_domain.nodes import Node
+    from duckanon.encoding.dictionaries import Frequency
     from duckanon.engine.base import Engine
     from duckanon.models.base import Model
 
@@ -133,7 +133,7 @@ class Algorithm(ABC):
 
     @property
     def partitions(self) -> bool:
-        """Whether rows are divided into regions (see ``duckanon.dividing``), rather than columns put on levels."""
+        """Whether rows are divided into regions, rather than columns put on levels."""
         return False
 
     @property

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from duckanon.engine.sql.relations import Column
     from duckanon.progress import Progress
-    from duckanon.sqlgen.relations import Column
 
     Statement = exp.Expr
     Params = Mapping[str, Any]

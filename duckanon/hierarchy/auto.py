@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.relations import call, cast, col, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import ColumnType, Field, Labelling, Rule, written
 from duckanon.hierarchy.table import Hierarchy
-from duckanon.sqlgen.relations import call, cast, col, table, text
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

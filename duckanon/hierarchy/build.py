@@ -15,7 +15,7 @@ from duckanon.hierarchy.table import Hierarchy
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from duckanon.encode import Dictionary
+    from duckanon.encoding.dictionaries import Dictionary
     from duckanon.engine.base import Engine
 
 RULES: dict[str, Callable[..., Hierarchy]] = {
@@ -131,8 +131,8 @@ def materialise(
 def _materialised(hierarchy: Hierarchy, engine: Engine, values: object, type_name: str | None) -> Hierarchy:
     from sqlglot import exp
 
+    from duckanon.engine.sql.relations import col, named, table
     from duckanon.hierarchy.files import select_text
-    from duckanon.sqlgen.relations import col, named, table
 
     found, type_name = column(engine, values, type_name)
     bound = hierarchy.bind(engine, found.table, "values", type_name)
@@ -151,9 +151,9 @@ def column(engine: Engine, values: object, type_name: str | None = None) -> tupl
     """Return the distinct values of a list, array or series as rules read them, and their type."""
     from sqlglot import exp
 
-    from duckanon.encode import dictionary
+    from duckanon.encoding.dictionaries import dictionary
+    from duckanon.engine.sql.relations import cast, col, named, table
     from duckanon.hierarchy.files import as_arrow
-    from duckanon.sqlgen.relations import cast, col, named, table
 
     incoming = engine.fresh("incoming")
     engine.register(incoming, as_arrow(values))

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, text
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.rules import Field, Labelling, Rule, floor_div, numbered, sequence, whole
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, text
 
 LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 _DEFAULT = ("day", "month", "quarter", "year", "decade")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from duckanon.errors import HierarchyError
-from duckanon.paths import is_file, is_there, require_open, require_touchable
+from duckanon.io.paths import is_file, is_there, require_open, require_touchable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,8 +177,8 @@ def as_text(data: object, columns: list[str] | None = None) -> pa.Table:
         return arrow
     from sqlglot import exp
 
-    from duckanon.engine.duckdb import DuckDBEngine
-    from duckanon.sqlgen.relations import table
+    from duckanon.engine.duckdb.engine import DuckDBEngine
+    from duckanon.engine.sql.relations import table
 
     engine = DuckDBEngine()
     try:
@@ -193,7 +193,7 @@ def select_text(engine: Engine, query: Any) -> pa.Table:
     import pyarrow as pa
     from sqlglot import exp
 
-    from duckanon.sqlgen.relations import cast, col, named, subquery
+    from duckanon.engine.sql.relations import cast, col, named, subquery
 
     found = engine.columns(query)
     texts = [named(cast(col(c.name, "s"), "VARCHAR"), f"l{i}") for i, c in enumerate(found)]

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import (
     Field,
@@ -27,7 +28,6 @@ from duckanon.hierarchy.rules import (
     whole,
     written,
 )
-from duckanon.sqlgen.relations import call, cast, col, named, number, subquery, table, text
 
 _EXACT_LIMIT = 10**36
 """Beyond this many units HUGEINT arithmetic could overflow."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from duckanon.engine.sql.relations import call, cast, col, left, named, number, same, subquery, table, text, union_all
 from duckanon.errors import HierarchyError, ParameterError, UnknownValueError
 from duckanon.hierarchy.rules import ColumnType, Field, Kind, Labelling
-from duckanon.sqlgen.relations import call, cast, col, left, named, number, same, subquery, table, text, union_all
 
 if TYPE_CHECKING:
     import pyarrow as pa

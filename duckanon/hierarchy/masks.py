@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.relations import call, col, named, number, subquery, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import Field, Labelling, Rule, numbered, sequence, whole
-from duckanon.sqlgen.relations import call, col, named, number, subquery, table, text
 
 if TYPE_CHECKING:
     from duckanon.hierarchy.table import Hierarchy

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.relations import call, cast, col, named, number, quoted_member, subquery, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import Field, Labelling, Rule, whole
-from duckanon.sqlgen.relations import call, cast, col, named, number, quoted_member, subquery, table, text
 
 if TYPE_CHECKING:
     import numpy as np

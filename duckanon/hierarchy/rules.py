@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlglot import exp
 
+from duckanon.engine.sql.relations import col, named, number, subquery, table
 from duckanon.errors import HierarchyError
-from duckanon.sqlgen.relations import col, named, number, subquery, table
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

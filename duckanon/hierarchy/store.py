@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.private_files import data_folder
+from duckanon.engine.sql.relations import call, col, ident, named, table, text
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.files import select_text
 from duckanon.hierarchy.table import Hierarchy
-from duckanon.paths import require_open, require_touchable
-from duckanon.resources import data_folder
-from duckanon.sqlgen.relations import call, col, ident, named, table, text
+from duckanon.io.paths import require_open, require_touchable
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -33,7 +33,7 @@ def workspace(connection: Any) -> Iterator[Engine]:
     if hasattr(connection, "fresh"):
         yield connection
         return
-    from duckanon.engine.duckdb import DuckDBEngine
+    from duckanon.engine.duckdb.engine import DuckDBEngine
 
     engine = DuckDBEngine(connection)
     try:

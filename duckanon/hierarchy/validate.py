@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.loops import on_loops
-from duckanon.paths import is_file, is_there
+from duckanon.io.paths import is_file, is_there
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ import os
 import stat
 from pathlib import Path
 
-from duckanon.resources import PrivateFolder
+from duckanon.engine.private_files import PrivateFolder
 
 SETTING = "NUMBA_CACHE_DIR"
 """Numba's own setting: compiled kernels are kept below this folder where it is set."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.engine.threads import allowed_threads, cores, workers
 from duckanon.kernels.jit import kernel
-from duckanon.resources import allowed_threads, cores, workers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

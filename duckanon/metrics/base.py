@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from duckanon.engine.sql.files import load
 from duckanon.errors import ParameterError
 from duckanon.registry import Registry
-from duckanon.sqlgen.files import load
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.files import load
+from duckanon.engine.sql.relations import cast, col, conjunction, named, number, param, same, subquery, table
 from duckanon.metrics.base import Found, Metric, metrics
-from duckanon.sqlgen.files import load
-from duckanon.sqlgen.relations import cast, col, conjunction, named, number, param, same, subquery, table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from numbers import Integral, Real
@@ -191,3 +192,9 @@ def require_column(owner: str, value: object) -> str | None:
     if value is None or (isinstance(value, str) and value):
         return value
     raise ParameterError(f"The 'sensitive' parameter of {owner} must be the name of a column.")
+
+
+def sensitive_of(models: Sequence[Model]) -> list[str]:
+    """Return the sensitive columns that models look at, each once."""
+    found = [getattr(m, "sensitive", None) for m in models]
+    return list(dict.fromkeys(name for name in found if name is not None))

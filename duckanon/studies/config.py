@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from duckanon.engine.private_files import file_digest
 from duckanon.errors import ConfigError, did_you_mean
-from duckanon.resources import file_digest
 from duckanon.studies.base import Study
 
 _TABLE_KEYS = (

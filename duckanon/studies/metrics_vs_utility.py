@@ -116,7 +116,7 @@ class _Drawn:
         """Draw it, from the labels of the task alone."""
         import pyarrow as pa
 
-        from duckanon import utility
+        from duckanon.assess import utility
 
         given, algorithm = task.given, task.labels["algorithm"]
         spec = given["table"]
@@ -140,7 +140,7 @@ class _Drawn:
         found = cls(parts.train, parts.test, quasi, target, hierarchies, int(2 + rng.poisson(1.0)))
         found.seed = int(rng.integers(2**31))
         if hierarchies:
-            from duckanon.algorithms.datafly import Datafly
+            from duckanon.algorithms.full_domain.datafly import Datafly
 
             found.algorithm = Datafly(stop="k")
         return found
@@ -179,7 +179,7 @@ def _learned(drawn: _Drawn, release: Any, given: Mapping[str, Any], hierarchies:
     """Return the six utilities: three learners, two scores each, tested on original rows that were held out."""
     from sklearn.ensemble import RandomForestClassifier
 
-    from duckanon import utility
+    from duckanon.assess import utility
 
     forest = RandomForestClassifier(n_estimators=given["trees"])
     found: dict[str, float] = {}

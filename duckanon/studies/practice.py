@@ -87,7 +87,7 @@ class Practice(Study):
             insensitive=[ROW],
         ) as release:
             facts = described(release, spec["target"])
-            from duckanon.utility.released import hierarchies_of, released_table
+            from duckanon.assess.utility.released import hierarchies_of, released_table
 
             released, known = released_table(release), hierarchies_of(release)
             more: dict[str, Any] = {"hierarchies": known}
@@ -117,7 +117,7 @@ def learners_of(names: list[str], trees: int, neighbours: int = 10) -> dict[str,
     """Return learners with the settings of the papers, by the names that the lab knows them by."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
-    from duckanon.utility.neighbours import NearestNeighbours
+    from duckanon.assess.utility.neighbours import NearestNeighbours
 
     own = {
         "random_forest": RandomForestClassifier(n_estimators=trees),
@@ -128,7 +128,7 @@ def learners_of(names: list[str], trees: int, neighbours: int = 10) -> dict[str,
 
 
 def _evaluate(given: Mapping[str, Any], raw: pa.Table, release: Any, **more: Any) -> list[Record]:
-    from duckanon import utility
+    from duckanon.assess import utility
 
     spec = given["table"]
     found = utility.evaluate(

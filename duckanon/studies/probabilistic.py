@@ -88,7 +88,7 @@ class Probabilistic(Study):
         return [f"Without differential privacy. {NEEDED} The study then goes on with it."]
 
     def run(self, task: Task) -> list[Record]:
-        from duckanon import utility
+        from duckanon.assess import utility
 
         given, method = task.given, task.labels["method"]
         spec = given["table"]
@@ -161,8 +161,8 @@ def _lost(release: Any) -> Record:
 
 def _attacked(parts: Any, release: Any, quasi: list[str], given: Mapping[str, Any]) -> list[Record]:
     """Return how often attackers who know all quasi-identifiers guess the target (section 5.2)."""
-    from duckanon.disclosure.attack import attack
-    from duckanon.release import Release
+    from duckanon.assess.attacks.attack import attack
+    from duckanon.release.release import Release
 
     if not given["attacks"]:
         return []
@@ -181,7 +181,7 @@ def _attacked(parts: Any, release: Any, quasi: list[str], given: Mapping[str, An
 
 
 def _learned(parts: Any, release: Any, quasi: list[str], given: Mapping[str, Any], *, raw: bool) -> list[Record]:
-    from duckanon import utility
+    from duckanon.assess import utility
 
     named: dict[str, Any] = {"quasi_identifiers": quasi} if raw else {}
     found = utility.evaluate(
@@ -216,8 +216,8 @@ def _private(table: pa.Table, parts: Any, spec: Mapping[str, Any], epsilon: floa
     """Return the mean scores of a differentially private learner; it has no quasi-identifiers."""
     import pyarrow as pa
 
+    from duckanon.assess.utility.scores import scores
     from duckanon.studies.private_bayes import PrivateBayes
-    from duckanon.utility.scores import scores
 
     names = list(spec["quasi_identifiers"])
     both = pa.concat_tables([parts.train, parts.test])

@@ -100,7 +100,7 @@ def _network(given: Mapping[str, Any], seed: int) -> Any:
 
 
 def _scores(learner: Any, cells: Matrix, truth: NDArray[np.int64], classes: int) -> Record:
-    from duckanon.utility.scores import confidence_of, scores
+    from duckanon.assess.utility.scores import confidence_of, scores
 
     found = scores(truth, learner.predict(cells), confidence_of(learner, cells, classes), 1 if classes == 2 else None)
     return {"classes": classes, **{name: found[name] for name in ("accuracy", "auroc", "f1")}}
@@ -110,7 +110,7 @@ class _Made:
     """A table, how it is divided, and its releases as they are asked for; kept by the process for its next tasks."""
 
     def __init__(self, told: str) -> None:
-        from duckanon import utility
+        from duckanon.assess import utility
 
         given = json.loads(told)
         self.spec, self.algorithm, self.seed = given["table"], given["algorithm"], given["seed"]
@@ -152,7 +152,7 @@ class _Made:
         """Return the rows of a release, by their number, and every encoding of them."""
         if k in self._releases:
             return self._releases[k]
-        from duckanon.utility import AnonymousEncoder
+        from duckanon.assess.utility import AnonymousEncoder
 
         methods = ("proportional", "fill_parent", "one_class", "fill_child")
         most = max(256, *(h.levels.num_rows for h in self.hierarchies.values() if h.levels is not None))
@@ -202,7 +202,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
 def _listed(table: pa.Table, spec: Mapping[str, Any]) -> dict[str, Hierarchy]:
     """Return the hierarchies as lists of the column's values with all their labels, those that are rules among them."""
     from duckanon.hierarchy import Hierarchy, resolve
-    from duckanon.plan import open_engine
+    from duckanon.plan.plan import open_engine
 
     given = hierarchies(spec)
     found = {}

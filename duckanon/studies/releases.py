@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.base import Algorithm
-    from duckanon.release import Release
+    from duckanon.release.release import Release
     from duckanon.studies.base import Record
 
 REGIONS = ("mondrian", "tdg", "knn_clustering", "mdav", "v_mdav", "k_member", "kaca", "greedy")
@@ -161,7 +161,7 @@ def _covered(release: Release, table: pa.Table, names: Sequence[str]) -> NDArray
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from duckanon.utility import AnonymousEncoder
+    from duckanon.assess.utility import AnonymousEncoder
 
     # Numbers need no features of their own here: what cells stand for is known all the same.
     domains = AnonymousEncoder(method="midpoint", max_features=1_000_000).fit(release).domains_

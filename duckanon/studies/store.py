@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon._version import __version__
-from duckanon.sqlgen.relations import col, table
+from duckanon.engine.sql.relations import col, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ class Results:
     """
 
     def __init__(self, path: Path) -> None:
-        from duckanon.plan import open_engine
+        from duckanon.plan.plan import open_engine
 
         self.path = path
         self._engine = open_engine()

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from duckanon.assess.utility import Split
     from duckanon.hierarchy import Hierarchy
-    from duckanon.utility import Split
 
 ROW = "row_of_the_study"
 """The column that ties a row of a release to its original, where both are looked at side by side."""
@@ -33,7 +33,7 @@ def divide(given: Mapping[str, Any], rows: int, test_size: float, seed: int) -> 
     Where ``train`` says how many of the file's first rows its authors learn from, the rest is held out; else chance
     decides.
     """
-    from duckanon.utility import Split, split
+    from duckanon.assess.utility import Split, split
 
     found, learned = _read(json.dumps(dict(given), sort_keys=True), rows)
     table = numbered(found)
@@ -72,8 +72,8 @@ def _read(told: str, rows: int) -> tuple[pa.Table, int | None]:
 
 
 def _file(path: str) -> pa.Table:
-    from duckanon.plan import open_engine
-    from duckanon.source import Source
+    from duckanon.io.source import Source
+    from duckanon.plan.plan import open_engine
 
     engine = open_engine()
     try:
@@ -87,7 +87,7 @@ def _hospital(rows: int) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from duckanon.demo import hospital
+    from duckanon.testing.hospital import hospital
 
     table = hospital(rows)
     days = (table.column(n).to_numpy().astype("datetime64[D]") for n in ("admission_date", "birth_date"))

@@ -77,7 +77,7 @@ class PropertyVectors(Study):
 
 def _games(found: Mapping[str, Mapping[str, NDArray[np.float64]]], by: list[str]) -> list[Record]:
     """Return who is better in each pair by each comparator, and how many rows gain and lose by how much."""
-    from duckanon.comparison import better
+    from duckanon.assess.comparison import better
 
     lines: list[Record] = []
     for one, other in permutations(found, 2):
@@ -125,7 +125,7 @@ def _by_group(found: Mapping[str, Mapping[str, NDArray[np.float64]]], rare: NDAr
 
 def _bias(found: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> list[Record]:
     """Return how unequal the rows of each release are treated (section 2)."""
-    from duckanon.comparison import gini
+    from duckanon.assess.comparison import gini
 
     lines = []
     for name, vectors in found.items():

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.base import Algorithm, algorithms
+from duckanon.engine.sql.relations import col, table
 from duckanon.errors import DataError, DuckanonError, InfeasibleError
 from duckanon.models.k_anonymity import KAnonymity
-from duckanon.pipeline import make
-from duckanon.plan import Plan, open_engine
-from duckanon.release import Release
-from duckanon.sqlgen.relations import col, table
+from duckanon.plan.plan import Plan, open_engine
+from duckanon.release.pipeline import make
+from duckanon.release.release import Release
 from duckanon.testing.common import require, require_documented, require_frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from duckanon.release import Release
+    from duckanon.release.release import Release
 
 _SEED = 20020
 

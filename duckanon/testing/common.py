@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from duckanon.sqlgen.files import SqlFile, load
+from duckanon.engine.sql.files import SqlFile, load
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

@@ -6,11 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from duckanon.metrics.base import Measure, Metric, measure, metrics
-from duckanon.plan import open_engine
+from duckanon.plan.plan import open_engine
 from duckanon.testing.common import make_relations, require, require_documented, require_statement
 
 if TYPE_CHECKING:
-    from duckanon.sqlgen.files import SqlFile
+    from duckanon.engine.sql.files import SqlFile
 
 _ROWS = [(float(age), "f" if age < 10 else "m") for age in range(20)]
 """The tables that are measured have an age and a sex, and an illness that the sex tells."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from duckanon.gate import check_models
 from duckanon.models.base import Groups, Histograms, Model, Traits, models
-from duckanon.plan import open_engine
+from duckanon.plan.plan import open_engine
+from duckanon.release.gate import check_models
 from duckanon.testing.common import make_relations, require, require_documented, require_frozen, require_statement
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
+    from duckanon.engine.sql.files import SqlFile
     from duckanon.models.base import Booleans, Integers
-    from duckanon.sqlgen.files import SqlFile
 
 _SAMPLES: dict[Any, Any] = {"l": 2, "int": 2, int: 2, "float": 0.5, float: 0.5}
 _COLUMN = "sensitive"

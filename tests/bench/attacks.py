@@ -25,9 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import duckanon
-from duckanon.demo import write_hospital
-from duckanon.disclosure import looking
-from duckanon.disclosure.attacks import attackers
+from duckanon.assess.attacks import attackers, looking
+from duckanon.testing.hospital import write_hospital
 
 ADULT = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass"]
 READING = "reading the tables"

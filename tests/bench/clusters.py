@@ -29,8 +29,8 @@ ALGORITHMS = ("mdav", "v_mdav", "tdg", "knn_clustering", "k_member", "greedy", "
 
 def cloud(rows: int, columns: int) -> Any:
     """Return rows of standardised normal numbers, in the order of their values."""
-    from duckanon.algorithms.clusters import Cloud
-    from duckanon.algorithms.spaces import on_lines
+    from duckanon.algorithms.clustering.clusters import Cloud
+    from duckanon.algorithms.clustering.spaces import on_lines
 
     drawn = np.random.default_rng(20050).normal(size=(rows, columns))
     space, points = on_lines(drawn, np.zeros(drawn.shape, dtype=np.bool_), True)
@@ -92,7 +92,7 @@ def _timed(work: Callable[[], Any], repeat: int) -> tuple[float, Any]:
 
 def exact(largest: int, repeat: int) -> None:
     """MDAV on arrays, all compiled before: fastest of some runs, and the exponent by which it grows."""
-    from duckanon.algorithms.clusters import mdav
+    from duckanon.algorithms.clustering.clusters import mdav
 
     def ours(data: Any) -> Callable[[], Any]:
         return lambda: mdav(data, K, lambda rows: None)

@@ -9,7 +9,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from duckanon.demo import write_hospital
+from duckanon.testing.hospital import write_hospital
 from tests.bench.harness import measure, show
 
 QUASI_IDENTIFIERS = [

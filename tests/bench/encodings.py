@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from duckanon.demo import write_hospital
+from duckanon.testing.hospital import write_hospital
 from tests.bench.datafly import PARAMETERS
 from tests.bench.harness import measure, show, work
 
@@ -26,7 +26,7 @@ QUASI = list(PARAMETERS["quasi_identifiers"])
 @work
 def encoded(source: str, method: str) -> dict[str, Any]:
     """Encode a released file, batch by batch."""
-    from duckanon.utility import AnonymousEncoder
+    from duckanon.assess.utility import AnonymousEncoder
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     start = time.process_time()
@@ -49,7 +49,7 @@ def encoded(source: str, method: str) -> dict[str, Any]:
 def owned(source: str, **parameters: Any) -> dict[str, Any]:
     """Release a file, and encode the release with the exact shares of its classes."""
     import duckanon
-    from duckanon.utility import AnonymousEncoder
+    from duckanon.assess.utility import AnonymousEncoder
 
     marks = [time.process_time()]
     with duckanon.anonymize(source, **parameters) as release:
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--k", type=int, default=10)
     options = parser.parse_args()
-    from duckanon.utility.codebook import METHODS
+    from duckanon.assess.utility.codebook import METHODS
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

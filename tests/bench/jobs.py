@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from duckanon.demo import write_hospital
-from duckanon.engine.sizes import share_of_database, size_in_bytes
-from duckanon.operations.memory import in_bytes
-from duckanon.sink import verify_files
+from duckanon.engine.memory import share_of_database, size_in_bytes
+from duckanon.io.sinks import verify_files
+from duckanon.jobs.monitoring.memory import in_bytes
+from duckanon.testing.hospital import write_hospital
 
 ALGORITHMS = ("mondrian", "datafly", "tdg", "optimal", "mdav")
 JOB = """

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from duckanon.demo import write_hospital
+from duckanon.testing.hospital import write_hospital
 from tests.bench.datafly import PARAMETERS
 from tests.bench.harness import measure, show
 from tests.bench.lattice import hierarchies, varied
@@ -117,7 +117,7 @@ def mean_ncp(release: Any, sets: bool) -> float:
     import pyarrow.compute as pc
     from sqlglot import exp
 
-    from duckanon.sqlgen.relations import col, table
+    from duckanon.engine.sql.relations import col, table
 
     engine, found = release.engine, release.relations
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.postgres import write_table
-from duckanon.source import Source
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.io.postgres import write_table
+from duckanon.io.source import Source
 
 ROWS = 1_000_000
 PEOPLE = (

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from duckanon.demo import write_hospital
+from duckanon.testing.hospital import write_hospital
 from tests.bench.datafly import PARAMETERS
 from tests.bench.harness import Figure, measure
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 import duckanon
-from duckanon.demo import hospital
+from duckanon.testing.hospital import hospital
 from tests.bench.datafly import PARAMETERS
 
 _IMPORT = "import time; start = time.perf_counter(); import duckanon; print(time.perf_counter() - start)"

@@ -20,8 +20,8 @@ import duckdb
 import pyarrow.parquet as pq
 
 import duckanon
-from duckanon.demo import write_hospital
-from duckanon.utility.learners import LEARNERS
+from duckanon.assess.utility.learners import LEARNERS
+from duckanon.testing.hospital import write_hospital
 
 ADULT = ["age", "workclass", "education", "marital-status", "race", "sex", "native-country"]
 STAYS = ["birth_date", "sex", "zip", "admission_date"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon.cli import options
+from duckanon.interfaces.cli import options
 from tests.cli.tools import JOB, call
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import __version__, errors
-from duckanon.cli import app, options
+from duckanon.interfaces.cli import app, options
 from tests.cli.tools import CHECKOUT, COMMAND, call, document
 
 # run, plan, check, verify
@@ -184,7 +184,8 @@ def test_demo_keeps_a_changed_job(in_folder, hospital):
 
 
 def test_two_demos_in_one_folder_do_not_meet(in_folder, monkeypatch):
-    from duckanon import demo, job
+    from duckanon import jobs as job
+    from duckanon.testing import hospital as demo
 
     real, met, folders = demo.write_hospital, threading.Barrier(2), []
 
@@ -196,7 +197,7 @@ def test_two_demos_in_one_folder_do_not_meet(in_folder, monkeypatch):
     monkeypatch.setattr(demo, "write_hospital", write)
     # The release has a lock of its own.
     monkeypatch.setattr(job, "run_job", lambda *args, **kwargs: job.JobResult(None, {}, {}))
-    monkeypatch.setattr("duckanon.cli.show.show_release", lambda *args: None)
+    monkeypatch.setattr("duckanon.interfaces.cli.show.show_release", lambda *args: None)
     failed = []
 
     def run():
@@ -221,7 +222,7 @@ def test_demo_that_fails_leaves_no_torn_table(in_folder, monkeypatch):
         Path(path).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("duckanon.demo.write_hospital", fail)
+    monkeypatch.setattr("duckanon.testing.hospital.write_hospital", fail)
     assert call("demo").exit_code == 6
     assert list(Path("demo").iterdir()) == []
 
@@ -367,7 +368,7 @@ def test_exit_codes(monkeypatch, error, code):
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr("duckanon.job.run_job", fail)
+    monkeypatch.setattr("duckanon.jobs.run_job", fail)
     result = call("run", "job.toml")
     assert result.exit_code == code
     assert result.stdout == ""
@@ -382,7 +383,7 @@ def test_an_unexpected_error_quotes_nothing(monkeypatch):
     def fail(*args, **kwargs):
         raise ValueError("Jane Doe")
 
-    monkeypatch.setattr("duckanon.job.run_job", fail)
+    monkeypatch.setattr("duckanon.jobs.run_job", fail)
     short, long = call("run", "job.toml"), call("run", "job.toml", "-v")
     assert "ValueError" in short.stderr
     assert "-v" in short.stderr
@@ -394,7 +395,7 @@ def test_control_characters_do_not_reach_the_terminal(monkeypatch):
     def fail(*args, **kwargs):
         raise errors.DataError("column '\x1b[2J\n'")
 
-    monkeypatch.setattr("duckanon.job.run_job", fail)
+    monkeypatch.setattr("duckanon.jobs.run_job", fail)
     assert "\x1b" not in call("run", "job.toml").stderr
 
 
@@ -432,7 +433,7 @@ def test_version_and_help(monkeypatch):
 
 def test_help_imports_nothing_heavy():
     heavy = "{'duckdb', 'sqlglot', 'pyarrow', 'numpy', 'numba'}"
-    code = f"import sys, duckanon.cli; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, duckanon.interfaces.cli; print(sorted({heavy} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert found.stdout.strip() == "[]"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon.cli.screen import console, visible
+from duckanon.interfaces.cli.screen import console, visible
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EVIL = "a\x1b]0;x\x07\x1b[2J\x9b31m\x7f\rok: \u202ee"
@@ -106,7 +106,7 @@ def test_lines_are_told_apart_from_names() -> None:
 
 
 def test_statements_of_the_log_are_shown() -> None:
-    from duckanon.cli.options import _Plain
+    from duckanon.interfaces.cli.options import _Plain
 
     record = logging.LogRecord("duckanon.sql", logging.DEBUG, "", 0, "SELECT %s", (EVIL,), None)
     assert "\x1b" not in _Plain("%(name)s: %(message)s").format(record)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon.demo import write_hospital
-from duckanon.job.schema import schema
+from duckanon.jobs.schema import schema
+from duckanon.testing.hospital import write_hospital
 from tests.cli.tools import call, document
 from tests.unit.jobs import PEOPLE, fill, write
 from tests.unit.test_job_tables import SEVERAL, folder  # noqa: F401 - a fixture

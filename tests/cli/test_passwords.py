@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from duckanon.cli.app import app
-from duckanon.job import run_job
+from duckanon.interfaces.cli.app import app
+from duckanon.jobs import run_job
 
 SECRET = "hunter2-canary"
 JOB = """

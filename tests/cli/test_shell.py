@@ -19,8 +19,8 @@ import pytest
 import sqlglot
 from rich.console import Console
 
-from duckanon.cli import results, screen, shell, statements
-from duckanon.cli.bars import Bars
+from duckanon.interfaces.cli import results, screen, shell, statements
+from duckanon.interfaces.cli.bars import Bars
 from duckanon.progress import Event
 from tests.cli.tools import ANSI, CHECKOUT, COMMAND, JOB, call, document, spawn, terminal
 
@@ -211,7 +211,7 @@ def test_ctrl_c_cancels_a_statement():
 
 def test_ctrl_c_reaches_a_release_in_the_making(people, monkeypatch):
     # The engine of the call works on a cursor of its own, which only it can interrupt.
-    from duckanon.algorithms.datafly import Datafly
+    from duckanon.algorithms.full_domain.datafly import Datafly
 
     begun = []
 
@@ -255,8 +255,8 @@ def test_a_late_signal_still_gets_an_answer(name, code, place):
     # It comes when the command is done: while the parser cleans up, or when nothing is left that would catch it.
     late = f"""
 import os, signal, sys
-from duckanon.cli import main
-from duckanon.cli.app import _Commands
+from duckanon.interfaces.cli import main
+from duckanon.interfaces.cli.app import _Commands
 real = getattr(_Commands, "{place}")
 def done(*args, **kwargs):
     try:
@@ -303,7 +303,7 @@ def test_summary_on_a_terminal(people, columns, algorithm, how):
 
 def test_no_progress_without_a_terminal(people, monkeypatch):
     seen = []
-    from duckanon import job
+    from duckanon import jobs as job
 
     real = job.run_job
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from duckanon.cli import app
+from duckanon.interfaces.cli import app
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-c", "from duckanon.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from duckanon.interfaces.cli import main; main()"]
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 JOB = """
 [source]

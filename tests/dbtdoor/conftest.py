@@ -18,7 +18,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.dbt import package_folder
+from duckanon.interfaces.dbt import package_folder
 
 ROOT = Path(duckanon.__file__).parents[1]
 CANARIES = ("Zyxcanary", "90210-canary", "canaryitis", "777000777")
@@ -55,7 +55,7 @@ class Project:
         project = cls(folder, folder / "Klinik Süd.duckdb")
         (folder / "models").mkdir(parents=True)
         project.write("dbt_project.yml", "name: clinic\nversion: '1.0'\nprofile: clinic\n")
-        plugins = "plugins: [{module: duckanon.dbt}]" if plugin else ""
+        plugins = "plugins: [{module: duckanon.interfaces.dbt}]" if plugin else ""
         project.write(
             "profiles.yml",
             f"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from duckanon.dbt import package_folder
+from duckanon.interfaces.dbt import package_folder
 
 
 class CompilerError(Exception):

@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import duckanon
-import duckanon.gate
-import duckanon.pipeline
-import duckanon.release
-import duckanon.sink.commit
-import duckanon.sink.disk
-import duckanon.sink.folder
-import duckanon.verifying
-from duckanon.engine.duckdb import DuckDBEngine
+import duckanon.io.sinks.commit
+import duckanon.io.sinks.disk
+import duckanon.io.sinks.folder
+import duckanon.release.gate
+import duckanon.release.pipeline
+import duckanon.release.release
+import duckanon.release.verify
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import DuckanonError
-from duckanon.job import run_job
-from duckanon.postgres.session import Address, Session
-from duckanon.sink import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
+from duckanon.io.postgres.session import Address, Session
+from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
+from duckanon.jobs import run_job
 from tests.unit.jobs import fill, write
 
 # Every place where a run may be killed: the call, and where it is looked up.
@@ -46,11 +46,11 @@ POINTS: dict[str, list[tuple[Any, str]]] = {
     "write_parquet": [(DuckDBEngine, "write_parquet")],
     "run": [(DuckDBEngine, "run")],
     "statement": [(DuckDBEngine, "_execute")],
-    "gate": [(duckanon.release, "check_release"), (duckanon.pipeline, "check_release")],
-    "exchange": [(duckanon.sink.folder, "exchange"), (duckanon.sink.commit, "exchange")],
-    "propose": [(duckanon.sink.commit, "propose")],
-    "carry_out": [(duckanon.sink.commit, "carry_out")],
-    "discard": [(duckanon.sink.commit, "discard")],
+    "gate": [(duckanon.release.release, "check_release"), (duckanon.release.pipeline, "check_release")],
+    "exchange": [(duckanon.io.sinks.folder, "exchange"), (duckanon.io.sinks.commit, "exchange")],
+    "propose": [(duckanon.io.sinks.commit, "propose")],
+    "carry_out": [(duckanon.io.sinks.commit, "carry_out")],
+    "discard": [(duckanon.io.sinks.commit, "discard")],
     "commit": [(Session, "commit")],
     "session": [(Session, "run")],
 }
@@ -59,7 +59,7 @@ POINTS: dict[str, list[tuple[Any, str]]] = {
 def make_sink(kind: str, folder: Path, uri: str | None = None) -> Any:
     out = folder / "out"
     if kind == "postgres":
-        from duckanon.sink.postgres import PostgresTable
+        from duckanon.io.sinks.postgres import PostgresTable
 
         return PostgresTable(Address(str(uri)), "people", out / "reports")
     return {

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 
-from duckanon.verifying import Verified, verify_export
+from duckanon.release.verify import Verified, verify_export
 from tests.postgres.conftest import Server
 from tests.unit.jobs import CANARY, STATE, fill, write
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.sink import Sink, folder
+from duckanon.io.sinks import Sink, folder
 from tests.faults.driver import make_sink
 from tests.unit.jobs import fill
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon.verifying import verify_export
+from duckanon.release.verify import verify_export
 from tests.faults.site import ROOT
 
 SIZE = 2 * 1024 * 1024

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from duckanon.verifying import verify_export
+from duckanon.release.verify import verify_export
 from tests.faults.site import ROOT
 from tests.unit.jobs import fill
 

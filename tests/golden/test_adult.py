@@ -16,7 +16,7 @@ from reference.tables import full_domain
 import duckanon
 from duckanon.algorithms import Algorithm, Datafly, Optimal
 from duckanon.algorithms.base import Problem
-from duckanon.algorithms.nodes import Node, evaluate, judge
+from duckanon.algorithms.full_domain.nodes import Node, evaluate, judge
 
 QUASI = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "income"]
 

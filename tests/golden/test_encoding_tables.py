@@ -17,7 +17,7 @@ import pytest
 
 import duckanon
 from duckanon import Hierarchy
-from duckanon.utility import AnonymousEncoder, encode
+from duckanon.assess.utility import AnonymousEncoder, encode
 
 RACE = Hierarchy.from_table(
     {

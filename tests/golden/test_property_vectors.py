@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon import comparison
+from duckanon.assess import comparison
 
 # Table 1, rows 1 to 10.
 ZIP = ["13053", "13268", "13268", "13053", "13253", "13253", "13250", "13052", "13269", "13250"]

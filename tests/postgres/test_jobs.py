@@ -10,11 +10,11 @@ import pytest
 from sqlglot import exp
 
 from duckanon import errors
-from duckanon.job import exit_code, run_job
-from duckanon.postgres import Session, published_comment
-from duckanon.postgres.write import _lock_key
-from duckanon.sink import read_manifest, verify_files
-from duckanon.verifying import verify_export
+from duckanon.io.postgres import Session, published_comment
+from duckanon.io.postgres.write import _lock_key
+from duckanon.io.sinks import read_manifest, verify_files
+from duckanon.jobs import exit_code, run_job
+from duckanon.release.verify import verify_export
 from tests.postgres.conftest import PASSWORD, Server
 
 pytestmark = pytest.mark.postgres
@@ -99,8 +99,8 @@ def test_what_a_killed_run_left_is_finished_by_verify(
         def die(*_: object) -> None:
             raise KeyboardInterrupt
 
-        patched.setattr("duckanon.sink.tables.TableReports.finished", die)
-        patched.setattr("duckanon.sink.postgres.PostgresTable._take_back", lambda _: None)
+        patched.setattr("duckanon.io.sinks.tables.TableReports.finished", die)
+        patched.setattr("duckanon.io.sinks.postgres.PostgresTable._take_back", lambda _: None)
         with pytest.raises(KeyboardInterrupt):
             run_job(job)
     reports = job.parent / "reports"
@@ -160,7 +160,7 @@ def test_the_gate_sees_what_the_server_holds(job: Path, server: Server, monkeypa
     def refuse(*_: object) -> None:
         raise errors.PrivacyViolation("no")
 
-    monkeypatch.setattr("duckanon.release.Release.verify_rows", refuse)
+    monkeypatch.setattr("duckanon.release.release.Release.verify_rows", refuse)
     with pytest.raises(errors.PrivacyViolation):
         run_job(job)
     assert server.rows("SELECT age, town, ill FROM released ORDER BY 1, 2, 3") == before

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import duckanon
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import DataError, DuckanonError, EngineError
-from duckanon.plan import Plan
+from duckanon.io.source import Source
+from duckanon.plan.plan import Plan
 from duckanon.progress import Progress
-from duckanon.source import Source
-from duckanon.sqlgen.relations import cast, col
 
 from .conftest import PASSWORD, TERMINATE, Server
 

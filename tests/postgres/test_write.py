@@ -20,12 +20,12 @@ import pytest
 from sqlglot import exp
 
 import duckanon
+from duckanon.engine.sql.relations import table as relation
 from duckanon.errors import ConfigError, DataError, EngineError, ParameterError, PrivacyViolation, UnsupportedError
-from duckanon.gate import check_release
-from duckanon.postgres import published_comment, require_writable, write_table
+from duckanon.io.postgres import published_comment, require_writable, write_table
+from duckanon.io.source import Source
 from duckanon.progress import Progress
-from duckanon.source import Source
-from duckanon.sqlgen.relations import table as relation
+from duckanon.release.gate import check_release
 
 from .conftest import PASSWORD, TERMINATE, Server
 from .test_read import CANARY, said
@@ -155,7 +155,7 @@ def test_odd_names(server: Server, name: str) -> None:
         assert write(server, data, given, comment='it\'s \\ "2"') == 1
         assert held(server, given) == [(1, "x")]
         assert published_comment(server.uri, given) == 'it\'s \\ "2"'
-        engine = duckanon.plan.open_engine(None)
+        engine = duckanon.plan.plan.open_engine(None)
         assert Source.postgres(server.uri, table=given).open(engine).names == data.column_names
         engine.close()
     assert published_comment(server.uri, "elsewhere") is None
@@ -284,7 +284,7 @@ def test_a_server_that_goes_away(server: Server) -> None:
 
 KILLED = """
 import sys, time, pyarrow as pa
-from duckanon.postgres import write_table
+from duckanon.io.postgres import write_table
 
 def slow(reader):
     reader.read_all()
@@ -442,4 +442,4 @@ def test_from_postgresql_through_the_gate_and_back(
 
 
 def open_engine():
-    return duckanon.plan.open_engine(None)
+    return duckanon.plan.plan.open_engine(None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from reference.space import Line, Space, Tree
 
-from duckanon.algorithms.clusters import Cloud
+from duckanon.algorithms.clustering.clusters import Cloud
 from duckanon.kernels.space import Space as Arrays
 
 

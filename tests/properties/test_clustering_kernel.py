@@ -25,13 +25,13 @@ from reference.space import Line, Space, Tree
 from reference.tdg import tdg
 from reference.v_mdav import v_mdav
 
-from duckanon.algorithms import clusters
-from duckanon.algorithms import mdav as mdav_module
-from duckanon.algorithms.blocks import in_blocks
-from duckanon.algorithms.clustering import Run
-from duckanon.algorithms.clusters import Cloud
-from duckanon.algorithms.items import Items
-from duckanon.algorithms.partition import Rules
+from duckanon.algorithms.clustering import clusters
+from duckanon.algorithms.clustering import mdav as mdav_module
+from duckanon.algorithms.clustering.blocks import in_blocks
+from duckanon.algorithms.clustering.clustering import Run
+from duckanon.algorithms.clustering.clusters import Cloud
+from duckanon.algorithms.partition.items import Items
+from duckanon.algorithms.partition.partition import Rules
 from duckanon.models import KAnonymity, LDiversity
 
 WEIGHTED = ("greedy", "kaca", "tdg", "tdg_stable")
@@ -141,7 +141,7 @@ def test_k_member_of_a_larger_table() -> None:
 @pytest.mark.parametrize("name", ["mdav", "mdav_scanned", "v_mdav", "knn", "knn_stable", "k_member", "greedy", "kaca"])
 def test_work_that_is_interrupted_goes_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels come back after some clusters or merges, so that it can be said how far they are."""
-    monkeypatch.setattr("duckanon.algorithms.clusters._AT_ONCE", 2)
+    monkeypatch.setattr("duckanon.algorithms.clustering.clusters._AT_ONCE", 2)
     for seed in range(500, 540):
         compare(name, seed)
 
@@ -241,7 +241,7 @@ def test_rounds_of_merging_thousands_more(block: int) -> None:
 
 @pytest.mark.parametrize("stable", [False, True])
 def test_groups_that_several_threads_divide(stable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckanon.algorithms.clusters._GRAIN", 3)
+    monkeypatch.setattr("duckanon.algorithms.clustering.clusters._GRAIN", 3)
     for seed in range(60):
         space, cloud, rng = draw(seed, weighted=True)
         k = int(rng.integers(1, 9))
@@ -277,7 +277,7 @@ def test_groups_from_which_little_is_split_off_at_a_time(monkeypatch: pytest.Mon
         space = Space([Line([2.0 ** int(i) for i in rng.permutation(400)], 2.0**400) for _ in range(2)])
         expected = as_sets(tdg(space, 2, seed))
         for grain in (10**6, 3):
-            monkeypatch.setattr("duckanon.algorithms.clusters._GRAIN", grain)
+            monkeypatch.setattr("duckanon.algorithms.clustering.clusters._GRAIN", grain)
             assert of_labels(clusters.tdg(cloud_of(space), 2, seed, False, 2, nothing)) == expected, f"grain {grain}"
 
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from reference import comparison as slow
 
 import duckanon
-from duckanon import comparison
 from duckanon.algorithms import Algorithm
 from duckanon.algorithms.base import Problem
-from duckanon.algorithms.nodes import Node, evaluate
-from duckanon.comparison.bias import bias_of, groups_of
+from duckanon.algorithms.full_domain.nodes import Node, evaluate
+from duckanon.assess import comparison
+from duckanon.assess.comparison.bias import bias_of, groups_of
 
 _values = st.integers(1, 9)
 vectors = st.integers(1, 8).flatmap(lambda n: st.tuples(*(st.lists(_values, min_size=n, max_size=n) for _ in range(2))))

@@ -11,8 +11,8 @@ from reference import encodings as slow
 
 import duckanon
 from duckanon import Hierarchy
-from duckanon.utility import AnonymousEncoder, encode
-from duckanon.utility.codebook import METHODS
+from duckanon.assess.utility import AnonymousEncoder, encode
+from duckanon.assess.utility.codebook import METHODS
 
 NODE_METHODS = {
     "one_class": slow.one_class,

@@ -14,10 +14,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from duckanon.errors import InfeasibleError
-from duckanon.nights import Stored, freeze, frozen_plan, remembering
-from duckanon.pipeline import make
-from duckanon.plan import Plan, open_engine
-from duckanon.release import Release
+from duckanon.jobs.nights import Stored, freeze, frozen_plan, remembering
+from duckanon.plan.plan import Plan, open_engine
+from duckanon.release.pipeline import make
+from duckanon.release.release import Release
 from tests.effort import share
 from tests.properties.frozen_cases import Case
 

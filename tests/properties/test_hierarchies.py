@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy import Hierarchy, auto, validate
 from duckanon.hierarchy.auto import grid_widths

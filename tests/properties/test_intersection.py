@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.disclosure.composition import compared
+from duckanon.assess.composition import compared
 from duckanon.engine.base import Engine
-from duckanon.plan import open_engine
+from duckanon.plan.plan import open_engine
 from tests.effort import share
 from tests.nightly import groups
 

@@ -18,15 +18,15 @@ from properties.test_reference import Case
 from reference import lattice as slow
 
 import duckanon
-from duckanon.algorithms import minimal
 from duckanon.algorithms.base import Algorithm, Problem
-from duckanon.algorithms.best_effort import BestEffort
-from duckanon.algorithms.full_domain import ANONYMOUS
-from duckanon.algorithms.lattice import Lattice
-from duckanon.algorithms.nodes import Node, evaluate
-from duckanon.algorithms.objectives import make_objective
-from duckanon.algorithms.optimal import Optimal
-from duckanon.algorithms.tables import Tables
+from duckanon.algorithms.full_domain import minimal
+from duckanon.algorithms.full_domain.best_effort import BestEffort
+from duckanon.algorithms.full_domain.lattice import Lattice
+from duckanon.algorithms.full_domain.nodes import Node, evaluate
+from duckanon.algorithms.full_domain.objectives import make_objective
+from duckanon.algorithms.full_domain.optimal import Optimal
+from duckanon.algorithms.full_domain.search import ANONYMOUS
+from duckanon.algorithms.full_domain.tables import Tables
 from duckanon.errors import InfeasibleError
 from duckanon.models.text import parse_model
 from tests.effort import share

@@ -11,10 +11,10 @@ import pytest
 from reference import linking as slow
 
 import duckanon
-from duckanon.disclosure.attacks.probabilistic_linkage import NEAR
-from duckanon.disclosure.attacks.singling_out import MOST
-from duckanon.disclosure.fellegi_sunter import ENOUGH, ROUNDS, START
-from duckanon.disclosure.sight import View
+from duckanon.assess.attacks.fellegi_sunter import ENOUGH, ROUNDS, START
+from duckanon.assess.attacks.probabilistic_linkage import NEAR
+from duckanon.assess.attacks.sight import View
+from duckanon.assess.attacks.singling_out import MOST
 
 CITIES = ["Ulm", "Bonn", "Kiel", "Jena", None]
 ILLS = ["flu", "gout", "cold"]

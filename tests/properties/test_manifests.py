@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.sink import manifest_path, read_manifest
-from duckanon.sink.manifest import sealed
-from duckanon.verifying import UNCHECKABLE, verify_export
+from duckanon.io.sinks import manifest_path, read_manifest
+from duckanon.io.sinks.manifest import sealed
+from duckanon.release.verify import UNCHECKABLE, verify_export
 from tests.effort import share
 
 N = 96

@@ -19,7 +19,7 @@ from reference.tables import Cell, Domain, Table, full_domain
 
 import duckanon
 from duckanon.algorithms import Datafly
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import InfeasibleError
 from duckanon.metrics import Measure, measure, metrics
 from duckanon.testing.common import make_relations

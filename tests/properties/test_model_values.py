@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import models as reference
 
+from duckanon.engine.sql.files import load, names
 from duckanon.models import models
 from duckanon.models.base import Groups, Histograms, Model
-from duckanon.sqlgen.files import load, names
 from duckanon.testing.common import RELATIONS
 from tests.effort import share
 

@@ -18,7 +18,7 @@ from reference import mondrian as slow
 
 import duckanon
 from duckanon.algorithms import Mondrian
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import InfeasibleError
 from tests.effort import share
 

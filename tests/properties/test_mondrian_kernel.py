@@ -14,8 +14,8 @@ import pytest
 from properties.mondrian_cases import Case, Found, compare, draw, drawn_axis, drawn_places, expected, plain
 from reference import mondrian as slow
 
-from duckanon.algorithms.items import Items
-from duckanon.algorithms.partition import Rules, partition
+from duckanon.algorithms.partition.items import Items
+from duckanon.algorithms.partition.partition import Rules, partition
 from duckanon.models import models
 
 # Random tables.
@@ -71,7 +71,7 @@ def test_larger_tables(relaxed: bool) -> None:
 @pytest.mark.parametrize("relaxed", [False, True])
 def test_tables_that_are_large_to_the_kernel(relaxed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large tables are split by several tasks."""
-    monkeypatch.setattr("duckanon.algorithms.partition._GRAIN", 3)
+    monkeypatch.setattr("duckanon.algorithms.partition.partition._GRAIN", 3)
     compare_many(f"tasks {relaxed}", 120, relaxed=relaxed)
 
 

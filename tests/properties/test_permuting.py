@@ -15,14 +15,14 @@ from reference.mdav import mdav
 from reference.space import Line, Space
 
 import duckanon
-from duckanon.algorithms.ahmad_dey import Apart, Beside, apart
-from duckanon.algorithms.clusters import Cloud
-from duckanon.algorithms.clusters import mdav as fast_mdav
-from duckanon.algorithms.items import Items
-from duckanon.algorithms.partition import Axis, Parts
-from duckanon.algorithms.permuting import Draw, _chance_to_stay, permute
-from duckanon.algorithms.spaces import free_space
-from duckanon.permuted import secret_of
+from duckanon.algorithms.clustering.clusters import Cloud
+from duckanon.algorithms.clustering.clusters import mdav as fast_mdav
+from duckanon.algorithms.clustering.spaces import free_space
+from duckanon.algorithms.partition.items import Items
+from duckanon.algorithms.partition.partition import Axis, Parts
+from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart
+from duckanon.algorithms.permutation.permuting import Draw, _chance_to_stay, permute
+from duckanon.recoding.permutation import secret_of
 
 GRAIN = 2.0**26
 

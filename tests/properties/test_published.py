@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import InfeasibleError
 from tests.effort import share
 

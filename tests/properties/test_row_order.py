@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.disclosure.attacks import attackers
-from duckanon.utility.learners import LEARNERS
-from duckanon.utility.neighbours import NearestNeighbours
-from duckanon.utility.scores import SCORES
+from duckanon.assess.attacks import attackers
+from duckanon.assess.utility.learners import LEARNERS
+from duckanon.assess.utility.neighbours import NearestNeighbours
+from duckanon.assess.utility.scores import SCORES
 from tests.effort import share
 
 QUASI = ["age", "city", "income"]

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
+from duckanon.engine.sql.relations import ident
 from duckanon.errors import DuckanonError
-from duckanon.sqlgen.relations import ident
 from tests.effort import share
 
 NAMES = st.sampled_from(("t", "a b", 'q"q', "select", "x.y", "Ä", "main"))

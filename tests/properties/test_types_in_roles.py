@@ -26,8 +26,8 @@ from reference.labels import family, place
 
 import duckanon
 from duckanon.errors import DuckanonError, EngineError, PrivacyViolation
-from duckanon.sink.files import CsvFile, ParquetFile
-from duckanon.sink.tables import DuckDBTable
+from duckanon.io.sinks.files import CsvFile, ParquetFile
+from duckanon.io.sinks.tables import DuckDBTable
 from tests.effort import share
 
 ROLES = [*["quasi_identifiers"] * 4, "sensitive", "insensitive", "entity_key", "identifiers", "within"]

@@ -23,7 +23,7 @@ from typing import Any
 
 import duckdb
 
-from duckanon.sqlgen.files import load
+from duckanon.engine.sql.files import load
 
 _TYPES = re.compile(r"^[TIBR]+$")
 _SORTS = ("rowsort", "nosort")

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.engine import functions
+from duckanon.engine.duckdb import functions
 
 PATIENTS = """
     CREATE TABLE patients AS
@@ -40,7 +40,7 @@ def shared() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The releases that were made, not taken from the memo."""
-    from duckanon import sqldoor
+    from duckanon.interfaces.sql import door as sqldoor
 
     releases: list[Any] = []
     anonymize: Callable[..., Any] = sqldoor.anonymize

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.paths import is_within
+from duckanon.engine.permitted_paths import is_within
 
 from .conftest import PATIENTS, fetch, reason
 

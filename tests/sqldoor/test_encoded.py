@@ -6,8 +6,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from duckanon.utility import encode
-from duckanon.utility.codebook import METHODS
+from duckanon.assess.utility import encode
+from duckanon.assess.utility.codebook import METHODS
 
 from .conftest import CALL, fetch, reason
 

@@ -90,7 +90,7 @@ def test_no_cell_value_in_a_message(con: Con, tmp_path: object) -> None:
 
 
 def test_an_unexpected_failure_says_only_its_kind(con: Con, monkeypatch: pytest.MonkeyPatch) -> None:
-    from duckanon import sqldoor
+    from duckanon.interfaces.sql import door as sqldoor
 
     def fail(*arguments: object, **keywords: object) -> None:
         raise ZeroDivisionError("Jane Canary")

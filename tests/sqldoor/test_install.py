@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.engine import functions
-from duckanon.engine.functions import CATALOG, Call, Function, Memo, Parameter
+from duckanon.engine.duckdb import functions
+from duckanon.engine.duckdb.functions import CATALOG, Call, Function, Memo, Parameter
 
 from .conftest import CALL, PATIENTS, fetch, memo_of, reason
 
@@ -145,7 +145,7 @@ def test_threads_while_the_connection_itself_is_busy(con: Con) -> None:
 
 
 def test_a_connection_that_lends_its_cursor_is_closed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    from duckanon import sqldoor
+    from duckanon.interfaces.sql import door as sqldoor
 
     base = duckdb.connect()
     base.execute(PATIENTS)

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from duckanon import sqldoor
+from duckanon.interfaces.sql import door as sqldoor
 
 from .conftest import CALL, fetch
 

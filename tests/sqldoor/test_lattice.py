@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon.sqlverbs import _nested_query
+from duckanon.interfaces.sql.verbs import _nested_query
 
 from .conftest import fetch, reason
 

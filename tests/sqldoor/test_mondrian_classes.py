@@ -22,11 +22,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon import group_classes
-from duckanon.algorithms.items import Items
-from duckanon.algorithms.partition import Axis, Rules, partition
-from duckanon.engine.functions import CATALOG
-from duckanon.group_classes import classes_of, divided
+from duckanon.algorithms.partition.items import Items
+from duckanon.algorithms.partition.partition import Axis, Rules, partition
+from duckanon.engine.duckdb.functions import CATALOG
+from duckanon.interfaces.sql import group_classes
+from duckanon.interfaces.sql.group_classes import classes_of, divided
 from duckanon.models import KAnonymity
 from tests.effort import share
 

@@ -12,8 +12,8 @@ import pytest
 
 import duckanon
 from duckanon import Source
-from duckanon.sink import DuckDBTable
-from duckanon.sqlgen.relations import ident
+from duckanon.engine.sql.relations import ident
+from duckanon.io.sinks import DuckDBTable
 
 from .conftest import PATIENTS, fetch
 

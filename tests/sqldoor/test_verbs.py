@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon.disclosure import identifying_sets
-from duckanon.sqlverbs import as_query
+from duckanon.assess.disclosure import identifying_sets
+from duckanon.interfaces.sql.verbs import as_query
 
 from .conftest import CALL, fetch, reason
 

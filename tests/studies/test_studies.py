@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from duckanon.cli import app
-from duckanon.demo import hospital
 from duckanon.errors import ConfigError, ParameterError, UnsupportedError
+from duckanon.interfaces.cli import app
 from duckanon.studies import Task, get_study, names, run_study
 from duckanon.studies.config import load_settings
 from duckanon.studies.private_bayes import has_opendp
 from duckanon.studies.store import Results
 from duckanon.studies.tables import ROW, codes, divide
+from duckanon.testing.hospital import hospital
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CANARY = "zebra-canary"
@@ -294,8 +294,8 @@ def test_full_studies_are_those_of_the_papers(data: Path) -> None:
 @pytest.mark.parametrize("study", names())
 def test_shipped_settings_name_what_there_is(study: str) -> None:
     from duckanon.algorithms.base import algorithms
-    from duckanon.disclosure.attacks.base import attackers
-    from duckanon.utility.learners import LEARNERS
+    from duckanon.assess.attacks.base import attackers
+    from duckanon.assess.utility.learners import LEARNERS
 
     text = tomllib.loads(get_study(study).shipped().read_text())
     known = {"algorithms": {*algorithms, "datafly_shuffled"}, "learners": set(LEARNERS)}

@@ -12,14 +12,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from duckanon.algorithms import Datafly
-from duckanon.box_facts import Boxes, Published, box_relations, publish_boxes
-from duckanon.encode import Frequency, code_levels, dictionary, frequency
-from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.facts import Relations
-from duckanon.grids import grid_bounds
+from duckanon.encoding.dictionaries import Frequency, code_levels, dictionary, frequency
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.hierarchy import Levels, auto
-from duckanon.outputs import Outputs
-from duckanon.plan import Plan
+from duckanon.hierarchy.grids import grid_bounds
+from duckanon.plan.plan import Plan
+from duckanon.plan.publication import Outputs
+from duckanon.recoding.relations.regions import Boxes, Published, box_relations, publish_boxes
+from duckanon.recoding.relations.relations import Relations
 
 RUN = -1
 Region = tuple[Any, Any, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.hierarchy import Hierarchy, Levels, auto
 
 Labels = dict[str | None, tuple[str | None, ...]]

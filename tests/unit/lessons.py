@@ -7,7 +7,7 @@ import pyarrow as pa
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from duckanon.utility.plain import _Category
+from duckanon.assess.utility.plain import _Category
 
 
 class Labels(TransformerMixin, BaseEstimator):

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 import duckanon
-from duckanon.pipeline import Seam, make
-from duckanon.plan import Plan, open_engine
-from duckanon.recoders import FullDomain, Local, Regions
-from duckanon.sqlgen.relations import cast, col, number, table, text
+from duckanon.engine.sql.relations import cast, col, number, table, text
+from duckanon.plan.plan import Plan, open_engine
+from duckanon.recoding.recoders import FullDomain, Local, Regions
+from duckanon.release.pipeline import Seam, make
 
 ROWS = 150
 

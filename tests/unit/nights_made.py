@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from duckanon.nights import Night, State, make_night
-from duckanon.plan import Plan, open_engine
-from duckanon.release import Release
+from duckanon.jobs.nights import Night, State, make_night
+from duckanon.plan.plan import Plan, open_engine
+from duckanon.release.release import Release
 
 QUASI = ["age", "zip"]
 K = 4

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 import duckanon
-from duckanon.release import Release
-from duckanon.sink import CsvFile, DuckDBTable, ParquetFile, ParquetFolder, Sink
+from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder, Sink
+from duckanon.release.release import Release
 
 CANARY = "Zaphod Beeblebrox"
 ILL = ["flu", "", None, 'g"o,u;t', "=1+1", "line\r\nbreak", " ü ", "NULL"]

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.disclosure import Finding
-from duckanon.disclosure.minimality import judge, refused
-from duckanon.disclosure.refusals import cut_classes, level_classes
+from duckanon.assess.attacks.minimality_search import judge, refused
+from duckanon.assess.attacks.refusals import cut_classes, level_classes
+from duckanon.assess.disclosure import Finding
 from duckanon.models import LDiversity
 
 QUASI = ["age", "height"]

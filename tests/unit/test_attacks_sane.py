@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.disclosure import Finding
+from duckanon.assess.disclosure import Finding
 from duckanon.errors import ParameterError, RoleError
 
 QUASI = ["age", "city", "income"]

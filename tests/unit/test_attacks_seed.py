@@ -8,7 +8,7 @@ import pytest
 
 import duckanon
 from duckanon.algorithms import Probabilistic
-from duckanon.disclosure.attacks.seed import guess
+from duckanon.assess.attacks.seed import guess
 
 QUASI = ["age", "height", "letter", "weight"]
 

@@ -11,11 +11,11 @@ import pytest
 import sqlglot
 
 import duckanon
-from duckanon.box_facts import box_relations
-from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.facts import Relations
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.hierarchy import Hierarchy
 from duckanon.metrics.base import measure
+from duckanon.recoding.relations.regions import box_relations
+from duckanon.recoding.relations.relations import Relations
 from tests.unit.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])

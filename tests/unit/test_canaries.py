@@ -131,7 +131,7 @@ def test_no_error_path_quotes_a_value(
 
 
 def test_the_gate_quotes_no_value(monkeypatch: pytest.MonkeyPatch, temp_folder: Path) -> None:
-    monkeypatch.setattr("duckanon.class_facts.class_table", _keep_all)
+    monkeypatch.setattr("duckanon.recoding.relations.levels.class_table", _keep_all)
     table = pa.table({"q": [CANARY, "b", "b"]})
     with pytest.raises(PrivacyViolation) as caught:
         duckanon.anonymize(table, quasi_identifiers=["q"], k=2, suppression_limit=0.5, algorithm="datafly")
@@ -140,8 +140,8 @@ def test_the_gate_quotes_no_value(monkeypatch: pytest.MonkeyPatch, temp_folder: 
 
 
 def _keep_all(grouped, cells):
-    from duckanon.sqlgen.recode import class_table
-    from duckanon.sqlgen.relations import subquery
+    from duckanon.engine.sql.recode import class_table
+    from duckanon.engine.sql.relations import subquery
 
     everything = exp.select("* REPLACE (TRUE AS kept)", dialect="duckdb").from_(subquery(grouped, "g"))
     return class_table(everything, cells)

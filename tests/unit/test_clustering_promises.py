@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon.algorithms.clusters import Cloud
-from duckanon.algorithms.spaces import on_lines
+from duckanon.algorithms.clustering.clusters import Cloud
+from duckanon.algorithms.clustering.spaces import on_lines
 from duckanon.errors import InfeasibleError, ParameterError, UnsupportedError
 from duckanon.models import LDiversity, OrderedTCloseness, TCloseness
 from tests.unit.clustered import NAMES, ROWS, TABLE, classes, made, publish

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.testing import check_algorithm
 from tests.unit.clustered import NAMES, QUASI, ROWS, TABLE, classes, covers, in_order, made, publish
 

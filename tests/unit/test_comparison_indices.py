@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon import comparison
+from duckanon.assess import comparison
 from duckanon.errors import ParameterError
 
 T3A = [3, 3, 3, 3, 4, 4, 4, 3, 3, 4]

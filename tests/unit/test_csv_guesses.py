@@ -11,8 +11,8 @@ import pytest
 
 from duckanon import Source
 from duckanon.errors import DataError
-from duckanon.job import exit_code
-from duckanon.plan import open_engine
+from duckanon.jobs import exit_code
+from duckanon.plan.plan import open_engine
 
 CANARY = "Canary-Q7-Doe"
 SAMPLE = 30_000

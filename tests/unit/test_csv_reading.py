@@ -13,8 +13,8 @@ import pytest
 
 import duckanon
 from duckanon.errors import ConfigError, DataError, PrivacyViolation
-from duckanon.sink.files import CsvFile
-from duckanon.verifying import verify_export
+from duckanon.io.sinks.files import CsvFile
+from duckanon.release.verify import verify_export
 
 pd = pytest.importorskip("pandas")
 
@@ -61,7 +61,7 @@ def test_values_that_readers_take_for_one_are_found_in_a_file_of_before(
     more = {"suppression_limit": 0.5} if algorithm == "probabilistic" else {"l": 2}
     path = publish(tmp_path, ["flu", None], algorithm=algorithm, **more)
     assert verify_export(path, accept=["groups"]).ok
-    monkeypatch.setattr("duckanon.sink.files.require_told_apart", lambda *_: None)
+    monkeypatch.setattr("duckanon.io.sinks.files.require_told_apart", lambda *_: None)
     values = ["7", "007"]
     if algorithm == "probabilistic":
         # Groups are hidden, and what is promised of them is k alone: nobody counts values.

@@ -7,7 +7,7 @@ import pytest
 
 import duckanon
 from duckanon.algorithms import Datafly
-from duckanon.algorithms.datafly import datafly_path
+from duckanon.algorithms.full_domain.datafly import datafly_path
 from duckanon.errors import InfeasibleError, ParameterError
 from duckanon.models import KAnonymity
 

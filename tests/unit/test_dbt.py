@@ -11,10 +11,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import duckanon.dbt
-from duckanon.dbt import functions_of, package_folder, refuse_materialization
-from duckanon.engine import functions as engine_functions
+import duckanon.interfaces.dbt
+from duckanon.engine.duckdb import functions as engine_functions
 from duckanon.errors import UnsupportedError
+from duckanon.interfaces.dbt import functions_of, package_folder, refuse_materialization
 
 FILES = {"dbt_project.yml", "macros/classes.sql", "macros/k_anonymous.sql", "macros/l_diverse.sql"}
 
@@ -40,25 +40,25 @@ CALL = """anonymize('"memory"."my schema"."a ""b"" ü"', quasi_identifiers := ['
 
 def test_without_dbt_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dbt", None)
-    duckanon.dbt._plugin.cache_clear()
+    duckanon.interfaces.dbt._plugin.cache_clear()
     with pytest.raises(UnsupportedError, match=r"pip install 'duckanon\[dbt\]'"):
-        _ = duckanon.dbt.Plugin
-    duckanon.dbt._plugin.cache_clear()
+        _ = duckanon.interfaces.dbt.Plugin
+    duckanon.interfaces.dbt._plugin.cache_clear()
 
 
 def test_other_names_are_unknown() -> None:
-    assert not hasattr(duckanon.dbt, "plugin")
+    assert not hasattr(duckanon.interfaces.dbt, "plugin")
 
 
 def test_importing_it_imports_no_dbt() -> None:
-    script = "import sys, duckanon.dbt; sys.exit('dbt' in sys.modules or 'duckdb' in sys.modules)"
+    script = "import sys, duckanon.interfaces.dbt; sys.exit('dbt' in sys.modules or 'duckdb' in sys.modules)"
     environment = {"PYTHONPATH": str(Path(duckanon.__file__).parents[1])}
     assert subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 0
 
 
 def test_the_package_is_where_the_command_says() -> None:
     environment = {"PYTHONPATH": str(Path(duckanon.__file__).parents[1])}
-    command = [sys.executable, "-m", "duckanon.dbt"]
+    command = [sys.executable, "-m", "duckanon.interfaces.dbt"]
     told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     assert Path(told.strip()) == package_folder()
     found = {p.relative_to(package_folder()).as_posix() for p in package_folder().rglob("*") if p.is_file()}
@@ -69,7 +69,7 @@ def test_the_package_is_in_the_wheel() -> None:
     installed = {str(file) for file in metadata.files("duckanon") or ()}
     if "duckanon/api.py" not in installed:
         pytest.skip("duckanon is not installed from a wheel")
-    assert {f"duckanon/dbt/package/{file}" for file in FILES} <= installed
+    assert {f"duckanon/interfaces/dbt/package/{file}" for file in FILES} <= installed
 
 
 def test_a_table_is_made(con: duckdb.DuckDBPyConnection) -> None:

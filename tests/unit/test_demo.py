@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon import demo
+from duckanon.testing import hospital as demo
 
 FOLDER = Path(__file__).parents[2] / "hierarchies"
 ROWS = 60_000

@@ -12,11 +12,11 @@ import pytest
 import sqlglot
 
 import duckanon
-from duckanon.encode import code_type, dictionary, published_type
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.encoding.dictionaries import code_type, dictionary, published_type
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.recode import pack
+from duckanon.engine.sql.relations import col, number
 from duckanon.errors import RoleError
-from duckanon.sqlgen.recode import pack
-from duckanon.sqlgen.relations import col, number
 
 # A type and three different values of it.
 TYPES = {

@@ -21,9 +21,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import duckanon
 from duckanon import Hierarchy
+from duckanon.assess.utility import AnonymousEncoder, encode
+from duckanon.assess.utility.codebook import METHODS
 from duckanon.errors import DataError, HierarchyError, ParameterError
-from duckanon.utility import AnonymousEncoder, encode
-from duckanon.utility.codebook import METHODS
 
 RELEASED = pd.DataFrame(
     {"age": ["[15, 34]", "[35, 49]", "*", "40"], "sex": ["m", "{f, m}", "f", "m"], "y": [0, 1, 1, 0]}

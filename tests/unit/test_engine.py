@@ -15,11 +15,11 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.engine.guard import clean_error
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.duckdb.guard import clean_error
+from duckanon.engine.sql.relations import Column
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, ResourceError
 from duckanon.progress import Event, Progress
-from duckanon.sqlgen.relations import Column
 
 CANARY = "Jane Canary Doe"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from duckanon.job import load_job
+from duckanon.jobs import load_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("[0-9]*.py"))

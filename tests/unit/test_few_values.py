@@ -14,11 +14,11 @@ from sqlglot import exp
 
 import duckanon
 from duckanon import Hierarchy
-from duckanon.encode import Coded, dictionary
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.encoding.dictionaries import Coded, dictionary
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.relations import col, table
 from duckanon.hierarchy import Levels
-from duckanon.pipeline import code_hierarchy
-from duckanon.sqlgen.relations import col, table
+from duckanon.release.pipeline import code_hierarchy
 
 ENGINE: DuckDBEngine
 WORDS = ["a", "B", "ä", "b c", "", "Z", "10", "9"]
@@ -127,7 +127,7 @@ def test_the_same_release(monkeypatch: pytest.MonkeyPatch, k: int, bounds: str, 
     }
     found = []
     for limit in (100_000, 0):
-        monkeypatch.setattr("duckanon.dividing.FEW_CLASSES", limit)
+        monkeypatch.setattr("duckanon.release.stages.partition.FEW_CLASSES", limit)
         with duckanon.anonymize(
             data, quasi_identifiers=list(columns), hierarchies=hierarchies, k=k, bounds=bounds, output=output, seed=1
         ) as release:

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.disclosure import Leak, file_leaks
-from duckanon.disclosure.files.order import FEWEST, order_of
+from duckanon.assess.disclosure import Leak, file_leaks
 from duckanon.errors import DataError
-from duckanon.sink import CsvFile, ParquetFile, ParquetFolder
+from duckanon.io.leaks.order import FEWEST, order_of
+from duckanon.io.sinks import CsvFile, ParquetFile, ParquetFolder
 from tests.reference import order as reference
 
 CANARY = "canary_7f3a"

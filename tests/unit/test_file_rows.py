@@ -10,11 +10,11 @@ import pytest
 from sqlglot import exp
 
 from duckanon import anonymize
+from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import DataError
-from duckanon.plan import open_engine
-from duckanon.sink.files import CsvFile
-from duckanon.source import Source
-from duckanon.sqlgen.relations import cast, col
+from duckanon.io.sinks.files import CsvFile
+from duckanon.io.source import Source
+from duckanon.plan.plan import open_engine
 
 
 def written(folder: Path, *queries: str) -> str:

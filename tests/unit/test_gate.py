@@ -13,12 +13,16 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon import class_facts, encode, gate, pipeline, recoders
-from duckanon.algorithms import Datafly, local, nodes
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.algorithms import Datafly
+from duckanon.algorithms.full_domain import local, nodes
+from duckanon.encoding import dictionaries as encode
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql import recode
+from duckanon.engine.sql.relations import col, number, subquery
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
-from duckanon.sqlgen import recode
-from duckanon.sqlgen.relations import col, number, subquery
+from duckanon.recoding import recoders
+from duckanon.recoding.relations import levels as class_facts
+from duckanon.release import gate, pipeline
 
 # 12 rows; at k = 3 the classes (a, 1) and (b, 2) stand, the four rows of the other classes are outliers.
 ROWS = [("a", 1)] * 4 + [("b", 2)] * 4 + [("a", 2), (None, 1), (None, 1), ("c", 3)]

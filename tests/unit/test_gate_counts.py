@@ -10,13 +10,14 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from duckanon import short_keys as short
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.encoding.counting import count_classes
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.relations import call, col, number
 from duckanon.errors import PrivacyViolation
-from duckanon.gate import check_models, count_classes, require, require_same_classes
 from duckanon.models import KAnonymity
-from duckanon.short_keys import short_keys
-from duckanon.sqlgen.relations import call, col, number
+from duckanon.release import short_keys as short
+from duckanon.release.gate import check_models, require, require_same_classes
+from duckanon.release.short_keys import short_keys
 
 
 def counted(engine: DuckDBEngine, relation: exp.Query, keys: list[exp.Expr]) -> list[int]:

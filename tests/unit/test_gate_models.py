@@ -12,13 +12,14 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon import gate, recoders
-from duckanon.algorithms import nodes
+from duckanon.algorithms.full_domain import nodes
+from duckanon.engine.sql.relations import number
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, RoleError, UnsupportedError
 from duckanon.models import KAnonymity, models
 from duckanon.models.base import Model
 from duckanon.models.text import parse_model
-from duckanon.sqlgen.relations import number
+from duckanon.recoding import recoders
+from duckanon.release import gate
 
 # Class a has every value thrice, class b one value thrice, c is alone; z is the most frequent value.
 ROWS = [("a", s) for s in "xyz" * 3] + [("b", "z")] * 3 + [("c", "x")]

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from duckanon.encode import code_levels, dictionary
-from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.grids import grid_bounds
+from duckanon.encoding.dictionaries import code_levels, dictionary
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.relations import col
 from duckanon.hierarchy import Hierarchy, auto
-from duckanon.sqlgen.relations import col
+from duckanon.hierarchy.grids import grid_bounds
 
 INTERVALS = Hierarchy.intervals(width=5, factors=[2])
 

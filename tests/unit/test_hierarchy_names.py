@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy import Hierarchy, load, resolve, save, saved, shipped, validate
 from tests.unit.hierarchy_bound import Bound

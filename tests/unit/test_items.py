@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckanon.algorithms import items
-from duckanon.algorithms.items import CodedPlaces, pack
-from duckanon.algorithms.partition import Parts, classes_of_items
+from duckanon.algorithms.partition import items
+from duckanon.algorithms.partition.items import CodedPlaces, pack
+from duckanon.algorithms.partition.partition import Parts, classes_of_items
 
 # Word, first bit and mask of three axes of 1000, 4 and 70,000 places; rows are numbered in the second half of word 0.
 AT = np.array([[0, 0, 1], [0, 10, 0], [1023, 3, 2**17 - 1]], dtype=np.int64)

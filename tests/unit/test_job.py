@@ -8,7 +8,7 @@ import pytest
 
 from duckanon import errors
 from duckanon.algorithms import Optimal
-from duckanon.job import Job, exit_code, load_job, run_job
+from duckanon.jobs import Job, exit_code, load_job, run_job
 from tests.unit.jobs import JOB, files, fill, write
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from duckanon.cli.app import app
 from duckanon.errors import JobError
-from duckanon.job import load_job, run_job
+from duckanon.interfaces.cli.app import app
+from duckanon.jobs import load_job, run_job
 from tests.unit.jobs import JOB, files, fill, write
 
 FOLDER = ('path = "out/people.parquet"', 'path = "out"\npartition_by = ["ill"]')

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon.demo import write_hospital
 from duckanon.errors import DataError
-from duckanon.job import load_job, run_job
-from duckanon.job.draft import draft
-from duckanon.job.keys import KEYS, MANY
-from duckanon.job.schema import schema, text
-from duckanon.source import Source
+from duckanon.io.source import Source
+from duckanon.jobs import load_job, run_job
+from duckanon.jobs.draft import draft
+from duckanon.jobs.keys import KEYS, MANY
+from duckanon.jobs.schema import schema, text
+from duckanon.testing.hospital import write_hospital
 from tests.unit.jobs import JOB
 from tests.unit.test_job import WRONG
 from tests.unit.test_job_tables import SEVERAL

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import errors
-from duckanon.job import Expect, exit_code, load_job, run_job
-from duckanon.job.guards import check_rows, check_schema, plain_type
-from duckanon.sink import read_manifest
-from duckanon.sqlgen.relations import Column
+from duckanon.engine.sql.relations import Column
+from duckanon.io.sinks import read_manifest
+from duckanon.jobs import Expect, exit_code, load_job, run_job
+from duckanon.jobs.guards import check_rows, check_schema, plain_type
 from tests.unit.jobs import CANARY, PEOPLE, ROWS, STATE, fill, write
 
 

@@ -15,23 +15,23 @@ from sqlglot import parse_one
 
 from duckanon import Source
 from duckanon.engine.base import Engine
-from duckanon.engine.guard import clean_error
+from duckanon.engine.duckdb.guard import clean_error
+from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.errors import DataError, EngineError, HierarchyError, ResourceError
-from duckanon.job import exit_code, run_job
-from duckanon.plan import open_engine
-from duckanon.resources import PrivateFolder, sweep
+from duckanon.jobs import exit_code, run_job
+from duckanon.plan.plan import open_engine
 from tests.unit.jobs import STATE, fill, write
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HANG = """
 import ctypes, sys, time
-from duckanon.job import clock
-from duckanon.source import Source
+from duckanon.jobs import clock
+from duckanon.io.source import Source
 
 clock.GRACE_SECONDS, clock._LAST_WORDS_SECONDS = 0.5, {words}
 Source._open_file = lambda *given: ctypes.{kind}(None).sleep(100)
 sys.argv = ["duckanon", "run", sys.argv[1], "--log", "human"]
-from duckanon.cli import main
+from duckanon.interfaces.cli import main
 
 main()
 """
@@ -99,8 +99,8 @@ def test_a_process_whose_native_code_keeps_the_interpreter_is_ended(tmp_path: Pa
 def test_a_caller_in_python_gets_an_exception_and_keeps_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duckanon.job.clock.GRACE_SECONDS", 0.1)
-    monkeypatch.setattr("duckanon.job.clock.os._exit", lambda code: pytest.fail("the process was ended"))
+    monkeypatch.setattr("duckanon.jobs.clock.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("duckanon.jobs.clock.os._exit", lambda code: pytest.fail("the process was ended"))
     opened = Source._open_file
 
     def slow(*given: object) -> object:
@@ -165,7 +165,7 @@ UNREADABLE = """
 import os, sys
 from contextlib import closing
 from duckanon import Source
-from duckanon.job import exit_code
+from duckanon.jobs import exit_code
 from duckanon.plan import open_engine
 
 for source in (Source.file(sys.argv[1]), Source.file(sys.argv[2]), Source.database(sys.argv[3], table="t")):
@@ -225,8 +225,8 @@ def test_a_sweep_goes_on_after_what_it_cannot_remove(tmp_path: Path) -> None:
 def test_one_thread_means_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
     import pyarrow as pa
 
-    from duckanon import resources
-    from duckanon.engine.duckdb import DuckDBEngine
+    from duckanon.engine import private_files as resources
+    from duckanon.engine.duckdb.engine import DuckDBEngine
 
     used: set[tuple[int, int, int]] = set()
     opened: list[int] = []
@@ -249,7 +249,7 @@ def test_one_thread_means_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a
 def test_one_thread_does_the_work_that_others_would_do_beside_it() -> None:
     import threading
 
-    from duckanon.resources import workers
+    from duckanon.engine.threads import workers
 
     with workers(1) as pool:
         assert pool.submit(threading.current_thread).result() is threading.current_thread()

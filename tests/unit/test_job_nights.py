@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import errors
-from duckanon.demo import write_hospital
-from duckanon.job import exit_code, run_job
-from duckanon.nights import State
-from duckanon.resources import data_folder
-from duckanon.sink import ParquetFile
+from duckanon.engine.private_files import data_folder
+from duckanon.io.sinks import ParquetFile
+from duckanon.jobs import exit_code, run_job
+from duckanon.jobs.nights import State
+from duckanon.testing.hospital import write_hospital
 from tests.unit.jobs import PEOPLE, ROWS, STATE, files, fill, write
 
 
@@ -88,7 +88,7 @@ def test_two_releases_that_break_k_together(folder: Path) -> None:
 
 
 def test_two_runs_exclude_each_other(folder: Path) -> None:
-    from duckanon.sink import locked
+    from duckanon.io.sinks import locked
 
     path = write(folder)
     run_job(path)
@@ -148,8 +148,8 @@ def kill(patch: pytest.MonkeyPatch, at: str) -> None:
         settle = State.settle
         patch.setattr(State, "settle", lambda own, run: dying() if own.pending() is not None else settle(own, run))
     else:
-        patch.setattr("duckanon.sink.commit.carry_out", dying)
-        patch.setattr("duckanon.sink.commit._put_back", lambda *given: None)
+        patch.setattr("duckanon.io.sinks.commit.carry_out", dying)
+        patch.setattr("duckanon.io.sinks.commit._put_back", lambda *given: None)
 
 
 FILE = 'path = "out/people.parquet"'
@@ -286,7 +286,7 @@ def test_a_run_killed_before_it_published_does_not_count_on_the_next_day(
     path = nightly(folder, 'recoding = "frozen"')
     path.write_text(path.read_text().replace(FILE, DATED["file"]))
     with monkeypatch.context() as patch:
-        patch.setattr("duckanon.sink.files.publish", lambda *given, **more: (_ for _ in ()).throw(Killed))
+        patch.setattr("duckanon.io.sinks.files.publish", lambda *given, **more: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
             run_job(path, day=date(2026, 3, 1))
     result = run_job(path, day=date(2026, 3, 2))

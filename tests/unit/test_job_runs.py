@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import errors
-from duckanon.job import exit_code, plan_job, run_job
-from duckanon.sink import locked, read_manifest, verify_files
+from duckanon.io.sinks import locked, read_manifest, verify_files
+from duckanon.jobs import exit_code, plan_job, run_job
 from tests.unit.jobs import CANARY, FILES, PEOPLE, ROWS, STATE, files, fill, no_work, write
 
 
@@ -207,7 +207,7 @@ class TestBadNights:
         def refuse(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr("duckanon.release.Release.verify", refuse)
+        monkeypatch.setattr("duckanon.release.release.Release.verify", refuse)
         with pytest.raises(type(error)) as caught:
             run_job(path)
         assert exit_code(caught.value) == code

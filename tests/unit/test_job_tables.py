@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import errors
-from duckanon.job import load_job, run_job
-from duckanon.sink import read_manifest, verify_files
+from duckanon.io.sinks import read_manifest, verify_files
+from duckanon.jobs import load_job, run_job
 from tests.unit.jobs import PEOPLE, ROWS, fill, write
 
 SEVERAL = """

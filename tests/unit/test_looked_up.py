@@ -13,16 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon import coded_rows, dividing, looked_up, recoders
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.relations import Column
 from duckanon.errors import EngineError, PrivacyViolation
+from duckanon.io import shuffled_writer as looked_up
+from duckanon.io.parquet import RowGroups, encode
+from duckanon.io.shuffled_writer import LookedUp, can_look_up
+from duckanon.io.sorted_rows import SortedRows
 from duckanon.kernels.lookup import look_up
 from duckanon.kernels.ordering import deal, order_of
-from duckanon.looked_up import LookedUp, can_look_up
-from duckanon.plan import open_engine
-from duckanon.row_groups import RowGroups, encode
-from duckanon.sorted_rows import SortedRows
-from duckanon.sqlgen.relations import Column
+from duckanon.plan.plan import open_engine
+from duckanon.recoding import coded_rows, recoders
+from duckanon.release.stages import partition as dividing
 
 ROWS = 2_000
 
@@ -115,7 +117,7 @@ def test_what_does_not_fit_is_sorted_by_the_database(many: list[int], monkeypatc
     monkeypatch.setattr(SortedRows, "_from_database", from_database)
     assert released(people())[1] == raw
     assert not asked
-    monkeypatch.setattr("duckanon.sorted_rows._COPIES", 10**9)
+    monkeypatch.setattr("duckanon.io.sorted_rows._COPIES", 10**9)
     assert released(people())[0].equals(table)
     assert asked == [300]
 
@@ -149,8 +151,8 @@ def test_however_many_piles_there_are_the_file_is_the_same(
     most: int, many: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, raw = released(people())
-    monkeypatch.setattr("duckanon.sorted_rows._PILE", 1)
-    monkeypatch.setattr("duckanon.sorted_rows._MOST_PILES", most)
+    monkeypatch.setattr("duckanon.io.sorted_rows._PILE", 1)
+    monkeypatch.setattr("duckanon.io.sorted_rows._MOST_PILES", most)
     assert released(people())[1] == raw
     assert len(many) == 2
 
@@ -267,7 +269,7 @@ def test_a_failure_while_rows_come_quotes_nothing(many: list[int], monkeypatch: 
         def __next__(self) -> None:
             raise pa.ArrowInvalid("could not convert 'Jane Doe'")
 
-    monkeypatch.setattr("duckanon.sorted_rows._COPIES", 10**9)
+    monkeypatch.setattr("duckanon.io.sorted_rows._COPIES", 10**9)
     monkeypatch.setattr(DuckDBEngine, "reader", lambda *_, **__: Broken())
     with pytest.raises(EngineError, match="withheld") as caught:
         released(people())

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import ParameterError
 from duckanon.metrics import Metric, headlines, measure, metrics
 from duckanon.metrics.base import Found

@@ -13,9 +13,10 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon import Hierarchy, dividing
+from duckanon import Hierarchy
 from duckanon.algorithms import Mondrian
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, UnsupportedError
+from duckanon.release.stages import partition as dividing
 
 
 def people(rows: int = 400) -> pa.Table:
@@ -139,7 +140,7 @@ def test_parts_keep_the_same_promises(more: dict[str, Any]) -> None:
 
 
 def test_combinations_give_the_classes_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    from duckanon import coded_rows
+    from duckanon.recoding import coded_rows
 
     table, found = people(3000), []
     for repeats in (10**9, 0):
@@ -213,7 +214,7 @@ def lie_about_rows(patch: pytest.MonkeyPatch) -> None:
     def changed(self: Any, columns: Any) -> Any:
         from sqlglot import exp
 
-        from duckanon.sqlgen.relations import col, number
+        from duckanon.engine.sql.relations import col, number
 
         return honest(self, columns).where(exp.NEQ(this=col("class_id", "k"), expression=number(1)))
 

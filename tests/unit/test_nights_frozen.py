@@ -17,12 +17,20 @@ from unit.nights_made import K, Town, classes_of, fresh_state, plan_of, publishe
 
 from duckanon.errors import ConfigError, DataError, InfeasibleError, ParameterError, UnknownValueError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
-from duckanon.job import exit_code
-from duckanon.nights import Stored, freeze, frozen_plan, make_night, remembering, require_freezable, require_recoding
-from duckanon.nights.frozen import plain_type
-from duckanon.pipeline import make
-from duckanon.plan import open_engine
-from duckanon.release import Release
+from duckanon.jobs import exit_code
+from duckanon.jobs.nights import (
+    Stored,
+    freeze,
+    frozen_plan,
+    make_night,
+    remembering,
+    require_freezable,
+    require_recoding,
+)
+from duckanon.jobs.nights.frozen import plain_type
+from duckanon.plan.plan import open_engine
+from duckanon.release.pipeline import make
+from duckanon.release.release import Release
 
 WAYS: dict[str, dict[str, Any]] = {
     "levels": {"algorithm": "datafly", "suppression_limit": 0.05},

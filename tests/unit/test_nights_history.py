@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from duckanon.nights import State, chart, chart_table, drift
-from duckanon.nights.history import flat, spark
+from duckanon.jobs.nights import State, chart, chart_table, drift
+from duckanon.jobs.nights.history import flat, spark
 
 
 def record(run: int, rows: int = 1000, outcome: str = "published", **changes: Any) -> dict[str, Any]:

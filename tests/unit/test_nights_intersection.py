@@ -14,8 +14,8 @@ from unit.nights_made import K, Town, classes_of, fresh_state, night, published,
 
 from duckanon.errors import DataError, InfeasibleError, ParameterError, PrivacyViolation
 from duckanon.hierarchy import Hierarchy
-from duckanon.job import exit_code
-from duckanon.nights import Night, State
+from duckanon.jobs import exit_code
+from duckanon.jobs.nights import Night, State
 
 LEVELS: dict[str, Any] = {"algorithm": "datafly", "hierarchies": {"age": Hierarchy.intervals(width=30)}}
 
@@ -202,7 +202,7 @@ def test_a_lost_night_is_an_error(job: Job) -> None:
 
 def test_persons_are_those_of_what_is_published(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant: the persons of one row less than is published."""
-    from duckanon.recoders import FullDomain
+    from duckanon.recoding.recoders import FullDomain
 
     own = FullDomain.released
     calls = []

@@ -14,10 +14,10 @@ import duckdb
 import pytest
 
 from duckanon.errors import DataError, EngineError, ParameterError
-from duckanon.job import exit_code
-from duckanon.nights import State
-from duckanon.nights.history import COLUMNS
-from duckanon.nights.state import MARKER
+from duckanon.jobs import exit_code
+from duckanon.jobs.nights import State
+from duckanon.jobs.nights.history import COLUMNS
+from duckanon.jobs.nights.state import MARKER
 
 FACTS: dict[str, Any] = {"rows_in": 10, "columns": {"age": "INTEGER"}}
 
@@ -180,7 +180,7 @@ def test_a_damaged_key_is_not_replaced(tmp_path: Path) -> None:
 
 _KILLED = """
 import os, signal, sys
-from duckanon.nights import State
+from duckanon.jobs.nights import State
 state, point = State.open(sys.argv[1]), int(sys.argv[2])
 count = 0
 def stop(*_):

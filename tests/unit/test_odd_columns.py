@@ -11,7 +11,7 @@ import pytest
 
 import duckanon
 from duckanon.errors import DataError, ParameterError
-from duckanon.source import Source
+from duckanon.io.source import Source
 
 
 @pytest.mark.parametrize("name", ["v", "V", "d", "n", "value", "ord", "attribute", "sign", "q_0", "class_id", "first"])

@@ -16,8 +16,8 @@ import pytest
 
 import duckanon
 from duckanon.errors import EngineError
-from duckanon.operations import events, write_events
-from duckanon.operations.lineage import without_secrets
+from duckanon.jobs.monitoring import events, write_events
+from duckanon.jobs.monitoring.lineage import without_secrets
 from tests.unit.runs import failed, run
 from tests.unit.test_report import NAMES, changed
 
@@ -273,7 +273,7 @@ class TestFile:
 
 
 def test_a_real_release_leaves_no_cell_of_the_data_in_metrics_and_events(tmp_path: Path) -> None:
-    from duckanon.operations import textfile
+    from duckanon.jobs.monitoring import textfile
 
     people = pa.table(
         {"age": [341, 342, 343] * 2, "town": ["Zaphodville", "Marvintown"] * 3, "ill": ["Beeblebrox"] * 6}

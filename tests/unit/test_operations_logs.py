@@ -14,7 +14,7 @@ import pytest
 
 import duckanon
 from duckanon.errors import ParameterError
-from duckanon.operations import JsonFormatter, LoggedProgress, about, configure, log_run
+from duckanon.jobs.monitoring import JsonFormatter, LoggedProgress, about, configure, log_run
 from duckanon.progress import Event, Progress
 from tests.unit.runs import failed, run
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from duckanon.operations import memory
+from duckanon.jobs.monitoring import memory
 
 ROOT = Path(__file__).parents[2]
 CODE = """
-from duckanon.operations import peak_memory
+from duckanon.jobs.monitoring import peak_memory
 before = peak_memory()
 block = bytearray(200_000_000)
 block[::4096] = b"x" * len(block[::4096])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from duckanon.errors import EngineError
-from duckanon.operations import textfile, write_textfile
+from duckanon.jobs.monitoring import textfile, write_textfile
 from tests.unit.runs import failed, run
 
 STARTED, ENDED = 1772416807.0, 1772416820.5

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import DataError, ParameterError
 from duckanon.hierarchy import Hierarchy
-from duckanon.job import run_job
-from duckanon.plan import Plan
+from duckanon.jobs import run_job
+from duckanon.plan.plan import Plan
 from tests.unit.boxes_made import RUN, Cutter, Made, Region
 from tests.unit.jobs import fill, write
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import UnsupportedError
 from duckanon.hierarchy import Hierarchy
-from duckanon.outputs import KINDS
+from duckanon.plan.publication import KINDS
 from tests.unit.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])
@@ -298,7 +298,7 @@ def test_the_last_digit_of_a_mean_is_always_the_same(engine: DuckDBEngine) -> No
 
 
 def test_sets_that_nobody_could_read_are_refused(engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckanon.box_columns.MOST_LISTED", 5)
+    monkeypatch.setattr("duckanon.recoding.regions.MOST_LISTED", 5)
     data = pa.table({"age": NUMBERS})
     options = {"hierarchies": {"age": AGES}, "output": "set"}
     with pytest.raises(UnsupportedError, match="would list 6 values, more than 5"):

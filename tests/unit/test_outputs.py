@@ -15,9 +15,9 @@ import pytest
 import duckanon
 from duckanon.errors import ConfigError, JobError, ParameterError, PrivacyViolation, RoleError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
-from duckanon.job import load_job, plan_job, run_job
-from duckanon.outputs import KINDS
-from duckanon.plan import Plan
+from duckanon.jobs import load_job, plan_job, run_job
+from duckanon.plan.plan import Plan
+from duckanon.plan.publication import KINDS
 from tests.unit.boxes_made import Cutter
 from tests.unit.jobs import fill, write
 
@@ -189,7 +189,7 @@ def test_a_release_of_regions_tells_about_itself(kind: str) -> None:
 def test_the_terminal_shows_columns_without_levels() -> None:
     from rich.console import Console
 
-    from duckanon.cli.show import _columns
+    from duckanon.interfaces.cli.show import _columns
 
     with duckanon.anonymize(ROWS, **RELEASE, output="mean", within=["sex"]) as release:
         console = Console(width=120, file=io.StringIO())

@@ -10,10 +10,11 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon import coded_rows, dividing, recoders
 from duckanon.algorithms import Mondrian
-from duckanon.coded_rows import RowCoder
-from duckanon.sqlgen.relations import col, table
+from duckanon.engine.sql.relations import col, table
+from duckanon.recoding import coded_rows, recoders
+from duckanon.recoding.coded_rows import RowCoder
+from duckanon.release.stages import partition as dividing
 
 # 6 columns of 11 bits each: 5 of them fill 55 bits of one word, the sixth begins another; x4 takes its highest bits.
 WIDE = [f"x{j}" for j in range(6)]

@@ -10,8 +10,9 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.paths import is_file, is_folder, is_there, may_touch, touching_only
-from duckanon.resources import allowed_threads, limited_threads, workers
+from duckanon.engine.permitted_paths import may_touch, touching_only
+from duckanon.engine.threads import allowed_threads, limited_threads, workers
+from duckanon.io.paths import is_file, is_folder, is_there
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -20,13 +21,13 @@ import os, sys
 from contextlib import closing
 from pathlib import Path
 from duckanon import Hierarchy, Source
-from duckanon.disclosure import file_leaks
+from duckanon.io.leaks import file_leaks
 from duckanon.hierarchy import validate
 from duckanon.hierarchy.store import from_path
-from duckanon.job import exit_code
-from duckanon.paths import covers
+from duckanon.jobs import exit_code
+from duckanon.io.paths import covers
 from duckanon.plan import open_engine
-from duckanon.verifying import verify_export
+from duckanon.release.verify import verify_export
 
 folder = sys.argv[1]
 within = folder + "/people"

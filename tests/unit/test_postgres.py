@@ -10,10 +10,10 @@ import pytest
 
 import duckanon
 from duckanon.errors import DataError, EngineError, ParameterError, UnsupportedError
-from duckanon.postgres import Known, TableName, column_types, published_comment, require_writable, write_table
-from duckanon.postgres.rows import _digits, _one_statement
-from duckanon.postgres.session import Session, _clean
-from duckanon.source import Source
+from duckanon.io.postgres import Known, TableName, column_types, published_comment, require_writable, write_table
+from duckanon.io.postgres.rows import _digits, _one_statement
+from duckanon.io.postgres.session import Session, _clean
+from duckanon.io.source import Source
 
 SECRET = "PaSsCanary3Okapi"
 URI = f"postgresql://role:{SECRET}@db.invalid/clinic"

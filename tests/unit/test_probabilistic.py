@@ -13,11 +13,13 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon import dividing, permuted, pipeline
 from duckanon.algorithms import Probabilistic
-from duckanon.algorithms.permuting import Permuted
+from duckanon.algorithms.permutation.permuting import Permuted
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, UnsupportedError
-from duckanon.verifying import NOT_CHECKABLE, verify_export
+from duckanon.recoding import permutation as permuted
+from duckanon.release import pipeline
+from duckanon.release.stages import partition as dividing
+from duckanon.release.verify import NOT_CHECKABLE, verify_export
 
 QUASI = ["age", "sex", "zip", "height", "born"]
 

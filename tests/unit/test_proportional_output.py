@@ -13,10 +13,10 @@ import pytest
 
 import duckanon
 from duckanon import Hierarchy
+from duckanon.assess.utility import AnonymousEncoder
 from duckanon.errors import UnsupportedError
-from duckanon.nights import require_freezable
-from duckanon.plan import Plan
-from duckanon.utility import AnonymousEncoder
+from duckanon.jobs.nights import require_freezable
+from duckanon.plan.plan import Plan
 
 AGES = Hierarchy.intervals(width=5, factors=[2])
 

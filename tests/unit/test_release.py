@@ -15,7 +15,7 @@ import pytest
 import sqlglot
 
 import duckanon
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import DataError, HierarchyError, InfeasibleError
 from duckanon.testing.common import RELATIONS
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from duckanon.errors import EngineError, ParameterError
-from duckanon.sink import locked, prune, publish, read_manifest, verify_files
-from duckanon.sink.manifest import compose, parts_entry, sealed
+from duckanon.io.sinks import locked, prune, publish, read_manifest, verify_files
+from duckanon.io.sinks.manifest import compose, parts_entry, sealed
 
 
 def put(target: Path, day: int) -> Path:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from duckanon.engine.sql.relations import Column
 from duckanon.errors import RoleError
-from duckanon.roles import Role, Roles
-from duckanon.sqlgen.relations import Column
+from duckanon.plan.roles import Role, Roles
 
 COLUMNS = [Column(n, "VARCHAR") for n in ("id", "age", "Zip", "illness", "cost", "note")]
 

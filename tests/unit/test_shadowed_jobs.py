@@ -11,11 +11,11 @@ import pytest
 
 import duckanon
 from duckanon import Source
-from duckanon.job import run_job
+from duckanon.jobs import run_job
+from duckanon.jobs.tuning.store import Store
+from duckanon.release.verify import verify_export
 from duckanon.studies.base import Task, get_study
 from duckanon.studies.store import Results
-from duckanon.tuning.store import Store
-from duckanon.verifying import verify_export
 from tests.sqldoor.conftest import PATIENTS
 from tests.sqldoor.test_shadowed import hostile, shadow
 

@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from duckanon.engine.private_files import file_digest
 from duckanon.errors import ConfigError, EngineError, JobError
-from duckanon.job import load_job, run_job
-from duckanon.release import Release
-from duckanon.resources import file_digest
-from duckanon.sink import CsvFile, DuckDBTable, ParquetFile, ParquetFolder, PublicKey, Signer, new_keys, prune
-from duckanon.sink.manifest import read_manifest, sealed
-from duckanon.sink.signing import envelope_path
-from duckanon.verifying import VerifiedExport, verify_export
+from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder, PublicKey, Signer, new_keys, prune
+from duckanon.io.sinks.manifest import read_manifest, sealed
+from duckanon.io.sinks.signing import envelope_path
+from duckanon.jobs import load_job, run_job
+from duckanon.release.release import Release
+from duckanon.release.verify import VerifiedExport, verify_export
 from tests.cli.tools import call
 from tests.unit.jobs import fill, write
 from tests.unit.sink_cases import KINDS, made, put, rows_of

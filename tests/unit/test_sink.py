@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from duckanon.errors import ConfigError, DataError, EngineError, PrivacyViolation
-from duckanon.sink import locked, made_folder, manifest_path, publish, read_manifest, require_writable, verify_files
-from duckanon.sink.manifest import sealed
+from duckanon.io.sinks import locked, made_folder, manifest_path, publish, read_manifest, require_writable, verify_files
+from duckanon.io.sinks.manifest import sealed
 
 CANARY = "Zaphod Beeblebrox"
 SUMMARY = {
@@ -130,7 +130,7 @@ class TestPublish:
         assert seen == [(b"rows", False)]
 
     def test_sweeps_what_a_dead_process_left(self, tmp_path: Path) -> None:
-        program = "import os, sys; from pathlib import Path; from duckanon.resources import PrivateFolder\n"
+        program = "import os, sys; from pathlib import Path; from duckanon.engine.private_files import PrivateFolder\n"
         program += "p = PrivateFolder(Path(sys.argv[1])); print(p.path, flush=True); os.kill(os.getpid(), 9)"
         dead = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
@@ -254,7 +254,7 @@ class TestFailures:
         self.check(target, EngineError, "is not writable")
 
     def test_read_only_file_system(self, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("duckanon.sink.files.PrivateFolder", failing(errno.EROFS))
+        monkeypatch.setattr("duckanon.io.sinks.files.PrivateFolder", failing(errno.EROFS))
         self.check(target, EngineError, "is not writable")
 
 
@@ -285,7 +285,7 @@ def test_killed_between_the_renames_is_seen_and_repaired(tmp_path: Path, after: 
     program = textwrap.dedent("""
         import os, signal, sys
         from pathlib import Path
-        from duckanon.sink import publish
+        from duckanon.io.sinks import publish
         real, left = Path.replace, int(sys.argv[2])
         def replace(self, to):
             global left
@@ -311,7 +311,7 @@ def test_killed_between_the_renames_is_seen_and_repaired(tmp_path: Path, after: 
 class TestLock:
     def test_a_second_process_is_refused_and_a_third_is_not(self, tmp_path: Path) -> None:
         target = tmp_path / "p.parquet"
-        program = "import sys; from pathlib import Path; from duckanon.sink import locked\n"
+        program = "import sys; from pathlib import Path; from duckanon.io.sinks import locked\n"
         program += "with locked(Path(sys.argv[1])):\n    print('held', flush=True); sys.stdin.read()"
         with subprocess.Popen(
             [sys.executable, "-c", program, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -360,7 +360,7 @@ class TestLock:
             import sys
             from pathlib import Path
             from duckanon.errors import EngineError
-            from duckanon.sink import publish
+            from duckanon.io.sinks import publish
             target, me = Path(sys.argv[1]), sys.argv[2]
             staged = target.with_name("staged" + me)
             for turn in range(10):
@@ -449,7 +449,7 @@ class TestManifest:
 
 
 def test_a_full_disk_leaves_no_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckanon.resources._locked", failing(errno.ENOSPC))
+    monkeypatch.setattr("duckanon.engine.private_files._locked", failing(errno.ENOSPC))
     with pytest.raises(EngineError, match="No space left"):
         require_writable(tmp_path / "p.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -13,13 +13,10 @@ import pytest
 
 import duckanon
 from duckanon.errors import ConfigError, EngineError
-from duckanon.release import Release
-from duckanon.sink import (
-    DuckDBTable,
-    recover,
-)
-from duckanon.sink.commit import pending_path
-from duckanon.verifying import verify_export
+from duckanon.io.sinks import DuckDBTable, recover
+from duckanon.io.sinks.commit import pending_path
+from duckanon.release.release import Release
+from duckanon.release.verify import verify_export
 from tests.unit.sink_cases import CANARY, COLUMNS, PEOPLE, everything, made, make_sink, put, rows_of
 
 
@@ -78,7 +75,7 @@ class TestTable:
         sink = make_sink("table", tmp_path)
         if not first:
             put(sink, release)
-        from duckanon.sink import tables
+        from duckanon.io.sinks import tables
 
         class Killed(BaseException):
             pass

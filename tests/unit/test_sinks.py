@@ -18,20 +18,12 @@ import pytest
 
 import duckanon
 from duckanon.errors import ConfigError, DataError, EngineError, PrivacyViolation
-from duckanon.release import Release
-from duckanon.sink import (
-    CsvFile,
-    ParquetFile,
-    ParquetFolder,
-    Sink,
-    read_manifest,
-    require_apart,
-    verify_files,
-)
-from duckanon.sink import folder as folder_module
-from duckanon.sink.commit import aside_path
-from duckanon.sink.disk import take_rights
-from duckanon.verifying import verify_export
+from duckanon.io.sinks import CsvFile, ParquetFile, ParquetFolder, Sink, read_manifest, require_apart, verify_files
+from duckanon.io.sinks import folder as folder_module
+from duckanon.io.sinks.commit import aside_path
+from duckanon.io.sinks.disk import take_rights
+from duckanon.release.release import Release
+from duckanon.release.verify import verify_export
 from tests.unit.sink_cases import (
     CANARY,
     COLUMNS,
@@ -119,7 +111,7 @@ class TestEverySink:
 
         put(sink, release)
         before, run = everything(tmp_path), sink.published_run()
-        monkeypatch.setattr("duckanon.release.check_release", refuse)
+        monkeypatch.setattr("duckanon.release.release.check_release", refuse)
         monkeypatch.setattr(release, "digest", "another")
         with pytest.raises(PrivacyViolation, match="refused"):
             put(sink, release, "r2")
@@ -134,7 +126,7 @@ class TestEverySink:
         def refuse(*_: object, **__: object) -> None:
             raise PrivacyViolation("refused")
 
-        monkeypatch.setattr("duckanon.release.check_release", refuse)
+        monkeypatch.setattr("duckanon.release.release.check_release", refuse)
         monkeypatch.setattr(release, "digest", "another")
         with pytest.raises(PrivacyViolation):
             put(sink, release)
@@ -153,7 +145,7 @@ class TestEverySink:
         require_apart(sink, [str(tmp_path / "in" / "*.parquet"), "s3://bucket/**"])
 
     def test_killed_runs_folders_are_swept(self, sink: Sink, release: Release, tmp_path: Path) -> None:
-        program = "import os, sys; from pathlib import Path; from duckanon.resources import PrivateFolder\n"
+        program = "import os, sys; from pathlib import Path; from duckanon.engine.private_files import PrivateFolder\n"
         program += "p = PrivateFolder(Path(sys.argv[1])); print(p.path, flush=True); os.kill(os.getpid(), 9)"
         place = tmp_path / "reports" if "duckdb" in sink.name else tmp_path
         place.mkdir(exist_ok=True)
@@ -329,7 +321,7 @@ class TestCsv:
     def test_a_file_that_holds_other_rows_is_refused(
         self, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from duckanon.sink import files
+        from duckanon.io.sinks import files
 
         real = files._write_csv
 

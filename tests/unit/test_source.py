@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import ConfigError, DataError, DuckanonError, ParameterError
-from duckanon.source import Source, refuse_duplicates
+from duckanon.io.source import Source, refuse_duplicates
 
 TABLE = pa.table({"age": [30, 30, 40, 40], "name": ["Ann", "Ben", "Cem", "Dan"]})
 

@@ -11,8 +11,8 @@ import pytest
 import duckanon
 from duckanon import Source
 from duckanon.errors import DataError
-from duckanon.job import exit_code, run_job
-from duckanon.plan import open_engine
+from duckanon.jobs import exit_code, run_job
+from duckanon.plan.plan import open_engine
 
 SECRET = "canary-of-a-local-file"
 

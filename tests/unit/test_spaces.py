@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from duckanon.algorithms.clustering import region_of
-from duckanon.algorithms.items import Items
-from duckanon.algorithms.partition import Axis
-from duckanon.algorithms.spaces import MEASURES, Spaced, on_lines, spaced
+from duckanon.algorithms.clustering.clustering import region_of
+from duckanon.algorithms.clustering.spaces import MEASURES, Spaced, on_lines, spaced
+from duckanon.algorithms.partition.items import Items
+from duckanon.algorithms.partition.partition import Axis
 from duckanon.kernels.nearest import from_middle
 
 GRAIN = 2.0**-26
@@ -185,7 +185,7 @@ def test_pairs_that_are_too_many_are_not_written_down(measure: str, monkeypatch:
     axes = [TOWNS, line([0.0, 3.0]), tree([0, 0, 1], [0] * 3), tree([0])]
     items = every(axes)
     written = spaced(axes, items, measure)
-    monkeypatch.setattr("duckanon.algorithms.spaces._MOST_PAIRS", 8)
+    monkeypatch.setattr("duckanon.algorithms.clustering.spaces._MOST_PAIRS", 8)
     looked_up = spaced(axes, items, measure)
     assert looked_up.space.table[3].tolist() == [0, -1, -1, 0]
     assert np.array_equal(distances(written, items), distances(looked_up, items))

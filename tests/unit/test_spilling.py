@@ -17,16 +17,16 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon import part_files
 from duckanon.algorithms import Mondrian
-from duckanon.coded_rows import numbered
-from duckanon.demo import write_hospital
-from duckanon.engine.duckdb import DuckDBEngine
-from duckanon.engine.sizes import share_of_database, size_in_bytes
+from duckanon.algorithms.partition.presplit import Cutting
+from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.memory import share_of_database, size_in_bytes
+from duckanon.engine.sql.relations import table
 from duckanon.errors import ParameterError
-from duckanon.first_cuts import Cutting
-from duckanon.part_files import RID, ClassFile, PartFiles
-from duckanon.sqlgen.relations import table
+from duckanon.io import part_files
+from duckanon.io.part_files import RID, ClassFile, PartFiles
+from duckanon.recoding.coded_rows import numbered
+from duckanon.testing.hospital import write_hospital
 
 ROOT = Path(__file__).parents[2]
 ROLES: dict[str, Any] = {"quasi_identifiers": ["age", "town"], "sensitive": ["ill"], "insensitive": ["cost"]}
@@ -183,7 +183,7 @@ class TestEngine:
 
     @pytest.mark.parametrize(("memory", "pool"), [("200MB", "system"), ("2GB", None)])
     def test_little_memory_is_not_kept_by_arrow(self, memory: str, pool: str | None, tmp_path: Path) -> None:
-        opened = f"from duckanon.plan import open_engine; open_engine(memory={memory!r}).close()"
+        opened = f"from duckanon.plan.plan import open_engine; open_engine(memory={memory!r}).close()"
         asked = "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
         env = {n: v for n, v in os.environ.items() if n != "ARROW_DEFAULT_MEMORY_POOL"} | {"PYTHONPATH": str(ROOT)}
 

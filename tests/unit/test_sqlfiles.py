@@ -11,10 +11,10 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 
+from duckanon.engine.private_files import data_folder
+from duckanon.engine.sql.files import load, names
 from duckanon.metrics import metrics
 from duckanon.models import models
-from duckanon.resources import data_folder
-from duckanon.sqlgen.files import load, names
 from duckanon.testing.common import RELATIONS
 
 TESTS = Path(__file__).parents[1] / "sql"

@@ -10,10 +10,10 @@ import pytest
 
 import duckanon
 from duckanon.algorithms import BestEffort, DataflyShuffled, MinGen, Optimal
-from duckanon.engine.duckdb import DuckDBEngine
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import EngineError, InfeasibleError, ParameterError, UnsupportedError
-from duckanon.plan import resolve_algorithm
-from duckanon.recoding import LocalRecoding
+from duckanon.plan.plan import resolve_algorithm
+from duckanon.recoding.recoding import LocalRecoding
 
 TABLE = pa.table(
     {

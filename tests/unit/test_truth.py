@@ -13,10 +13,11 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon import coded_rows, recoders, side_by_side
 from duckanon.errors import PrivacyViolation
-from duckanon.pipeline import Seam
-from duckanon.sink import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
+from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
+from duckanon.recoding import coded_rows, recoders
+from duckanon.release import truth as side_by_side
+from duckanon.release.pipeline import Seam
 
 
 @pytest.mark.parametrize("case", lies.CASES)

@@ -12,11 +12,11 @@ import pytest
 
 import duckanon
 from duckanon.errors import ConfigError, InfeasibleError, ParameterError
-from duckanon.job import load_job, run_job
-from duckanon.tuning import search
-from duckanon.tuning.candidates import Candidate, candidates, weights_of
-from duckanon.tuning.jobfile import written
-from duckanon.tuning.results import front
+from duckanon.jobs import load_job, run_job
+from duckanon.jobs.tuning import search
+from duckanon.jobs.tuning.candidates import Candidate, candidates, weights_of
+from duckanon.jobs.tuning.jobfile import written
+from duckanon.jobs.tuning.results import front
 from tests.unit.lessons import people
 
 JOB = """

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon.disclosure import uniqueness
+from duckanon.assess import uniqueness
 from duckanon.errors import ParameterError
 from tests.reference import uniqueness as reference
 

@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import duckanon
+from duckanon.assess.utility.learners import LEARNERS, resolve
+from duckanon.assess.utility.scores import SCORES
 from duckanon.errors import DataError, ParameterError, RoleError, UnsupportedError
-from duckanon.utility.learners import LEARNERS, resolve
-from duckanon.utility.scores import SCORES
 from tests.unit.lessons import Labels, people
 
 FAST = ["logistic_regression", "decision_tree"]

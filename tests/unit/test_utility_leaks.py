@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import duckanon
-from duckanon.utility import evaluation
+from duckanon.assess.utility import evaluation
 from tests.unit.lessons import Labels, people
 
 CANARY = "canary-trade"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from reference import scores as slow
 
-from duckanon.utility.scores import confidence_of, scores
+from duckanon.assess.utility.scores import confidence_of, scores
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import duckanon
 from duckanon import Hierarchy
-from duckanon.disclosure import Attack, Finding
+from duckanon.assess.disclosure import Attack, Finding
 from duckanon.errors import DataError, ParameterError, RoleError
 from tests.effort import share
 

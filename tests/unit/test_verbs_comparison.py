@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon import comparison
-from duckanon.comparison.compare import TABLES, rows
-from duckanon.comparison.properties.base import Property, properties
+from duckanon.assess import comparison
+from duckanon.assess.comparison.compare import TABLES, rows
+from duckanon.assess.comparison.properties.base import Property, properties
+from duckanon.engine.sql.files import names
 from duckanon.errors import DataError, ParameterError, UnsupportedError
-from duckanon.sqlgen.files import names
 
 PEOPLE = pa.table({"age": [90, 34, 61, 35, 62, 36, 63], "ill": list("abcabca"), "id": [7, 6, 5, 4, 3, 2, 1]})
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.disclosure import with_risk
+from duckanon.assess.disclosure import with_risk
 from duckanon.errors import DataError, DuckanonError, ParameterError, RoleError
 from tests.effort import share
 

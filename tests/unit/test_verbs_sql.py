@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from duckanon.engine.sql.files import load, names
 from duckanon.models import models
-from duckanon.sqlgen.files import load, names
 
 STATEMENTS = [name for folder in ("attacks", "levels", "risk") for name in names(folder)]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.disclosure import identifying_sets
+from duckanon.assess.disclosure import identifying_sets
 from duckanon.errors import DataError, ParameterError, RoleError
 from tests.effort import share
 
@@ -236,7 +236,7 @@ def test_suggest_names_the_sets_of_each_column() -> None:
 
 
 def test_very_many_columns_are_not_searched_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckanon.disclosure.sets._MOST", 30)
+    monkeypatch.setattr("duckanon.assess.identifying_sets._MOST", 30)
     table = pa.table({f"c{j}": [(i * (j + 3)) % 9 for i in range(60)] for j in range(12)})
     found = identifying_sets(table, threshold=0.5, by="separation", max_size=3)
     assert int(found.schema.metadata[b"looked_at"]) <= 30

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
+from duckanon.engine.private_files import file_digest
 from duckanon.errors import DataError, EngineError, ParameterError
-from duckanon.resources import file_digest
-from duckanon.sink import locked, manifest_path, publish, read_manifest
-from duckanon.sink.commit import pending_path
-from duckanon.sink.manifest import sealed
-from duckanon.verifying import BROKEN, HOLDS, NOT_CHECKABLE, OK, UNCHECKABLE, verify_export
+from duckanon.io.sinks import locked, manifest_path, publish, read_manifest
+from duckanon.io.sinks.commit import pending_path
+from duckanon.io.sinks.manifest import sealed
+from duckanon.release.verify import BROKEN, HOLDS, NOT_CHECKABLE, OK, UNCHECKABLE, verify_export
 
 N = 80
 PEOPLE = pa.table(

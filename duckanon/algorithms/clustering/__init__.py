@@ -1,0 +1,1 @@
+"""Clustering of similar rows into classes."""

@@ -1,0 +1,1 @@
+"""Searches of the lattice of full-domain generalizations."""

@@ -1,0 +1,196 @@
+"""The lattice of full-domain generalizations: which nodes are anonymous, known by visiting or by inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from duckanon.algorithms.full_domain.search import ANONYMOUS, BROKEN, UNKNOWN
+from duckanon.algorithms.full_domain.tables import Classes, Tables
+from duckanon.algorithms.verdicts import publishable
+from duckanon.errors import UnsupportedError
+from duckanon.models.base import Groups
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.base import Problem
+    from duckanon.models.base import Model
+
+    Levels = tuple[int, ...]
+
+MOST_NODES = 30_000_000
+"""What is known of every node takes some bytes of each: of more nodes than this nothing is tabulated."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What was found at a node. ``outlier_rows`` is a lower bound where the size of classes alone broke the promise."""
+
+    levels: Levels
+    classes: int
+    smallest: int
+    outlier_rows: int
+    anonymous: bool
+    by_size: bool
+    final: bool
+    """Whether, by the sizes of classes or by what models know of their parts, no node below is anonymous."""
+
+
+@dataclass
+class Lattice:
+    """The nodes between two levels of each quasi-identifier.
+
+    What may be inferred from a node that was visited depends on the models. Too many rows in small classes stay too
+    many with less generalization, whatever the models are. More than that is inferred where it is sound: where every
+    model is absorbing, or where nothing may be suppressed and every model is monotone.
+
+    Of a lattice that is not too large, ``tags`` says of every node what is known; of others that is looked up among
+    the nodes visited.
+    """
+
+    problem: Problem
+    tables: Tables
+    low: Levels
+    high: Levels
+    visits: dict[Levels, Visit] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.shape = tuple(b - a + 1 for a, b in zip(self.low, self.high, strict=True))
+        self.size = prod(self.shape)
+        self.strides = tuple(prod(self.shape[j + 1 :]) for j in range(len(self.shape)))
+        self.tags: NDArray[np.uint8] | None = None
+        if self.size <= MOST_NODES:
+            self.tags = np.zeros(self.shape, dtype=np.uint8)
+        self.sound = self.problem.inherited
+        self._reach: dict[int, list[Levels]] = {ANONYMOUS: [], BROKEN: []}
+        self._persists = False
+        self._last: tuple[Levels, Classes, NDArray[np.bool_]] | None = None
+
+    def require_tags(self) -> NDArray[np.uint8]:
+        """Return the array of what is known; raise where the lattice is too large for one."""
+        if self.tags is None:
+            raise UnsupportedError(
+                f"The lattice has {self.size:,} nodes, more than the {MOST_NODES:,} that this algorithm can look "
+                "through: narrow it by minimum and maximum levels, or use the algorithm best_effort."
+            )
+        return self.tags
+
+    def place(self, levels: Levels) -> Levels:
+        """Return the index of a node in arrays over the lattice."""
+        return tuple(a - b for a, b in zip(levels, self.low, strict=True))
+
+    def levels(self, place: Sequence[int]) -> Levels:
+        """Return the levels at an index."""
+        return tuple(int(a) + b for a, b in zip(place, self.low, strict=True))
+
+    def unravel(self, place: int) -> Levels:
+        """Return the levels at an index of a flat array over the lattice."""
+        return tuple(place // s % n + low for s, n, low in zip(self.strides, self.shape, self.low, strict=True))
+
+    def above(self, levels: Levels) -> tuple[slice, ...]:
+        """Return the part of an array over the lattice that generalizes a node, itself included."""
+        return tuple(slice(p, None) for p in self.place(levels))
+
+    def below(self, levels: Levels) -> tuple[slice, ...]:
+        """Return the part of an array over the lattice that a node generalizes, itself included."""
+        return tuple(slice(None, p + 1) for p in self.place(levels))
+
+    def parents(self, levels: Levels) -> Iterator[Levels]:
+        """Yield the nodes one step above."""
+        for j, level in enumerate(levels):
+            if level < self.high[j]:
+                yield (*levels[:j], level + 1, *levels[j + 1 :])
+
+    def children(self, levels: Levels) -> Iterator[Levels]:
+        """Yield the nodes one step below."""
+        for j, level in enumerate(levels):
+            if level > self.low[j]:
+                yield (*levels[:j], level - 1, *levels[j + 1 :])
+
+    def nodes(self) -> Iterator[Levels]:
+        """Yield all nodes, in the order of their levels."""
+        return product(*(range(a, b + 1) for a, b in zip(self.low, self.high, strict=True)))
+
+    def known(self, levels: Levels) -> int:
+        """Return what is known of a node."""
+        if self.tags is not None:
+            return int(self.tags[self.place(levels)])
+        if levels in self.visits:
+            return ANONYMOUS if self.visits[levels].anonymous else BROKEN
+        at = np.array(levels)
+        if self._reach[ANONYMOUS] and (np.array(self._reach[ANONYMOUS]) <= at).all(axis=1).any():
+            return ANONYMOUS
+        if self._reach[BROKEN] and (np.array(self._reach[BROKEN]) >= at).all(axis=1).any():
+            return BROKEN
+        return UNKNOWN
+
+    @property
+    def broken(self) -> list[Levels]:
+        """The nodes below which, by inference, nothing is anonymous."""
+        return self._reach[BROKEN]
+
+    def visit(self, levels: Levels) -> Visit:
+        """Evaluate a node, unless that was done, and infer what follows of others."""
+        found = self.visits.get(levels)
+        if found is None:
+            found = self._evaluate(levels)
+            self.visits[levels] = found
+            verdict = ANONYMOUS if found.anonymous else BROKEN
+            reaches = self.sound or found.final
+            if reaches:
+                self._reach[verdict].append(levels)
+            if self.tags is not None:
+                self.tags[self.place(levels)] = verdict
+                if reaches:
+                    self.tags[self.above(levels) if found.anonymous else self.below(levels)] = verdict
+            self.problem.engine.progress.advance(len(self.visits))
+        return found
+
+    def kept(self, levels: Levels) -> tuple[Classes, NDArray[np.bool_]]:
+        """Return the classes of an anonymous node, and which of them are published."""
+        if self._last is None or self._last[0] != levels:
+            self._last = (levels, *self._judge(levels, self.tables.classes(levels)))
+        return self._last[1:]
+
+    def _evaluate(self, levels: Levels) -> Visit:
+        problem = self.problem
+        classes = self.tables.classes(levels)
+        kept = (classes.sizes >= problem.min_size) & (classes.rows >= problem.min_rows)
+        outliers = int(classes.rows[~kept].sum())
+        # Of a release nothing is left where everything is suppressed, whatever may be: no search chooses that.
+        rows = problem.frequency.rows
+        by_size = final = outliers > problem.allowed or outliers == rows
+        if not by_size:
+            if not problem.size_only:
+                classes, kept = self._judge(levels, classes)
+                outliers = int(classes.rows[~kept].sum())
+                final = outliers > problem.allowed and self._persists
+            self._last = (levels, classes, kept)
+        smallest = int(classes.sizes.min(initial=np.iinfo(np.int64).max)) if len(classes.sizes) else 0
+        anonymous = outliers <= problem.allowed and outliers < rows
+        return Visit(levels, len(classes.sizes), smallest, outliers, anonymous, by_size, final)
+
+    def _judge(self, levels: Levels, found: Classes) -> tuple[Classes, NDArray[np.bool_]]:
+        """Return the classes, and which of them every model lets be published."""
+        problem = self.problem
+        if problem.size_only:
+            return found, found.sizes >= problem.min_size
+        classes = self.tables.ordered(found)
+        plain = Groups(classes.sizes, classes.rows)
+        counted = {key: self.tables.groups(key, classes, levels) for key in problem.tallies}
+        self._persists = False
+
+        def persists(model: Model, groups: Groups, kept: NDArray[np.bool_]) -> None:
+            if not self.sound and int(classes.rows[~kept].sum()) > problem.allowed:
+                least = float((model.persisting(groups) * classes.rows).sum())
+                self._persists |= least > problem.allowed + 1e-6
+
+        every = np.asarray(classes.rows >= problem.min_rows)
+        kept = publishable(problem.models, lambda m: counted.get(problem.key_of(m), plain), every, persists)
+        return classes, kept

@@ -1,0 +1,1 @@
+"""Partitioning of rows into regions, Mondrian's way."""

@@ -1,0 +1,382 @@
+"""Partitions of rows by Mondrian's cuts, on arrays: what a search knows of the columns, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from duckanon.algorithms.partition.items import Items, pack
+from duckanon.algorithms.partition.row_layout import Row
+from duckanon.engine.threads import cores
+from duckanon.errors import UnsupportedError
+from duckanon.models.base import Model
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+_GRAIN = 20_000
+"""Below this many rows a partition is not worth a task of its own."""
+CHOICES = ("range", "distinct", "round_robin", "information_gain", "least_squares")
+"""How the axis of the next cut is chosen."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A quasi-identifier as cuts see it: its distinct values have places 0, 1, ..., NULL the last one.
+
+    A line has ``atoms`` (by place, ascending): cuts come only between two of them; with ``inner``, values of one atom
+    can be told apart, each by itself. A tree has ``nodes[level]`` (by place; level 0 the places, the last level one
+    node) and ``leaves[level]`` (by node); nodes are runs of places. ``numbers`` are the sizes of a line's values.
+    """
+
+    size: int
+    null: bool
+    numbers: Floats
+    atoms: Integers | None = None
+    inner: bool = False
+    nodes: tuple[Integers, ...] = ()
+    leaves: tuple[Integers, ...] = ()
+    weight: float = 1.0
+    top: int = 1
+    """The level of the top label, which a class gets that has NULL and other values."""
+    measured: bool = False
+    """Whether the values of a tree have distances, of which its nodes are published."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a class must satisfy, and how it is cut.
+
+    ``totals`` counts, for each sensitive column, the rows of every code in the whole table, and has the node over each
+    code on every level of the column's hierarchy.
+    """
+
+    models: tuple[Model, ...]
+    totals: dict[str, tuple[Integers, tuple[Integers, ...]]] = field(default_factory=dict)
+    relaxed: bool = False
+    choose: str = "range"
+    tight: bool = False
+    remember: bool = False
+    """Whether the cuts are wanted besides the classes."""
+
+    @property
+    def least(self) -> int:
+        """The least rows of a class."""
+        return max(m.traits.min_class_size for m in self.models)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The classes: class i has the items ``order[starts[i]:starts[i + 1]]``.
+
+    ``regions[i, j]`` are its first and last place on axis j, ``levels[i, j]`` is -1 for such a run, else the level of
+    the node over the first place. ``told`` are numbers for the report, which are added up over the parts of a table.
+    ``judged`` is false for classes that nobody has asked about yet; ``refused`` are those that are not published
+    whatever their size.
+    """
+
+    order: NDArray[np.int32]
+    starts: Integers
+    regions: NDArray[np.int32]
+    levels: NDArray[np.int32]
+    told: dict[str, Any] = field(default_factory=dict)
+    judged: bool = True
+    refused: NDArray[np.bool_] | None = None
+    cuts: NDArray[np.int32] | None = field(default=None, repr=False, compare=False)
+    """The cuts, where they were to be remembered, see ``kernels.layout.WHOLE``: a line for each of their groups."""
+    room: tuple[NDArray[Any], ...] = field(default=(), repr=False, compare=False)
+    """Arrays that can be written over once ``order`` is not needed any more."""
+
+
+def partition(
+    axes: Sequence[Axis],
+    items: Items,
+    rules: Rules,
+    starts: Integers | None = None,
+    regions: NDArray[np.int32] | None = None,
+    threads: int | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> Parts:
+    """Split the items, or each run of them between two ``starts``, until no cut is allowed.
+
+    The caller sees to it that each run satisfies the rules as a whole. The result is the same for any number of
+    threads. ``regions`` are the first and last place on each axis of what is divided, where that is not all of it;
+    ``advance`` is told how many items are in classes.
+    """
+    from duckanon.kernels import mondrian as kernels
+    from duckanon.kernels.layout import BOUNDS
+
+    workers = threads if threads is not None else min(8, cores())
+    data, how, at = _data(axes, items, rules, workers)
+    # What is None is not compiled: rules are asked where more than the number of rows decides.
+    judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
+    flat, asked = _axes(axes, at), _asked(rules) if judged else None
+    relaxed, gains = True if rules.relaxed else None, True if items.targets else None
+    count = len(items)
+    bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
+    if regions is None:
+        regions = np.array([[0, a.size - 1 - a.null] for a in axes], dtype=np.int32)
+    grain = max(_GRAIN, count // (8 * workers))
+    width = len(axes)
+    scratches: list[Any] = []
+    logs = [np.empty((0, 7), dtype=np.int32)]
+
+    def work(node: tuple[int, int, int, NDArray[np.int32]]) -> tuple[list[Any], Any]:
+        """Split a large node once, a small one to the end; return the open nodes and the classes."""
+        start, end, parent, own = node
+        scratch = scratches.pop() if scratches else _scratch(axes, items, rules, how)
+        try:
+            once = end - start > grain
+            most = end - start if items.counts is not None else (end - start) // rules.least + 1
+            ends = np.empty(1 if once else most, dtype=np.int64)
+            out = np.empty((len(ends), width, 2), dtype=np.int32)
+            levels = np.empty((len(ends), width), dtype=np.int32)
+            # A group of the only cut has a key of its own; else there are fewer groups than twice the classes.
+            lines = 0 if not rules.remember else scratch.room.shape[1] if once else 2 * most
+            log = np.empty((lines, 7), dtype=np.int32)
+            first, groups, noted = kernels.grow(
+                data, flat, asked, how, relaxed, gains, start, end, parent, own, scratch, once, ends, out, levels, log
+            )
+            if noted:
+                logs.append(log[:noted].copy())
+            if groups:
+                cuts = scratch.room[BOUNDS, : groups + 1].tolist()
+                return [(cuts[g], cuts[g + 1], first, scratch.regions[g].copy()) for g in range(groups)], None
+            return [], (start, end, ends[:first].copy(), out[:first].copy(), levels[:first].copy())
+        finally:
+            scratches.append(scratch)
+
+    waiting: list[Any] = [(int(a), int(b), -1, regions) for a, b in pairwise(bounds) if b > a]
+    done: list[Any] = []
+    placed = 0
+    with ThreadPoolExecutor(workers) as pool:
+        running: set[Future[Any]] = set()
+        try:
+            while running or waiting:
+                while waiting and len(running) < 4 * workers:
+                    running.add(pool.submit(work, waiting.pop()))
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for one in finished:
+                    open_nodes, classes = one.result()
+                    waiting += open_nodes
+                    if classes is not None:
+                        done.append(classes)
+                        placed += classes[1] - classes[0]
+                        if advance is not None:
+                            advance(placed)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    done.sort(key=lambda classes: classes[0])
+    firsts = np.zeros(1, dtype=np.int64)
+    return Parts(
+        data.numbers[:, how.order],
+        np.concatenate([firsts, *(classes[2] for classes in done)]),
+        np.concatenate([classes[3] for classes in done]) if done else np.empty((0, width, 2), dtype=np.int32),
+        np.concatenate([classes[4] for classes in done]) if done else np.empty((0, width), dtype=np.int32),
+        cuts=np.concatenate(logs) if rules.remember else None,
+        room=(data.words, data.spare),
+    )
+
+
+def classes_of_items(parts: Parts, first: int, threads: int) -> NDArray[np.int32]:
+    """Return the number of every item's class, counted from ``first`` on."""
+    from duckanon.kernels.packing import put_classes
+
+    found = np.empty(int(parts.starts[-1]), dtype=np.int32)
+    classes = len(parts.starts) - 1
+    edges = [classes * t // threads for t in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda a, b: put_classes(parts.order, parts.starts, first, a, b, found), edges, edges[1:]):
+            pass
+    return found
+
+
+def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tuple[Any, Any, Any]:
+    """Return the items in one buffer, and where their places and the rest stand in it."""
+    from duckanon.kernels.layout import Data, How
+
+    count = len(items)
+    codes = [items.values[name] for name in rules.totals]
+    codes += [items.entity] if items.entity is not None else []
+    row = Row()
+    at = np.array(list(zip(*(row.bits(a.size) for a in axes), strict=True)), dtype=np.int64)
+    order = row.number()
+    many = row.number() if items.counts is not None else -1
+    extra = row.numbers(len(codes))
+    tie = row.words() if items.ties is not None else -1
+    target = row.words(len(items.targets))
+    buffer = np.empty((count, len(row.used)), dtype=np.uint64)
+    spare = np.empty_like(buffer)
+    pack(items.given, buffer, spare, at, order, threads)
+    data = Data(buffer.ravel(), spare.ravel(), buffer.view(np.int32), buffer.view(np.float64))
+    if items.counts is not None:
+        data.numbers[:, many] = items.counts
+    for i, code in enumerate(codes):
+        data.numbers[:, extra + i] = code
+    if items.ties is not None:
+        buffer[:, tie] = items.ties
+    for i, values in enumerate(items.targets):
+        data.floats[:, target + i] = values - values.min() if rules.choose == "least_squares" and count else values
+    widths = [3 if rules.choose == "least_squares" else int(t.max(initial=0)) + 1 for t in items.targets]
+    how = How(
+        least=rules.least,
+        persons=items.entity is not None,
+        choose=CHOICES.index(rules.choose),
+        tight=rules.tight,
+        order=order,
+        many=many,
+        extra=extra,
+        extras=len(rules.totals),
+        tie=tie,
+        target=target,
+        slots=np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+    )
+    return data, how, at
+
+
+def _axes(axes: Sequence[Axis], at: Integers) -> Any:
+    from duckanon.kernels.layout import Axes
+
+    keys: list[NDArray[Any]] = []
+    widths: list[NDArray[Any]] = []
+    firsts: list[NDArray[Any]] = []
+    starts, first_starts, depths = [0], [0], []
+    for axis in axes:
+        places = np.arange(axis.size)
+        if axis.atoms is None:
+            levels = [np.asarray(level) for level in axis.nodes]
+            most = max(int(axis.leaves[-1].max(initial=1)) - 1, 1)
+            own = [(np.asarray(n)[level] - 1) / most for level, n in zip(levels, axis.leaves, strict=True)]
+            firsts.append(np.zeros(1))
+        else:
+            count = axis.size - axis.null
+            dense = np.zeros(axis.size, dtype=np.int64)
+            dense[1:count] = np.cumsum(np.diff(axis.atoms[:count]) != 0)
+            if axis.null:
+                dense[count:] = (dense[count - 1] if count else -1) + 1
+            levels = [places, dense]
+            numbers, whole = np.zeros(axis.size), np.ones(axis.size)
+            if count:
+                known = np.asarray(axis.numbers[:count], dtype=np.float64)
+                with np.errstate(over="ignore"):
+                    spread = known[-1] - known[0]
+                if np.isfinite(spread) and spread > 0:
+                    numbers[:count] = known
+                    whole[:] = spread
+            own = [numbers, whole]
+            firsts.append(np.append(np.flatnonzero(np.diff(dense[:count], prepend=-1)), count))
+        keys += [*levels, (places == axis.size - 1) & axis.null]
+        widths += [*own, np.zeros(axis.size)]
+        depths.append(len(levels))
+        starts.append(starts[-1] + axis.size * (len(levels) + 1))
+        first_starts.append(first_starts[-1] + len(firsts[-1]))
+    table = [
+        [a.atoms is None for a in axes],
+        [a.inner for a in axes],
+        [a.size - 1 if a.null else -1 for a in axes],
+        [len(a.nodes) - 1 if a.atoms is None else a.top for a in axes],
+        [a.size for a in axes],
+        starts[:-1],
+        first_starts[:-1],
+        depths,
+        *at,
+    ]
+    return Axes(
+        np.array(table, dtype=np.int64),
+        np.concatenate(keys).astype(np.int32),
+        np.concatenate(widths).astype(np.float64),
+        np.concatenate(firsts).astype(np.int32),
+        np.array([a.weight for a in axes], dtype=np.float64),
+    )
+
+
+def _asked(rules: Rules) -> Any:
+    """Return the models as rules that the kernel can ask."""
+    from duckanon.kernels.layout import Rules as Asked
+
+    names = list(rules.totals)
+    found = [rule_of(model) for model in rules.models]
+    columns = [
+        names.index(str(getattr(model, "sensitive", None))) if kind else -1
+        for model, (kind, *_) in zip(rules.models, found, strict=True)
+    ]
+    sizes = [len(totals) for totals, _ in rules.totals.values()]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    depths = [max(len(ancestors) - 1, 1) for _, ancestors in rules.totals.values()]
+    stride, deepest = int(offsets[-1]), max(depths, default=0)
+    shares = np.zeros((3, stride + len(sizes)))
+    over = np.zeros((deepest, stride), dtype=np.int64)
+    masses = np.zeros((deepest, stride))
+    for c, (totals, ancestors) in enumerate(rules.totals.values()):
+        own, p = slice(offsets[c], offsets[c + 1]), totals / max(int(totals.sum()), 1)
+        shares[0, own], shares[1, own] = p, np.cumsum(p)
+        shares[2, offsets[c] + c + 1 : offsets[c + 1] + c + 1] = np.cumsum(np.cumsum(p))
+        for level in range(depths[c] if ancestors else 0):
+            nodes = np.asarray(ancestors[level])
+            over[level, own], masses[level, own] = nodes, np.bincount(nodes, weights=p)[nodes]
+    return Asked(
+        np.array([[kind for kind, *_ in found], columns], dtype=np.int64),
+        np.array([[a for _, a, _ in found], [b for *_, b in found]], dtype=np.float64),
+        np.array([offsets, [*depths, 0]], dtype=np.int64),
+        shares,
+        over.ravel(),
+        masses.ravel(),
+    )
+
+
+def rule_of(model: Model) -> tuple[int, float, float]:
+    """Return the kind and the numbers of the rule that a model is for the kernel; raise where it knows none."""
+    from duckanon.kernels import layout as kinds
+
+    p: dict[str, Any] = model.parameters()
+    if model.traits.size_only:
+        return kinds.SIZE, float(model.traits.min_class_size), 0.0
+    known: dict[str, Callable[[], tuple[int, float, float]]] = {
+        "l_diversity": lambda: (kinds.DISTINCT, p["l"], 0.0),
+        "p_sensitive_k_anonymity": lambda: (kinds.DISTINCT, p["p"], p["k"]),
+        "entropy_l_diversity": lambda: (kinds.ENTROPY, p["l"], 0.0),
+        "recursive_c_l_diversity": lambda: (kinds.RECURSIVE, p["c"], p["l"]),
+        "alpha_k_anonymity": lambda: (kinds.ALPHA, p["alpha"], p["k"]),
+        "t_closeness": lambda: (kinds.EQUAL, p["t"], 0.0),
+        "ordered_t_closeness": lambda: (kinds.ORDERED, p["t"], 0.0),
+        "hierarchical_t_closeness": lambda: (kinds.HIERARCHICAL, p["t"], 0.0),
+        "basic_beta_likeness": lambda: (kinds.BASIC_BETA, p["beta"], 0.0),
+        "enhanced_beta_likeness": lambda: (kinds.ENHANCED_BETA, p["beta"], 0.0),
+        "delta_disclosure": lambda: (kinds.DELTA, p["delta"] * float(np.log(p["base"])), 0.0),
+    }
+    if model.name not in known:
+        raise UnsupportedError(f"Mondrian cannot ask {model.name} about the sides of a cut.")
+    return known[model.name]()
+
+
+def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any) -> Any:
+    """Return room for one thread to work in."""
+    from duckanon.kernels.layout import Scratch
+
+    width = len(axes)
+    values = sum(len(totals) for totals, _ in rules.totals.values())
+    people = 0 if items.entity is None else int(items.entity.max(initial=0)) + 1
+    # Some of it holds what is compared of a row: its places and codes, and what tells it apart.
+    keys = max(2, *(a.size for a in axes), width + len(rules.totals)) + 2
+    return Scratch(
+        np.zeros((5, width), dtype=np.int64),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros((6, keys), dtype=np.int64),
+        np.zeros((keys, width, 2), dtype=np.int32),
+        np.zeros((4, values), dtype=np.int64),
+        np.zeros(values),
+        np.zeros((2, people), dtype=np.int32),
+        np.zeros(int(how.slots[-1]) * (keys + 2)),
+        np.zeros((keys, 2), dtype=np.int64),
+        np.zeros(keys // 64 + 1, dtype=np.uint64),
+    )

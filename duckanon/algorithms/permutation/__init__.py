@@ -1,0 +1,1 @@
+"""Permutation of values within groups of similar rows."""

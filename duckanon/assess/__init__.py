@@ -1,0 +1,1 @@
+"""Assessment of releases and tables: privacy, risk, attacks, comparison, utility."""

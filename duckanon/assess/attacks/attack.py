@@ -1,0 +1,358 @@
+"""Run attacks on a release and say what they learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.assess.attacks.base import LEVELS, MUCH, Case, Finding, Settings, attackers
+from duckanon.assess.placing import Placed, place
+from duckanon.assess.subject import Subject, of_release, of_table, opened, originals
+from duckanon.engine.sql.relations import col, named, table, text
+from duckanon.errors import DataError, HierarchyError, ParameterError, RoleError, did_you_mean
+from duckanon.io.source import Source
+from duckanon.models.base import require_int
+from duckanon.plan.roles import Role, column_names
+from duckanon.release.release import Release, metric_parameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from duckanon.engine.base import Engine
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the attacks found, and which could not be tried and why."""
+
+    findings: tuple[Finding, ...]
+    skipped: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+    """Rows of the original; ``published`` of the release, ``controls`` of people who are not in it."""
+    published: int = 0
+    controls: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def level(self) -> str:
+        """The worst of what was found: nothing, promised, little or much."""
+        return max((f.level for f in self.findings), key=LEVELS.index, default=LEVELS[0])
+
+    @property
+    def verdict(self) -> str:
+        """What it all comes to, in words."""
+        count = len(self.skipped)
+        untried = {0: "", 1: " 1 attack was not tried."}.get(count, f" {count} attacks were not tried.")
+        return self._judged() + (untried if self.findings else "")
+
+    def _judged(self) -> str:
+        worst = [f for f in self.findings if f.level == MUCH]
+        tried = len({f.attack for f in self.findings})
+        if not tried:
+            return "No attack could be tried."
+        if worst:
+            names = ", ".join(dict.fromkeys(f.attack for f in worst))
+            return f"The release leaks: {len(worst)} of {len(self.findings)} findings are beyond chance ({names})."
+        words = {
+            "nothing": "learned nothing that is not known of anybody",
+            "promised": "learned no more than the release allows",
+            "little": "learned a little beyond chance, and nowhere 5 points or more",
+        }
+        return f"None of {tried} attacks found a leak: they {words[self.level]}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the findings as plain values."""
+        return {
+            "verdict": self.verdict,
+            "level": self.level,
+            "rows": self.rows,
+            "published": self.published,
+            "controls": self.controls,
+            "findings": [f.to_dict() for f in self.findings],
+            "skipped": dict(self.skipped),
+            "seconds": {name: round(s, 3) for name, s in self.seconds.items()},
+        }
+
+    def report(self, format: str = "md") -> str:  # noqa: A002 - the field's word
+        """Return the report as Markdown ("md"), JSON ("json") or a page of HTML ("html")."""
+        from duckanon.report.attacks import render_attack
+
+        return render_attack(self.to_dict(), format)
+
+    def write_html(self, path: str | Path, title: str = "Attacks on a release") -> None:
+        """Write the report as a page of HTML."""
+        from pathlib import Path
+
+        from duckanon.report.attacks import render_attack
+
+        Path(path).write_text(render_attack(self.to_dict(), "html", title), encoding="utf-8")
+
+
+def attack(
+    original: object,
+    release: object,
+    *,
+    control: object = None,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: Sequence[str] = (),
+    hierarchies: Mapping[str, Any] | None = None,
+    attacks: Sequence[str] | None = None,
+    known: Sequence[str] | None = None,
+    key: str | None = None,
+    k: int | None = None,
+    sample: int = 5000,
+    seed: int = 0,
+    seeds: int = 1024,
+    connection: Any = None,
+) -> Attack:
+    """Attack a release with the original as background knowledge, and return successes beside what chance gives.
+
+    Parameters
+    ----------
+    original : str, Path, Source, Arrow object or data frame
+        What the attacker knows: the table that was anonymized, in its order.
+    release : Release, or anything that ``original`` may be
+    control : optional, anything that ``original`` may be
+        Rows like those of the original of people who are *not* in the release: what an attack learns of them is known
+        of anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place.
+    quasi_identifiers, sensitive : sequence of str
+        A release knows its own.
+    hierarchies : mapping, optional
+        For a released table that is no ``Release``: how it was generalized (columns that are not named get the
+        hierarchy that ``anonymize`` would make).
+    attacks : sequence of str, optional
+        Names of attacks; all by default.
+    known : sequence of str, optional
+        The quasi-identifiers of the partially informed adversary; by default the half with the most different values.
+    key : str, optional
+        A column of both tables that says who is who. No attacker sees it: it tells which links are right.
+    k : int, optional
+        What the release promises: to find a person's row in 1 of k cases is then allowed. A release knows its own; of
+        a table it is the size of the smallest class, unless somebody is alone in one.
+    sample : int
+        How many people, and how many controls, are attacked at most.
+    seed : int
+        Draws them; the same seed, the same figures.
+    seeds : int
+        How many seeds are tried on a ``Release`` whose values were permuted, from 0 on.
+    connection : duckdb.DuckDBPyConnection, optional
+
+    References
+    ----------
+    N. Senavirathne and V. Torra, Systematic evaluation of probabilistic k-anonymity; M. Giomi et al., A unified
+    framework for quantifying privacy risk in synthetic data, 2023 (anonymeter); A. Machanavajjhala et al.,
+    l-diversity: privacy beyond k-anonymity, 2006; K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> people = pa.table({"age": [34, 35, 61, 62], "ill": ["flu", "flu", "flu", "gout"]})
+    >>> with duckanon.anonymize(
+    ...     people, quasi_identifiers=["age"], sensitive=["ill"], k=2, algorithm="optimal"
+    ... ) as release:
+    ...     found = duckanon.attack(people, release, attacks=["homogeneity", "linkage"])
+    >>> [(f.attack, f.success, f.base_rate) for f in found.findings]
+    [('homogeneity', 0.5, 0.0), ('linkage', 0.5, 0.25)]
+    >>> print(found.verdict)
+    None of 2 attacks found a leak: they learned no more than the release allows.
+    """
+    chosen = {name: attackers.get(name)() for name in (attacks if attacks is not None else list(attackers))}
+    settings = Settings(
+        sample=require_int("attack", "sample", sample, 1),
+        seed=require_int("attack", "seed", seed, 0),
+        known=None if known is None else tuple(column_names(known, "known")),
+        key=key,
+        k=None if k is None else require_int("attack", "k", k, 1),
+        seeds=require_int("attack", "seeds", seeds, 1),
+    )
+    if isinstance(release, Release):
+        case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)
+        return _run(chosen, case)
+    with opened(connection) as engine:
+        return _run(
+            chosen, _of_table(engine, release, original, control, quasi_identifiers, sensitive, hierarchies, settings)
+        )
+
+
+def _of_release(
+    release: Release,
+    original: object,
+    control: object,
+    quasi_identifiers: Sequence[str] | None,
+    sensitive: Sequence[str],
+    settings: Settings,
+) -> Case:
+    released = of_release(release, quasi_identifiers, sensitive)
+    if settings.k is None:
+        settings = replace(settings, k=metric_parameters(release.plan)["k"])
+    columns = originals(release, list(released.quasi))
+    known, others = _sides(release.engine, original, control, columns)
+    roles = release.plan.roles
+    theirs = {*roles.named(Role.SENSITIVE), *roles.named(Role.INSENSITIVE)}
+    # Permuted values have no hierarchies.
+    used = zip((a.name for a in roles.quasi_identifiers), release.used, strict=bool(release.used))
+    case = Case(
+        original=known,
+        released=released,
+        relations=released.relations(("class_values",)),
+        mappings=_mappings(released, release, None),
+        carried=[n for n in _shared(known, released) if n in theirs],
+        published={name: release.plan.published_as.get(name, (name,)) for name in columns},
+        control=others,
+        release=release,
+        files=(str(release.path),),
+        hierarchies={name: h for name, h in used if name in released.quasi} if release.used else None,
+        settings=settings,
+    )
+    return _checked(case)
+
+
+def _of_table(
+    engine: Engine,
+    release: object,
+    original: object,
+    control: object,
+    quasi_identifiers: Sequence[str] | None,
+    sensitive: Sequence[str],
+    hierarchies: Mapping[str, Any] | None,
+    settings: Settings,
+) -> Case:
+    source = Source.of(release)
+    relation = source.open(engine, read=False)
+    published = _published(relation.names, quasi_identifiers)
+    columns = None if published is None else [c for made in published.values() for c in made]
+    released = of_table(engine, source, columns, sensitive)
+    known, others = _sides(engine, original, control, list(published or released.quasi))
+    placed = None
+    if hierarchies is not None and len(known.quasi) == len(released.quasi):
+        try:
+            placed = place(known, released, hierarchies)
+        except HierarchyError:
+            # Its cells may be regions of a partition, which can still be read.
+            placed = None
+    case = Case(
+        original=known,
+        released=released,
+        relations=released.relations(("class_values",)),
+        mappings=_mappings(released, None, placed),
+        carried=_shared(known, released),
+        published=published or {name: (name,) for name in released.quasi},
+        control=others,
+        files=tuple(relation.files),
+        hierarchies=hierarchies,
+        settings=settings,
+    )
+    return _checked(case)
+
+
+def _sides(engine: Engine, original: object, control: object, columns: Sequence[str]) -> tuple[Subject, Subject | None]:
+    """Return the people of the original and those of the control table, if there is one."""
+    found: list[Subject | None] = []
+    for word, data in (("original", original), ("control", control)):
+        if data is None and word == "control":
+            found.append(None)
+            continue
+        try:
+            side = of_table(engine, data, columns)
+        except RoleError as wrong:
+            raise RoleError(f"In the {word}: {wrong}") from None
+        if not side.rows():
+            raise DataError(f"The {word} has no rows: there is nobody to attack.")
+        found.append(side)
+    known, others = found
+    assert known is not None
+    return known, others
+
+
+def _published(present: Sequence[str], names: Sequence[str] | None) -> dict[str, tuple[str, ...]] | None:
+    """Return the columns under which quasi-identifiers are published: one may be published as its two bounds.
+
+    Examples
+    --------
+    >>> _published(["age_lo", "age_hi", "sex"], ["age", "sex"])
+    {'age': ('age_lo', 'age_hi'), 'sex': ('sex',)}
+    """
+    if names is None:
+        return None
+    lowered = {name.lower(): name for name in present}
+    found: dict[str, tuple[str, ...]] = {}
+    for name in column_names(names, "quasi_identifiers"):
+        sides = [lowered[side] for side in (f"{name}_lo".lower(), f"{name}_hi".lower()) if side in lowered]
+        found[name] = (name,) if name.lower() in lowered or len(sides) < 2 else tuple(sides)
+    return found
+
+
+def _shared(known: Subject, released: Subject) -> list[str]:
+    """Return the columns that both tables have, but for quasi-identifiers."""
+    quasi = {name.lower() for name in (*released.quasi, *known.quasi)}
+    both = {name.lower() for name in known.types} - quasi
+    return [n for n in released.types if n.lower() in both]
+
+
+def _checked(case: Case) -> Case:
+    """Make sure that the columns named in the settings are there."""
+    settings, quasi = case.settings, {name.lower(): name for name in case.published}
+    for name in settings.known or ():
+        if name.lower() not in quasi:
+            raise RoleError(f"known names {name!r}, which is no quasi-identifier.{did_you_mean(name, quasi.values())}")
+    if settings.known == ():
+        raise ParameterError("known must name at least one quasi-identifier.")
+    if settings.key is not None:
+        both = {n.lower() for n in case.original.types} & {n.lower() for n in case.released.types}
+        if settings.key.lower() not in both:
+            raise RoleError(f"key names {settings.key!r}, which is not a column of both tables.")
+    if settings.known is not None and len(settings.known) != len(set(settings.known)):
+        case = replace(case, settings=replace(settings, known=tuple(dict.fromkeys(settings.known))))
+    return case
+
+
+def _run(chosen: Mapping[str, Any], case: Case) -> Attack:
+    findings: list[Finding] = []
+    skipped: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    for name, attacker in chosen.items():
+        begun = perf_counter()
+        try:
+            missing = attacker.needs(case)
+            made = attacker.run(case) if missing is None else []
+            findings += made
+            if not made:
+                skipped[name] = f"needs {missing or 'something to try it on, and there was nothing'}"
+        except HierarchyError as unread:
+            skipped[name] = f"needs labels that can be read: {unread}"
+        seconds[name] = perf_counter() - begun
+    case.released.engine.drop(*case.relations.values())
+    controls = 0 if case.control is None else case.control.rows()
+    return Attack(tuple(findings), skipped, case.original.rows(), case.released.rows(), controls, seconds)
+
+
+def _mappings(
+    released: Subject, release: Release | None, placed: Sequence[Placed] | None
+) -> tuple[exp.Query, ...] | None:
+    """Return (value, label) of every quasi-identifier, or None where a row's class cannot be told."""
+    if release is not None:
+        shared = {cell.name for cell in release.recoding.cells if cell.shares is not None}
+        if not set(released.quasi) <= set(release.recoding.levels) - shared:
+            return None
+        return tuple(_given(release.engine, release, name) for name in released.quasi)
+    if placed is None or any(p.level is None for p in placed):
+        return None
+    return tuple(_looked_up(p) for p in placed)
+
+
+def _given(engine: Engine, release: Release, attribute: str) -> exp.Query:
+    name = engine.fresh("mapping")
+    engine.register(name, release.recoding.mapping(attribute))
+    return exp.select(col("value"), col("label")).from_(table(name))
+
+
+def _looked_up(placed: Placed) -> exp.Query:
+    known = exp.case().when(col("known", "t"), col("text", "v")).else_(text(placed.levels.top))
+    label = known if placed.level == 0 else col(f"l{placed.level}", "t")
+    on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
+    query = exp.select(named(col("text", "v"), "value"), named(label, "label")).from_(table(placed.values, "v"))
+    return query.join(table(placed.levels.tree, "t"), on=on)

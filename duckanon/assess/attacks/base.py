@@ -1,0 +1,254 @@
+"""The form of an attack: what it is given, and what it found beside what chance would find.
+
+A third party registers an attack as duckanon's own are: a class with ``needs`` and ``run``, under a name, by
+``@attackers.register("name")`` or by an entry point of the group ``duckanon.disclosure.attacks``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from duckanon.assess.attacks.proportions import Interval, difference, wilson
+from duckanon.registry import Registry
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from duckanon.assess.attacks.sight import Sight
+    from duckanon.assess.subject import Subject
+    from duckanon.release.release import Release
+
+NOTHING, PROMISED, LITTLE, MUCH = LEVELS = ("nothing", "promised", "little", "much")
+"""What a finding comes to, the worst last."""
+
+CONSIDERABLE = 0.05
+"""A gain from which on a leak is called one, rather than a little."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How often an attack succeeded, and how often it would have without the release. No value of the data is in it.
+
+    Parameters
+    ----------
+    attack : str
+        The name of the attack, ``text`` what counts as a success, in words.
+    success : float
+        The share of ``rows`` on which it succeeded: rows of people who are in the release.
+    base_rate : float
+        What somebody would reach who does not look at single rows of the release: chance, or the best single guess.
+    control : float, optional
+        The share of the ``controls`` rows on which it succeeded: people who are not in the release. What is known of
+        them is known of anybody; only what is beyond it was caused by the release.
+    attribute : str, optional
+        The column that was disclosed.
+    adversary : str, optional
+        What the attacker knows of a person: ``part`` or ``full`` quasi-identifiers, or ``all`` other columns.
+    sampled_from : int, optional
+        How many rows there are, where ``rows`` are a sample of them.
+    allowed : float, optional
+        What the release promises to keep to, such as 1/k.
+    level : str, optional
+        One of LEVELS where the attack knows better than the figures, such as for what must never be found at all.
+    remark : str
+        What else a reader has to know, in words; it stands behind the verdict.
+
+    Notes
+    -----
+    The gain is the success less the control or the base rate, whichever is higher, with Newcombe's 95 % interval; the
+    risk is the gain as a share of what was left to learn (the figure of anonymeter, where controls decide).
+
+    Examples
+    --------
+    >>> found = Finding("guess", success=0.6, base_rate=0.3, rows=1000, text="hits", control=0.31, controls=1000)
+    >>> found.level, round(found.gain, 2), [round(b, 2) for b in found.gain_interval]
+    ('much', 0.29, [0.25, 0.33])
+    >>> print(found.verdict)
+    Leaks: 29.0 points more than for people who are not in the release.
+    """
+
+    attack: str
+    success: float
+    base_rate: float
+    rows: int
+    text: str
+    attribute: str | None = None
+    adversary: str | None = None
+    control: float | None = None
+    controls: int = 0
+    sampled_from: int | None = None
+    allowed: float | None = None
+    level: str = ""
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.level:
+            object.__setattr__(self, "level", self._judged())
+
+    @property
+    def interval(self) -> Interval:
+        """Wilson's 95 % interval of the success."""
+        return wilson(self.success, self.rows)
+
+    @property
+    def control_interval(self) -> Interval | None:
+        """Wilson's 95 % interval of the success on controls."""
+        return None if self.control is None else wilson(self.control, self.controls)
+
+    @property
+    def _reference(self) -> tuple[float, Interval]:
+        if self.control is None or self.control < self.base_rate:
+            return self.base_rate, (self.base_rate, self.base_rate)
+        return self.control, wilson(self.control, self.controls)
+
+    @property
+    def gain(self) -> float:
+        """How much more often it succeeds than on controls, or than by the base rate where that is higher."""
+        return self.success - self._reference[0]
+
+    @property
+    def gain_interval(self) -> Interval:
+        """Newcombe's 95 % interval of the gain."""
+        return difference(self.success, self.interval, *self._reference)
+
+    @property
+    def risk(self) -> float:
+        """The gain as a share of what was left to learn, not below 0."""
+        left = 1 - self._reference[0]
+        return max(self.gain / left, 0.0) if left > 0 else 0.0
+
+    def _judged(self) -> str:
+        if self.gain_interval[0] <= 0:
+            return NOTHING
+        if self.allowed is not None and self.interval[0] <= self.allowed:
+            return PROMISED
+        return MUCH if self.gain >= CONSIDERABLE else LITTLE
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in words."""
+        than = "for people who are not in the release"
+        if self.control is None or self.control < self.base_rate:
+            than = "the base rate"
+        points = f"{100 * self.gain:.1f} points more than {than}"
+        words = {
+            NOTHING: f"Nothing: no more than {than}.",
+            PROMISED: f"As promised: {points}, and no more than the {100 * (self.allowed or 0):.1f} % allowed.",
+            LITTLE: f"A little: {points}.",
+            MUCH: f"Leaks: {points}.",
+        }
+        return " ".join(part for part in (words[self.level], self.remark) if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain values."""
+        names = ("attack", "attribute", "adversary", "text", "rows", "sampled_from", "success", "interval")
+        more = ("control", "controls", "control_interval", "base_rate", "allowed", "gain", "gain_interval", "risk")
+        found = {name: getattr(self, name) for name in (*names, *more, "level", "verdict")}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How attacks are carried out.
+
+    ``sample`` is how many people are attacked at most, and ``seed`` draws them; ``known`` are the quasi-identifiers of
+    the partially informed adversary; ``key`` is a column of both tables that says who is who, which no attacker sees;
+    ``k`` is what the release promises; ``tolerance`` is how far a guessed number may be off, as a share of the truth;
+    ``seeds`` is how many seeds of a permutation are tried, from 0 on.
+    """
+
+    sample: int = 5000
+    seed: int = 0
+    known: tuple[str, ...] | None = None
+    key: str | None = None
+    k: int | None = None
+    tolerance: float = 0.05
+    seeds: int = 1024
+
+
+@dataclass(frozen=True)
+class Case:
+    """What an attacker has: the original as background knowledge, the release, and how values became labels.
+
+    ``relations`` are those of the release. ``mappings`` has for each quasi-identifier a query (value, label), both as
+    text; it is None where nothing says how the release was recoded. ``carried`` are the columns that both tables have
+    unchanged. ``published`` says under which columns each quasi-identifier of the original is published: two where its
+    bounds are. ``control`` are people who are not in the release, with the columns of the original. ``release`` is the
+    release itself where it is known as one; ``files`` are the files that the released table was read from, if any.
+    """
+
+    original: Subject
+    released: Subject
+    relations: dict[str, str]
+    mappings: Sequence[exp.Query] | None
+    carried: Sequence[str]
+    published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    control: Subject | None = None
+    release: Release | None = None
+    files: tuple[str, ...] = ()
+    hierarchies: Mapping[str, Any] | None = None
+    settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def sight(self) -> Sight:
+        """The release and people in the same places, for attacks that link one to the other.
+
+        Labels that nobody can read are a HierarchyError.
+        """
+        from duckanon.assess.attacks.looking import look
+
+        return look(self)
+
+    @cached_property
+    def allowed(self) -> float | None:
+        """1/k, as promised, or as the smallest class has it; None where somebody is alone in a class."""
+        from sqlglot import exp
+
+        from duckanon.engine.sql.relations import col, table
+
+        if self.settings.k is not None:
+            return 1 / self.settings.k
+        smallest = exp.select(exp.Min(this=col("n"))).from_(table(self.relations["classes"]))
+        found = int(self.released.engine.row(smallest)[0])
+        return 1 / found if found > 1 else None
+
+
+class Attacker(ABC):
+    """An attack, registered under a name.
+
+    ``run`` gets a Case and returns its findings: one for each column disclosed and adversary tried. What grows with
+    the rows stays in the engine or in arrays; no value of the data may stand in a Finding.
+
+    Examples
+    --------
+    >>> from duckanon.assess.attacks import Attacker, Finding, attackers
+    >>> class Rows(Attacker):
+    ...     summary = "whether as many rows are published as there were"
+    ...
+    ...     def needs(self, case):
+    ...         return None
+    ...
+    ...     def run(self, case):
+    ...         kept = case.released.rows() / case.original.rows()
+    ...         return [Finding("rows", kept, base_rate=kept, rows=case.original.rows(), text="rows published")]
+    >>> issubclass(Rows, Attacker)
+    True
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str] = ""
+
+    @abstractmethod
+    def needs(self, case: Case) -> str | None:
+        """Return what is missing for this attack, in words, or None."""
+
+    @abstractmethod
+    def run(self, case: Case) -> list[Finding]:
+        """Carry it out."""
+
+
+attackers: Registry[Attacker] = Registry("attack", "duckanon.assess.attacks", "duckanon.disclosure.attacks")

@@ -1,0 +1,346 @@
+"""What attackers look at: published tuples and people in the same places, and how to link one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from duckanon.assess.attacks.linkage_axis import MISSING, Axis
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+PART, FULL, ALL = "part", "full", "all"
+"""Adversaries: who knows half of the quasi-identifiers, all of them, or every other column besides."""
+
+
+@dataclass(frozen=True)
+class People:
+    """People in the places of the columns: those attacked of ``total``, and where each one's own row is published.
+
+    ``own`` is the number of the person's published tuple, -1 where there is none; None where nobody can say.
+    """
+
+    points: Floats
+    total: int
+    own: Ints | None = None
+    rows: Ints | None = None
+    """The numbers of their rows in the table, from 0 on."""
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def sampled_from(self) -> int | None:
+        """How many there are, where not all are attacked."""
+        return self.total if len(self) < self.total else None
+
+    @property
+    def said(self) -> str:
+        """What to say where what fits one of these may fit others, too."""
+        return "" if self.sampled_from is None else f"Looked up among {len(self)} of {self.total} rows."
+
+    def sorted_by(self, column: int) -> tuple[NDArray[np.int32], Floats]:
+        """Return the people by their places on a column, and those places."""
+        import numpy as np
+
+        if column not in self._sorted:
+            order = np.argsort(self.points[:, column], kind="stable").astype(np.int32)
+            self._sorted[column] = order, self.points[order, column]
+        return self._sorted[column]
+
+    @cached_property
+    def _sorted(self) -> dict[int, tuple[NDArray[np.int32], Floats]]:
+        return {}
+
+    def first(self, most: int) -> People:
+        """Return some of them; they were drawn in no order."""
+        if len(self) <= most:
+            return self
+        return People(self.points[:most], self.total, None if self.own is None else self.own[:most])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The published tuples on some of the columns: ``cells`` has each once, with the number of its rows.
+
+    ``of`` says for each tuple of the whole which one of these it is.
+    """
+
+    sight: Sight
+    columns: tuple[int, ...]
+    cells: NDArray[np.int32]
+    sizes: Ints
+    of: Ints
+
+    @cached_property
+    def places(self) -> Any:
+        """What the cells stand for, as kernels read it."""
+        import numpy as np
+
+        from duckanon.kernels.linking import Places
+
+        axes = [self.sight.axes[j] for j in self.columns]
+        offset = np.cumsum([0, *(len(a.low) for a in axes)])[:-1].astype(np.int64)
+        shift = np.cumsum([0, *(len(a.members) for a in axes)])[:-1]
+        start = [np.where(a.start < 0, -1, a.start + s) for a, s in zip(axes, shift, strict=True)]
+        return Places(
+            np.array([a.ordered for a in axes]),
+            offset,
+            np.concatenate([a.low for a in axes]),
+            np.concatenate([a.high for a in axes]),
+            np.concatenate(start).astype(np.int64),
+            np.concatenate([a.stop + s for a, s in zip(axes, shift, strict=True)]).astype(np.int64),
+            np.concatenate([a.members for a in axes]),
+        )
+
+    @cached_property
+    def _tree(self) -> Any:
+        from duckanon.kernels.linking import grow, new_tree
+
+        tree = new_tree(self.cells)
+        grow(self.places, self.cells, tree)
+        return tree
+
+    def points(self, people: People) -> Floats:
+        """Return what is known of people on these columns."""
+        import numpy as np
+
+        return np.ascontiguousarray(people.points[:, list(self.columns)])
+
+    def nearest(self, people: People) -> Links:
+        """Return the nearest tuples of each person by Gower's distance, all of them where several are as near."""
+        import numpy as np
+
+        from duckanon.kernels.linking import gather, least
+
+        points = self.points(people)
+        far, counts = np.empty(len(points)), np.empty(len(points), dtype=np.int64)
+        least(self.places, self.cells, self._tree, points, far, counts)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        found = np.empty(starts[-1], dtype=np.int64)
+        gather(self.places, self.cells, self._tree, points, far, starts, found)
+        return Links(self, starts, found, far / len(self.columns))
+
+    def fitting(self, cells: NDArray[np.int32], people: People, enough: int) -> Ints:
+        """Return for how many people each tuple of cells can stand; counting ends at ``enough``.
+
+        Those are looked at who lie between the bounds of the cell that fewest people lie in.
+        """
+        import numpy as np
+
+        from duckanon.kernels.linking import fitting
+
+        ranges = []
+        for at, column in enumerate(self.columns):
+            axis, (_, places) = self.sight.axes[column], people.sorted_by(column)
+            own = cells[:, at]
+            sides = np.searchsorted(places, axis.low[own], "left"), np.searchsorted(places, axis.high[own], "right")
+            ranges.append(np.stack(sides))
+        begins, ends = np.stack(ranges, axis=1)
+        narrowest = (ends - begins).argmin(axis=0)
+        counts = np.zeros(len(cells), dtype=np.int64)
+        columns = np.array(self.columns)
+        for at, column in enumerate(self.columns):
+            here = np.flatnonzero(narrowest == at)
+            found, order = np.empty(len(here), dtype=np.int64), people.sorted_by(column)[0]
+            some = begins[at, here], ends[at, here]
+            fitting(self.places, cells[here], people.points, columns, order, *some, enough, found)
+            counts[here] = found
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The tuples that an attacker takes for each person's: those of person i are ``found`` from ``starts[i]`` on."""
+
+    view: View
+    starts: Ints
+    found: Ints
+    far: Floats
+
+    @cached_property
+    def rows(self) -> Ints:
+        """How many published rows each person is linked to."""
+        import numpy as np
+
+        total = np.concatenate(([0], np.cumsum(self.view.sizes[self.found])))
+        return total[self.starts[1:]] - total[self.starts[:-1]]
+
+    def identified(self, own: Ints) -> Floats:
+        """Return the chance that a row drawn from those linked is the person's own."""
+        import numpy as np
+
+        person = np.repeat(np.arange(len(own)), np.diff(self.starts))
+        mine = np.where(own >= 0, self.view.of[np.maximum(own, 0)], -1)
+        hit = np.zeros(len(own), dtype=bool)
+        hit[person[self.found == mine[person]]] = True
+        return np.where(hit, 1.0 / self.rows, 0.0)
+
+    def guessed(self, secret: Secret, people: People) -> Floats:
+        """Return how often the guess of a secret from the rows linked is right, person by person."""
+        import numpy as np
+
+        from duckanon.kernels.linking import votes
+
+        begins, codes, sizes = secret.by_tuple(self.view)
+        hits = np.empty(len(people))
+        truth, tolerance = secret.truth(people), secret.tolerance if secret.measured else -1.0
+        votes(self.starts, self.found, begins, codes, sizes, truth, secret.numbers, tolerance, hits)
+        return hits
+
+
+@dataclass(frozen=True, eq=False)
+class Secret:
+    """A column that attackers want to know: its values numbered, and whether a guess may be near or must be right."""
+
+    sight: Sight
+    column: int
+    tolerance: float
+    measured: bool
+    places: Floats
+    numbers: Floats
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.sight.axes[self.column].name
+
+    @cached_property
+    def published(self) -> Ints:
+        """The code of the value in each published tuple."""
+        import numpy as np
+
+        return np.searchsorted(self.places, self.sight.axes[self.column].low[self.sight.cells[:, self.column]])
+
+    def truth(self, people: People) -> Ints:
+        """Return the codes of people's values."""
+        import numpy as np
+
+        return np.searchsorted(self.places, people.points[:, self.column])
+
+    def by_tuple(self, view: View) -> tuple[Ints, Ints, Ints]:
+        """Return where the values of each tuple of a view begin, their codes and numbers of rows."""
+        import numpy as np
+
+        tuples, at = grouped([view.of, self.published], [len(view.sizes), len(self.places)])
+        sizes = np.bincount(at, weights=self.sight.sizes, minlength=len(tuples)).astype(np.int64)
+        owner = view.of[tuples]
+        order = np.lexsort((self.published[tuples], owner))
+        begins = np.searchsorted(owner[order], np.arange(len(view.sizes) + 1))
+        return begins, self.published[tuples][order], sizes[order]
+
+    def constant(self, people: People) -> float:
+        """Return how often the best single guess for everybody, taken from the release, is right: the base rate."""
+        import numpy as np
+
+        counts = np.bincount(self.published, weights=self.sight.sizes, minlength=len(self.places))
+        truth = self.truth(people)
+        if not self.measured:
+            return float((truth == counts.argmax()).mean())
+        known = np.flatnonzero(~np.isnan(self.numbers))
+        numbers, weight = self.numbers[known], np.concatenate(([0.0], np.cumsum(counts[known])))
+        slack = self.tolerance
+        # A guess g is right for every x with |g - x| <= slack |x|: between g / (1 + slack) and g / (1 - slack).
+        ends = np.sort(np.stack((numbers / (1 + slack), numbers / (1 - slack))), axis=0)
+        first, last = np.searchsorted(numbers, ends[0], "left"), np.searchsorted(numbers, ends[1], "right")
+        guess = numbers[(weight[last] - weight[first]).argmax()] if len(known) else np.nan
+        theirs = self.numbers[truth]
+        return float((np.abs(guess - theirs) <= slack * np.abs(theirs)).mean())
+
+
+FEW_NUMBERS = 20
+"""A number with no more different values is guessed exactly, as a category is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """The release and people in the same places.
+
+    ``cells[i, j]`` is the cell of published tuple i on column j; ``sizes`` counts its rows. The quasi-identifiers come
+    first among the columns, ``quasi`` of them; the others are published as they are.
+    """
+
+    axes: tuple[Axis, ...]
+    quasi: int
+    cells: NDArray[np.int32]
+    sizes: Ints
+    everybody: People
+    """The people of the original, or very many of them, drawn in no order; ``others`` are not in the release."""
+    others: People | None
+    sample: int
+    known: tuple[int, ...] | None
+    tolerance: float
+    _views: dict[tuple[int, ...], View] = field(default_factory=dict, repr=False)
+
+    @property
+    def targets(self) -> People:
+        """The people who are attacked."""
+        return self.everybody.first(self.sample)
+
+    @property
+    def controls(self) -> People | None:
+        """The people on whom attacks are tried though they are not in the release."""
+        return None if self.others is None else self.others.first(self.sample)
+
+    @property
+    def published(self) -> int:
+        """The number of published rows."""
+        return int(self.sizes.sum())
+
+    def view(self, columns: Sequence[int]) -> View:
+        """Return the published tuples on some columns."""
+        import numpy as np
+
+        key = tuple(columns)
+        if key not in self._views:
+            parts = [self.cells[:, j].astype(np.int64) for j in key]
+            first, of = grouped(parts, [len(self.axes[j].low) for j in key])
+            sizes = np.bincount(of, weights=self.sizes, minlength=len(first)).astype(np.int64)
+            cells = np.ascontiguousarray(self.cells[first][:, list(key)])
+            self._views[key] = View(self, key, cells, sizes, of)
+        return self._views[key]
+
+    def adversaries(self) -> dict[str, tuple[int, ...]]:
+        """Return the quasi-identifiers that each adversary knows: half of them, those that tell most apart, and all."""
+        full = tuple(range(self.quasi))
+        part = self.known
+        if part is None:
+            most = sorted(full, key=lambda j: (-len(self.axes[j].places), j))
+            part = tuple(sorted(most[: (self.quasi + 1) // 2]))
+        return {PART: part, FULL: full} if part != full else {FULL: full}
+
+    def secret(self, name: str) -> Secret:
+        """Return a column that is published as it is as what attackers want to know."""
+        import numpy as np
+
+        column = next(j for j, axis in enumerate(self.axes) if j >= self.quasi and axis.name.lower() == name.lower())
+        axis = self.axes[column]
+        found = [axis.low, axis.places]
+        places = np.unique(np.concatenate(found))
+        numbers = np.where(places == MISSING, np.nan, axis.least + axis.span * places) if axis.ordered else places
+        measured = axis.ordered and len(places) > FEW_NUMBERS
+        return Secret(self, column, self.tolerance, measured, places, numbers.astype(np.float64))
+
+
+def grouped(parts: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return the first row of each distinct tuple of codes, and for each row the number of its tuple."""
+    import numpy as np
+
+    code, room = np.zeros(len(parts[0]) if parts else 0, dtype=np.int64), 1
+    for part, size in zip(parts, sizes, strict=True):
+        if room * size >= 2**62:
+            _, code = np.unique(code, return_inverse=True)
+            room = int(code.max()) + 1
+        code, room = code * size + part, room * size
+    _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    return first, of
+
+
+__all__ = ["ALL", "FULL", "PART", "Links", "People", "Secret", "Sight", "View", "grouped"]

@@ -1,0 +1,247 @@
+"""Releases side by side: which is better, for how many rows, and who pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.assess.comparison.properties.base import resolve
+from duckanon.assess.comparison.rows import Rows, require_same_rows
+from duckanon.errors import ParameterError, did_you_mean
+from duckanon.release.release import Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duckanon.assess.comparison.pairwise import Numbers
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Releases side by side.
+
+    Every table is a ``pyarrow.Table``. Properties are summed up in their own direction; indices are those of vectors of
+    which higher is better.
+
+    Attributes
+    ----------
+    tournament : pyarrow.Table
+        ``index``, ``property``, ``release``, ``wins``, ``draws``, ``losses``, ``incomparable``, ``place`` (1 is best;
+        most wins minus losses). The lines whose index and property are NULL sum over all.
+    indices : pyarrow.Table
+        ``property`` (NULL where an index looks at all), ``index``, ``release``, ``against``, ``value`` (the index of
+        the first beside the second; of unary indices that of the first) and ``verdict``: "better", "worse", "equal" or
+        "incomparable".
+    dominance : pyarrow.Table
+        ``property`` (NULL for all together), ``release``, ``against``, ``relation``: "dominates" (nowhere worse,
+        somewhere better), "dominated", "equal" or "incomparable".
+    gains : pyarrow.Table
+        Who gains and who loses if ``release`` is published in place of ``against``: ``property``, ``release``,
+        ``against``, ``rows_better``, ``rows_equal``, ``rows_worse``, ``mean_gain`` and ``mean_loss`` over those rows.
+    bias : pyarrow.Table
+        The anonymization bias, of the published rows of each ``release``: ``rows``, ``suppressed``; ``minimum``,
+        ``q05``, ``q25``, ``median``, ``q75``, ``q95``, ``maximum``, ``mean`` and ``gini`` of the sizes of their
+        classes, ``rows_in_smallest`` and ``share_in_smallest`` classes, ``mean_risk``, ``maximum_risk``, and
+        ``risk_of_top_tenth``, the part of all risk on the tenth of the rows with most.
+    groups : pyarrow.Table
+        Which groups carry the risk: ``release``, ``attribute``, ``cell`` (a published value), ``rows``, ``mean_risk``,
+        ``share_of_rows``, ``share_of_risk``, and ``bias``, the quotient of both.
+    properties : pyarrow.Table
+        ``release``, ``property``, ``direction``, and ``minimum``, ``q25``, ``median``, ``mean``, ``q75``, ``maximum``
+        over all rows.
+    sizes : pyarrow.Table
+        ``release``, ``size``, ``rows``: how many published rows lie in classes of each size.
+    metrics : pyarrow.Table
+        ``metric``, ``attribute`` (NULL for the whole release), ``direction`` ("lower" or "higher" is better), and a
+        column for each release.
+    """
+
+    tournament: pa.Table
+    indices: pa.Table
+    dominance: pa.Table
+    gains: pa.Table
+    bias: pa.Table
+    groups: pa.Table
+    properties: pa.Table
+    sizes: pa.Table
+    metrics: pa.Table
+
+    @property
+    def ranking(self) -> list[str]:
+        """The names of the releases, best first; those in the same place in the order in which they were given."""
+        total = [r for r in self.tournament.to_pylist() if r["index"] is None]
+        return [r["release"] for r in sorted(total, key=lambda r: int(r["place"]))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ranking, and the tables as lists of rows."""
+        return {"ranking": self.ranking, **{name: rows(self, name).to_pylist() for name in TABLES}}
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the comparison into a file, PNG, SVG or PDF by its suffix; needs ``pip install duckanon[plots]``."""
+        from duckanon.assess.comparison.picture import draw
+
+        return draw(self, path)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.ranking)} releases, best first: {', '.join(self.ranking)}>"
+
+
+TABLES = tuple(f.name for f in fields(Comparison))
+"""The names of the tables of a comparison."""
+
+
+def rows(comparison: Comparison, what: str = "tournament") -> pa.Table:
+    """Return a table of a comparison by its name.
+
+    Examples
+    --------
+    >>> from duckanon.assess.comparison.compare import TABLES
+    >>> TABLES
+    ('tournament', 'indices', 'dominance', 'gains', 'bias', 'groups', 'properties', 'sizes', 'metrics')
+    """
+    if what not in TABLES:
+        raise ParameterError(
+            f"A comparison has no table {what!r}.{did_you_mean(str(what), TABLES)} It has: {', '.join(TABLES)}."
+        )
+    return getattr(comparison, what)
+
+
+def compare(
+    releases: Sequence[Release] | Mapping[str, Release],
+    *,
+    by: str | Sequence[str] = "coverage",
+    properties: Sequence[str] = ("class_size",),
+    index: str | Sequence[str] = "coverage",
+    weights: Numbers | None = None,
+    epsilon: float = 0.0,
+    ideals: Mapping[str, Any] | None = None,
+    goals: Numbers | None = None,
+    significance: Numbers = 0.0,
+    row_id: str | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Comparison:
+    """Compare releases of one source: in pairs by indices on property vectors, by their bias, and by all metrics.
+
+    Parameters
+    ----------
+    releases : sequence of Release, or mapping of name to Release
+        Two or more, made from the same rows; without names they are called a, b, ...
+    by : str or sequence of str
+        Of single properties: "minimum", "average", "rank", "count_better", "coverage", "spread", "hypervolume" (a
+        logarithm). Of all properties at once: "weighted", "lexicographic" (most wanted property first), "goal".
+        "dominance" is both.
+    properties : sequence of str
+        ``list(duckanon.comparison.properties)`` lists them.
+    index : str, or one for each property
+        What "weighted", "lexicographic" and "goal" measure of each property; of "hypervolume" here the volume itself.
+    weights : sequence, or mapping of property to number, optional
+        Of "weighted"; equal without.
+    epsilon : float
+        Two releases whose indices differ by no more are equally good.
+    ideals : mapping of property to number or vector, optional
+        What "rank" measures the distance to; by default the best that a row can have, such as a class of all rows.
+    goals : sequence, or mapping of property to number
+        Of "goal": the wished values of ``index``.
+    significance : number, sequence, or mapping of property to number
+        Of "lexicographic": differences of ``index`` up to here do not count.
+    row_id : str, optional
+        A unique column that the sources share. Without it row i of one source must be row i of the others; in both
+        cases a fingerprint of the quasi-identifiers is compared, and sources that differ are refused.
+    metrics : sequence of str, optional
+        All without.
+
+    Notes
+    -----
+    Values of a property of which lower is better are turned around before indices are computed: bound minus value where
+    it has an upper bound, else minus value. "rank" then is the same distance, "hypervolume" needs the bound. "weighted"
+    normalizes indices other than coverage, as the paper advises. Suppressed rows count: they are one class of their
+    own, have no utility and no risk.
+
+    References
+    ----------
+    R. Dewri, I. Ray, I. Ray and D. Whitley, On the comparison of microdata disclosure control algorithms, 2009.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> people = pa.table({"age": [34, 35, 36, 61, 62, 63]})
+    >>> a, b = (duckanon.anonymize(people, quasi_identifiers=["age"], k=k) for k in (3, 6))
+    >>> found = duckanon.compare([a, b], properties=["class_size", "loss"], by=["coverage", "weighted"])
+    >>> [(r["property"], r["release"], r["value"]) for r in found.indices.to_pylist() if r["index"] == "coverage"]
+    [('class_size', 'a', 0.0), ('class_size', 'b', 1.0), ('loss', 'a', 1.0), ('loss', 'b', 0.0)]
+    >>> [r["verdict"] for r in found.indices.to_pylist() if r["index"] == "weighted"]
+    ['equal', 'equal']
+    >>> found.gains.to_pylist()[0]["rows_worse"], found.dominance.to_pylist()[-1]["relation"]
+    (6, 'incomparable')
+    >>> found.metrics.column_names
+    ['metric', 'attribute', 'direction', 'a', 'b']
+    """
+    from duckanon.assess.comparison.pairwise import Settings, tables
+
+    named = _named(releases)
+    chosen = resolve(properties, list(named.values()))
+    settings = Settings.make(by, [p.label for p in chosen], index, weights, epsilon, ideals, goals, significance)
+    numbered = {name: Rows.of(release, row_id) for name, release in named.items()}
+    require_same_rows(numbered.values())
+    measured = tables(numbered, chosen, settings)
+    return Comparison(**measured, **_bias(named), metrics=_side_by_side(named, metrics))
+
+
+def _named(releases: Sequence[Release] | Mapping[str, Release]) -> dict[str, Release]:
+    if not isinstance(releases, Iterable):
+        raise ParameterError(f"compare takes a list of releases, or a mapping. Got a {type(releases).__name__}.")
+    if isinstance(releases, Mapping):
+        named = {str(name): release for name, release in releases.items()}
+    else:
+        items = list(releases)
+        letters = [chr(ord("a") + i) if len(items) <= 26 else f"release_{i + 1}" for i in range(len(items))]
+        named = dict(zip(letters, items, strict=True))
+    if len(named) < 2:
+        raise ParameterError(f"Comparing takes two releases or more. Got {len(named)}.")
+    for name, release in named.items():
+        if not isinstance(release, Release):
+            raise ParameterError(f"compare takes releases. {name!r} is a {type(release).__name__}.")
+        release.require_visible("compare")
+    taken = {"metric", "attribute", "direction"} & set(named)
+    if taken:
+        raise ParameterError(f"A release cannot be called {taken.pop()!r}.")
+    return named
+
+
+def _bias(named: Mapping[str, Release]) -> dict[str, pa.Table]:
+    import pyarrow as pa
+
+    from duckanon.assess.comparison.bias import bias_of, groups_of, size_counts
+
+    bias = [{"release": name, **bias_of(release)} for name, release in named.items()]
+    groups = [{"release": name, **group} for name, release in named.items() for group in groups_of(release)]
+    sizes = []
+    for name, release in named.items():
+        found, counts, _ = size_counts(release)
+        sizes += [{"release": name, "size": int(s), "rows": int(n)} for s, n in zip(found, counts, strict=True)]
+    strings = [("release", pa.string()), ("attribute", pa.string()), ("cell", pa.string()), ("rows", pa.int64())]
+    numbers = [(n, pa.float64()) for n in ("mean_risk", "share_of_rows", "share_of_risk", "bias")]
+    return {
+        "bias": pa.Table.from_pylist(bias),
+        # A column of which all cells are NULL has no type of its own.
+        "groups": pa.Table.from_pylist(groups, schema=pa.schema([*strings, *numbers])),
+        "sizes": pa.Table.from_pylist(sizes),
+    }
+
+
+def _side_by_side(named: Mapping[str, Release], metrics: Sequence[str] | None) -> pa.Table:
+    import pyarrow as pa
+
+    found: dict[tuple[str, str | None, str], dict[str, Any]] = {}
+    for name, release in named.items():
+        for m in release.measure(metrics):
+            found.setdefault((m.metric, m.attribute, m.direction), {})[name] = m.value
+    keys = ("metric", "attribute", "direction")
+    lines = [dict(zip(keys, key, strict=True)) | values for key, values in found.items()]
+    schema = pa.schema([*((k, pa.string()) for k in keys), *((n, pa.float64()) for n in named)])
+    return pa.Table.from_pylist(lines, schema=schema)
+
+
+__all__ = ["TABLES", "Comparison", "compare", "rows"]

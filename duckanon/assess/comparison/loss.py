@@ -1,0 +1,247 @@
+"""What a released table lost, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.assess.published_cells import understood
+from duckanon.assess.subject import Subject, of_table, opened
+from duckanon.encoding.counting import count_values
+from duckanon.encoding.dictionaries import Dictionary, frequency_query
+from duckanon.engine.sql.files import load
+from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table, union_all
+from duckanon.errors import DataError, HierarchyError, ParameterError
+from duckanon.metrics.base import measure as measure_relations
+from duckanon.metrics.base import metrics as registry
+from duckanon.metrics.base import require_names
+from duckanon.models.base import require_int
+from duckanon.recoding.relations.pair_counts import Passed, pair_counts
+from duckanon.recoding.relations.relations import Described, Relations, describe
+from duckanon.release.release import Release
+
+if TYPE_CHECKING:
+    from duckanon.metrics.base import Measure
+
+_WIDEST = 20_000_000
+"""More pairs of a tuple and a beginning of a class than this, and rows are not followed to their classes."""
+
+
+def measure(
+    original: object,
+    release: object,
+    *,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: Sequence[str] = (),
+    hierarchies: Mapping[str, Any] | None = None,
+    metrics: Sequence[str] | None = None,
+    k: int | None = None,
+    connection: Any = None,
+) -> list[Measure]:
+    """Return what a release lost, by the metrics named or by all that can be computed.
+
+    Parameters
+    ----------
+    original : str, Path, Source, Arrow object or data frame
+        The table that was anonymized. Rows that the released table has fewer count as suppressed.
+    release : Release, or anything that ``original`` may be
+        A ``Release`` knows its own loss, and nothing else is read.
+    quasi_identifiers : sequence of str
+        Those of a released table that is no ``Release``.
+    sensitive : sequence of str
+        What a classifier would predict; for the metric ``classification``.
+    hierarchies : mapping of str to Hierarchy, name, path or rule, optional
+        How the table was generalized. Columns that are not named get the hierarchy that ``anonymize`` would make.
+        Without a mapping there are no levels, and the domain of a column is the values that it has.
+    metrics : sequence of str, optional
+    k : int, optional
+        What the table promises; for the metric ``average_class_size_lefevre``.
+    connection : duckdb.DuckDBPyConnection, optional
+
+    Notes
+    -----
+    A cell is an original value, a label of the hierarchy, ``*`` for anything, an interval (``[20, 30)``, ``20-30``,
+    ``20~30``), a set of values (``{a, b}``, ``a,b``), or, among numbers, a point that no row had, such as the mean of a
+    cluster. Cells that are none of these are an error, unless no more is asked than metrics that need only classes.
+
+    A label's level is looked up. Where several levels have all labels of a column, the lowest is taken: precision,
+    which counts levels, is then an upper bound. Loss counts leaves and is the same on each of them.
+
+    Metrics that follow rows to their classes (``kl_divergence``, ``non_uniform_entropy``, ``squared_distance_error``,
+    ``sse``, ``sse_ratio``) are computed where every original row fits one class only.
+
+    References
+    ----------
+    V. Iyengar, Transforming data to satisfy privacy constraints, 2002; L. Sweeney, Achieving k-anonymity privacy
+    protection using generalization and suppression, 2002; each metric names its own.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> people = pa.table({"age": [21, 24, 38, 39]})
+    >>> released = pa.table({"age": ["21-24", "21-24"]})
+    >>> for m in duckanon.measure(people, released, quasi_identifiers=["age"], metrics=["discernibility", "gcp"]):
+    ...     print(m.metric, m.attribute, round(m.value, 4))
+    discernibility None 12.0
+    gcp None 0.5833
+    gcp age 0.5833
+    """
+    if isinstance(release, Release):
+        return release.measure(metrics)
+    require_names(metrics)
+    if hierarchies is not None and not isinstance(hierarchies, Mapping):
+        raise ParameterError(f"hierarchies must be a mapping of columns. Got a {type(hierarchies).__name__}.")
+    params = {"k": None if k is None else require_int("measure", "k", k, 1)}
+    reads = {name: set(load(f"metrics/{registry.get(name).name}").reads) for name in metrics or registry}
+    with opened(connection) as engine:
+        released = of_table(engine, release, quasi_identifiers, sensitive)
+        source = of_table(engine, original, list(released.quasi))
+        relations = Relations(engine, {"classes": _classes(source, released)})
+        if any(names - {"classes", "class_values"} for names in reads.values()):
+            try:
+                cells = understood(source, released, hierarchies)
+            except HierarchyError:
+                # Whoever asks for nothing in particular gets what can be had.
+                if metrics is not None or hierarchies is not None:
+                    raise
+            else:
+                _describe(relations, source, released, cells, any("tuples" in names for names in reads.values()))
+        if released.sensitive and any("class_values" in names for names in reads.values()):
+            columns, classes = list(released.quasi.values()), relations["classes"]
+            relations["class_values"] = count_values(engine, released.query, columns, released.sensitive, classes)
+        return measure_relations(engine, relations, metrics, params)
+
+
+def _classes(original: Subject, released: Subject) -> str:
+    """Create ``classes`` of the released table, with the rows that it lacks as one suppressed class."""
+    engine, kept = released.engine, released.classes()
+    rows, published = original.rows(), released.rows()
+    if published > rows:
+        raise DataError(f"The released table has {published} rows, the original only {rows}: it was not made from it.")
+    if published == rows:
+        return kept
+    names = [c.name for c in engine.columns(exp.select("*").from_(table(kept)))]
+    blank = {"class_id": number(0), "n": number(rows - published), "suppressed": exp.true()}
+    lost = exp.select(*(named(blank.get(n, exp.null()), n) for n in names))
+    name = engine.fresh("classes")
+    engine.create(name, union_all([exp.select("*").from_(table(kept)), lost]))
+    return name
+
+
+def _describe(
+    relations: Relations, original: Subject, released: Subject, cells: Sequence[Described], rowwise: bool
+) -> None:
+    """Give the relations of cells, tuples and pairs their recipes."""
+    expressions = original.quasi.values()
+    columns = [Dictionary(c.name, e, c.values, 2**31) for c, e in zip(cells, expressions, strict=True)]
+    relations.recipes["frequency"] = partial(frequency_query, original.query, columns)
+    texts = [named(cast(col(f"q_{j}"), "VARCHAR"), f"l_{j}") for j in range(len(cells))]
+
+    def labelled() -> exp.Query:
+        kept = exp.Not(this=col("suppressed"))
+        return exp.select(col("class_id"), col("n"), *texts).from_(table(relations["classes"])).where(kept)
+
+    describe(relations, cells, labelled)
+    members = _members(relations, len(cells)) if rowwise else None
+    if members is not None:
+        describe(relations, cells, labelled, members)
+    passed = _passed(relations, original, released)
+    if len(cells) + (len(passed.columns) if passed is not None else 0) > 1:
+        relations.recipes["pairs"] = lambda: pair_counts(relations, cells, passed)
+
+
+def _passed(relations: Relations, original: Subject, released: Subject) -> Passed | None:
+    """Return the sensitive columns that both tables have, of one type."""
+    theirs = {name.lower(): kind for name, kind in original.types.items()}
+    shared = [n for n in released.sensitive if theirs.get(n.lower()) == released.type_of(n)]
+    if not shared:
+        return None
+
+    def before() -> exp.Query:
+        own = [named(e.copy(), f"q_{j}") for j, e in enumerate(original.quasi.values())]
+        rest = [named(original.column(name), f"p_{i}") for i, name in enumerate(shared)]
+        return exp.select(*own, *rest).from_(subquery(original.query.copy(), "s"))
+
+    def after() -> exp.Query:
+        keys = [named(e.copy(), f"q_{j}") for j, e in enumerate(released.quasi.values())]
+        values = [named(released.sensitive[name].copy(), f"p_{i}") for i, name in enumerate(shared)]
+        counted = exp.select(*keys, *values, named(exp.Count(this=exp.Star()), "n"))
+        counted = counted.from_(subquery(released.query.copy(), "s")).group_by(exp.var("ALL"))
+        on = conjunction([same(col(f"q_{j}", "v"), col(f"q_{j}", "c")) for j in range(len(keys))])
+        found = [col("class_id", "c"), *(col(f"p_{i}", "v") for i in range(len(shared))), col("n", "v")]
+        return exp.select(*found).from_(subquery(counted, "v")).join(table(relations["classes"], "c"), on=on)
+
+    return Passed([(name, released.type_of(name)) for name in shared], before, after)
+
+
+def _members(relations: Relations, width: int) -> Callable[[], exp.Query] | None:
+    """Follow the original rows to the classes that cover them; None where some row fits several, or counts differ.
+
+    Column by column: a tuple is joined to the beginnings of classes that cover its beginning, so that what grows is
+    the number of classes that a row may still belong to.
+    """
+    engine = relations.engine
+    codes = [col(f"c_{j}", "f") for j in range(width)]
+    texts: list[exp.Expr] = []
+    found: str | None = None
+    for j in range(width):
+        base = table(relations["frequency"], "f") if found is None else table(found, "f")
+        keep = [*codes, col("n", "f"), *(col(f"l_{i}", "f") for i in range(j))]
+        texts.append(col(f"l_{j}"))
+        beginnings = exp.select(*(t.copy() for t in texts)).distinct().from_(table(relations["labelled"]))
+        covering = exp.and_(
+            exp.EQ(this=col("j", "o"), expression=number(j)),
+            exp.EQ(this=col("code", "o"), expression=col(f"c_{j}", "f")),
+        )
+        fits = [same(col(f"l_{i}", "b"), col(f"l_{i}", "f")) for i in range(j)]
+        fits.append(same(col(f"l_{j}", "b"), col("cell", "o")))
+        name = engine.fresh("members")
+        engine.create(
+            name,
+            exp.select(*(k.copy() for k in keep), col(f"l_{j}", "b"))
+            .from_(base)
+            .join(table(relations["covers"], "o"), on=covering)
+            .join(subquery(beginnings, "b"), on=conjunction(fits)),
+        )
+        (grown,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
+        if found is not None:
+            engine.drop(found)
+        found = name
+        if grown > _WIDEST:
+            return None
+    assert found is not None
+    return _checked(relations, found, width)
+
+
+def _checked(relations: Relations, found: str, width: int) -> Callable[[], exp.Query] | None:
+    """Return the rows by class, those that no class covers being suppressed, if every class has as many as it shows."""
+    engine = relations.engine
+    names = [f"c_{j}" for j in range(width)]
+    on = conjunction([same(col(f"l_{j}", "c"), col(f"l_{j}", "f")) for j in range(width)])
+    placed = exp.select(col("class_id", "c"), *(col(c, "f") for c in names), col("n", "f"))
+    placed = placed.from_(table(found, "f")).join(table(relations["labelled"], "c"), on=on)
+    covered = exp.and_(*(exp.EQ(this=col(c, "m"), expression=col(c, "f")) for c in names))
+    rest = exp.select(named(cast(number(0), "BIGINT"), "class_id"), *(col(c, "f") for c in names), col("n", "f"))
+    rest = rest.from_(table(relations["frequency"], "f")).join(table(found, "m"), on=covered, join_type="anti")
+    members = engine.fresh("members")
+    engine.create(members, union_all([placed, rest]))
+    counted = exp.select(col("class_id"), named(exp.Sum(this=col("n")), "n")).from_(table(members))
+    fit = exp.and_(*(exp.EQ(this=col(c, "m"), expression=col(c, "c")) for c in ("class_id", "n")))
+    (classes,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations["classes"])))
+    (same_size,) = engine.row(
+        exp.select(exp.Count(this=exp.Star()))
+        .from_(subquery(counted.group_by(col("class_id")), "m"))
+        .join(table(relations["classes"], "c"), on=fit)
+    )
+    keys = exp.select(*(col(c) for c in names)).distinct().from_(table(members))
+    (distinct,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(keys, "k")))
+    (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(members)))
+    if same_size != classes or distinct != rows:
+        return None
+    return lambda: exp.select("*").from_(table(members))
+
+
+__all__ = ["measure"]

@@ -1,0 +1,25 @@
+"""What a row contributes to the entropy (Gionis and Tassa 2009)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from duckanon.assess.comparison.properties.base import Property, properties
+
+
+@properties.register("entropy")
+@dataclass(frozen=True)
+class Entropy(Property):
+    """Bits that tell the original values of the row's cells from those they can stand for.
+
+    The cells of a suppressed row can be any value of their columns. The sum over rows is the metric ``entropy``.
+
+    References
+    ----------
+    A. Gionis and T. Tassa, k-anonymization with minimal loss of information, 2009.
+    """
+
+    summary: ClassVar[str] = "bits that tell the original values from those that the cells can stand for"
+    direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)

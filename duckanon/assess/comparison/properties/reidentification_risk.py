@@ -1,0 +1,26 @@
+"""The risk of somebody known to be in the data (El Emam and Dankar 2008, the prosecutor's)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from duckanon.assess.comparison.properties.base import Property, properties
+
+
+@properties.register("reidentification_risk")
+@dataclass(frozen=True)
+class ReidentificationRisk(Property):
+    """One divided by the size of the row's class, in rows or in persons where the release counts those.
+
+    A suppressed row has risk 0: it is not in the published file, and nothing there can be its own.
+
+    References
+    ----------
+    K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008.
+    """
+
+    summary: ClassVar[str] = "1 / size of the row's class; 0 if suppressed"
+    direction: ClassVar[str] = "lower"
+    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    unit: ClassVar[str] = "promise"

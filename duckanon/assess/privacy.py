@@ -1,0 +1,185 @@
+"""What a table satisfies: the strongest parameter of every model that can say it, beside what was asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from duckanon.assess.subject import Subject, looked_at
+from duckanon.engine.sql.files import load, names
+from duckanon.models.base import CheckResult, Model
+from duckanon.models.base import models as registry
+from duckanon.plan.requirements import Promise, is_ordered, require_visible
+from duckanon.release.gate import check_models
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FIRST = "k_anonymity"
+_ORDERED_ONLY = ("ordered_t_closeness",)
+"""The order of texts is that of the alphabet: their ranks say nothing."""
+
+
+def privacy(
+    data: object,
+    *,
+    quasi_identifiers: Sequence[str] | None = None,
+    sensitive: Sequence[str] = (),
+    entity_key: str | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    population: object = None,
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741 - the field's own name
+    t: float | None = None,
+    models: Sequence[Model | str | Mapping[str, Any]] = (),
+    connection: Any = None,
+) -> pa.Table:
+    """Return what a table satisfies, duckanon's or not: one row for each model, and for each sensitive column it reads.
+
+    Parameters
+    ----------
+    data : str, Path, Source, Arrow object, data frame or Release
+    quasi_identifiers : sequence of str
+        A release knows its own.
+    sensitive : sequence of str
+    entity_key : str, optional
+        The column that tells persons apart: members of a class are then persons instead of rows.
+    hierarchies : mapping, optional
+        Of sensitive columns, for ``hierarchical_t_closeness``.
+    population : table, optional
+        The people from whom the data were drawn, with the quasi-identifiers written as in ``data``, for ``k_map`` and
+        ``delta_presence``. One row is one member.
+    k, l, t, models : optional
+        Thresholds as ``anonymize`` takes them; whether they hold stands beside what holds.
+    connection : duckdb.DuckDBPyConnection, optional
+
+    Returns
+    -------
+    pyarrow.Table
+        ``model``, ``attribute`` (the sensitive column, or NULL), ``parameter`` and its ``value`` (a DOUBLE: the largest
+        k that holds, the smallest t, ...; NULL where none does), ``unit`` (rows or persons), ``classes``, ``smallest``
+        and ``largest`` class, ``singletons`` (how many members are alone in their class). For models that were asked
+        for, and else NULL: ``threshold`` (of that parameter), ``text`` (the promise), ``holds``, ``violating_classes``
+        and ``violating_rows``.
+
+    Notes
+    -----
+    Models with two parameters show one: of alpha_k_anonymity alpha and of p_sensitive_k_anonymity p, whose k is that of
+    k_anonymity; of recursive_c_l_diversity c, whose l is that of l_diversity; delta is to base 2. Every value holds
+    when it is asked for: where the comparison is strict (c and delta) it is a little larger than the number that has to
+    be exceeded, and where a parameter must be above 0 it is at least 1e-12. Frequencies in the whole table are those
+    of ``data``; of a release those of the table that it was made from.
+
+    A registered model takes part by a file ``sql/levels/<model>.sql`` that returns (attribute, parameter, value) from
+    the relations that models read; one that reads sensitive values, nodes of a hierarchy or a population is left out
+    where there are none.
+
+    References
+    ----------
+    L. Sweeney, k-anonymity: a model for protecting privacy, 2002; A. Machanavajjhala et al., l-diversity: privacy
+    beyond k-anonymity, 2006; N. Li et al., t-closeness: privacy beyond k-anonymity and l-diversity, 2007; J.
+    Sainz-Pardo Diaz and A. Lopez Garcia, pyCANON: a Python library to check the level of anonymity of a dataset, 2022.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 30, 40, 40], "ill": ["flu", "flu", "gout", "flu", "gout"]})
+    >>> rows = duckanon.privacy(people, quasi_identifiers=["age"], sensitive=["ill"], l=3).to_pylist()
+    >>> [(r["parameter"], r["value"], r["holds"]) for r in rows if r["model"] in ("k_anonymity", "l_diversity")]
+    [('k', 2.0, None), ('l', 2.0, False)]
+    """
+    asked = any(p is not None for p in (k, l, t)) or models != ()
+    promise = Promise.of(k=k, l=l, t=t, models=models) if asked else Promise(())
+    require_visible(promise.models)
+    if population is None:
+        promise.require_population(False)
+    with looked_at(
+        data,
+        quasi_identifiers=quasi_identifiers,
+        sensitive=sensitive,
+        entity_key=entity_key,
+        connection=connection,
+        hierarchies=hierarchies,
+        population=population,
+    ) as subject:
+        promised = promise.bound(subject.roles, subject.hierarchies)
+        files = [f"models/{m.name}" for m in promised] + names("levels")
+        relations = subject.relations({r for name in files for r in load(name).reads}, shared=True)
+        levels = _levels(subject, relations)
+        checks = check_models(subject.engine, relations, promised, subject.unit)
+        row = subject.engine.row(load("risk/sizes").bind({"classes": relations["classes"]}))
+        sizes = dict(zip(("classes", "members", "smallest", "largest", "singletons"), row, strict=True))
+        subject.drop(relations)
+    del sizes["members"]
+    rows = [{**found, "unit": subject.unit, **sizes} for found in _joined(levels, checks, list(subject.sensitive))]
+    return _table(rows)
+
+
+def _levels(subject: Subject, relations: Mapping[str, str]) -> list[tuple[str, str | None, str, float | None]]:
+    """Return model, attribute, parameter and value of every statement that finds what it reads."""
+    rows: list[tuple[str, str | None, str, float | None]] = []
+    known = names("levels")
+    for name in registry:
+        if f"levels/{name}" not in known:
+            continue
+        file = load(f"levels/{name}")
+        if not set(file.reads) <= set(relations):
+            continue
+        if name in _ORDERED_ONLY and not any(is_ordered(subject.type_of(column)) for column in subject.sensitive):
+            continue
+        for attribute, parameter, value in subject.engine.rows(file.bind({r: relations[r] for r in file.reads})):
+            if name not in _ORDERED_ONLY or is_ordered(subject.type_of(attribute)):
+                rows.append((name, attribute, parameter, value))
+    return rows
+
+
+def _joined(
+    levels: Iterable[tuple[str, str | None, str, float | None]], checks: Sequence[CheckResult], sensitive: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the levels with the checks of the same model and column beside them, k-anonymity first."""
+    rows: list[dict[str, Any]] = []
+    left = list(checks)
+    for model, attribute, parameter, value in levels:
+        found = {"model": model, "attribute": attribute, "parameter": parameter, "value": value}
+        own = [c for c in checks if (c.model, c.parameters.get("sensitive")) == (model, attribute)]
+        left = [c for c in left if c not in own]
+        rows += [{**found, **_checked(c, parameter)} for c in own] or [found]
+    for check in left:
+        # A model of somebody else that cannot say what holds, or one whose distance is not shown for such a column.
+        parameter = next(iter(check.parameters))
+        found = {"model": check.model, "attribute": check.parameters.get("sensitive"), "parameter": parameter}
+        rows.append({**found, **_checked(check, parameter)})
+    place = {name: i for i, name in enumerate((None, *sensitive))}
+    return sorted(rows, key=lambda r: (r["model"] != _FIRST, r["model"], place[r["attribute"]]))
+
+
+def _checked(check: CheckResult, parameter: str) -> dict[str, Any]:
+    # Levels of delta are to base 2, whatever was asked for.
+    factor = math.log2(check.parameters["base"]) if parameter == "delta" and "base" in check.parameters else 1
+    return {
+        "threshold": float(factor * check.parameters[parameter]),
+        "text": check.text,
+        "holds": check.holds,
+        "violating_classes": check.violating_classes,
+        "violating_rows": check.violating_rows,
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    text, whole, real = pa.string(), pa.int64(), pa.float64()
+    schema = pa.schema(
+        [
+            *((name, text) for name in ("model", "attribute", "parameter")),
+            ("value", real),
+            ("unit", text),
+            *((name, whole) for name in ("classes", "smallest", "largest", "singletons")),
+            ("threshold", real),
+            ("text", text),
+            ("holds", pa.bool_()),
+            *((name, whole) for name in ("violating_classes", "violating_rows")),
+        ]
+    )
+    return pa.Table.from_pylist(rows, schema=schema)

@@ -1,7 +1,0 @@
-"""The command line: argument parsing and terminal output only."""
-
-from __future__ import annotations
-
-from duckanon.cli.app import app, main
-
-__all__ = ["app", "main"]

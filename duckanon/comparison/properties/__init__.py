@@ -1,5 +1,0 @@
-"""Properties: what is measured of every row of a release. One file, one registration."""
-
-from duckanon.comparison.properties.base import Property, properties
-
-__all__ = ["Property", "properties"]

@@ -1,5 +1,0 @@
-"""Attackers: each tries to learn something from a release. One file, one registration."""
-
-from duckanon.disclosure.attacks.base import LEVELS, Attacker, Case, Finding, Settings, attackers
-
-__all__ = ["LEVELS", "Attacker", "Case", "Finding", "Settings", "attackers"]

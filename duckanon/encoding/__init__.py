@@ -1,0 +1,1 @@
+"""Columns as dense integer codes: dictionaries, frequency tables, counts."""

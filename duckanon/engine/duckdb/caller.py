@@ -1,0 +1,88 @@
+"""What a caller's connection says of itself, asked without touching its transaction or a result that is read half."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import duckdb
+from sqlglot import exp
+
+from duckanon.engine.duckdb.guard import guarded
+from duckanon.engine.sql.relations import DIALECT, builtin, ident, text
+from duckanon.errors import DataError, EngineError, ParameterError
+
+_IDLE = str(2**64 - 1)
+_PARTS = re.compile(r'"((?:[^"]|"")*)"|([^",.]+)|([,.])')
+# One connection in several threads: each asks and takes its cursor alone.
+_asking = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A cursor of the caller's connection, and where the caller's unqualified names are looked up."""
+
+    cursor: duckdb.DuckDBPyConnection
+    search_path: str
+
+
+def cursor_of(connection: object) -> Caller:
+    """Return a cursor of a connection; a transaction that is open on it is refused, as a cursor does not see its rows.
+
+    The connection is asked by a statement that is bound and never run: what it says are the names of its columns. So a
+    result that the caller has read half stays. While there is one, DuckDB does not tell its own transaction from one
+    that the caller began, and what is committed is read.
+    """
+    if not isinstance(connection, duckdb.DuckDBPyConnection):
+        raise ParameterError(f"connection must be a DuckDB connection. Got a {type(connection).__name__}.")
+    with _asking:
+        try:
+            first, second = _state(connection), _state(connection)
+        except EngineError as error:
+            if "TransactionException" not in str(error):
+                raise
+            raise DataError("The connection has an open transaction that failed: ROLLBACK first.") from None
+        if first[:2] == second[:2] and second[1] == _IDLE:
+            raise DataError(
+                "The connection has an open transaction, and only committed rows are anonymized: COMMIT or ROLLBACK "
+                "first."
+            )
+        return Caller(guarded(connection.cursor), bytes.fromhex(second[2]).decode())
+
+
+def _state(connection: duckdb.DuckDBPyConnection) -> tuple[str, str, str]:
+    """Return the ids of transaction and query, and the search path in hexadecimal digits."""
+    path = builtin("hex", builtin("current_setting", text("search_path")))
+    asked = [builtin("current_transaction_id"), text(" "), builtin("current_query_id"), text(" "), path]
+    answer = builtin("concat", text('SELECT 1 AS "'), *asked, text('"'))
+    query = exp.select("*").from_(exp.Table(this=builtin("query", answer))).sql(dialect=DIALECT)
+    (name,) = guarded(lambda: connection.sql(query).columns)
+    transaction, number, digits = name.split(" ")
+    return transaction, number, digits
+
+
+def write_path(entries: Iterable[Sequence[str]]) -> str:
+    """Return the search path of (catalog, schema) pairs."""
+    return ",".join(".".join(ident(part).sql(dialect=DIALECT) for part in entry) for entry in entries)
+
+
+def parse_path(setting: str) -> list[tuple[str, ...]]:
+    """Return the entries of a search path as DuckDB writes it: (catalog, schema), or one of the two.
+
+    Examples
+    --------
+    >>> parse_path('memory."a, ""b",other.main')
+    [('memory', 'a, "b'), ('other', 'main')]
+    """
+    entries: list[list[str]] = [[]]
+    for quoted, plain, mark in _PARTS.findall(setting):
+        if mark == ",":
+            entries.append([])
+        elif not mark:
+            entries[-1].append(plain or quoted.replace('""', '"'))
+    return [tuple(entry) for entry in entries if entry]
+
+
+__all__ = ["Caller", "cursor_of", "parse_path", "write_path"]

@@ -1,0 +1,7 @@
+"""The command line: argument parsing and terminal output only."""
+
+from __future__ import annotations
+
+from duckanon.interfaces.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,168 @@
+"""The command ``duckanon``: its options, its commands, and what becomes of an error."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from duckanon._version import __version__
+from duckanon.interfaces.cli import attacking, hierarchies, jobs, shell, signals, studies, teaching, verbs, work
+from duckanon.interfaces.cli.options import Json, Verbose, is_verbose
+from duckanon.interfaces.cli.screen import Screen, visible
+
+
+class _Interrupted(Exception):  # noqa: N818 - not an error
+    """Ctrl-C, kept from the parser, which would end without a word."""
+
+
+class _Commands(TyperGroup):
+    """The root: every error of every command ends here, in one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+
+    def main(
+        self,
+        args: Any = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Parse and run; then leave the process with the exit code, unless ``standalone_mode`` is off."""
+        given = list(sys.argv[1:] if args is None else args)
+        settings = {"complete_var": complete_var, "windows_expand_args": windows_expand_args, **extra}
+        if not standalone_mode:
+            return super().main(given, prog_name, standalone_mode=False, **settings)
+        options = given[: given.index("--")] if "--" in given else given
+        try:
+            result = super().main(given, prog_name or "duckanon", standalone_mode=False, **settings)
+            code = result if isinstance(result, int) else 0
+            if code == signals.INTERRUPTED:
+                # Outside of a command the parser takes the interruption, and says nothing.
+                raise KeyboardInterrupt
+        except (Exception, KeyboardInterrupt) as error:
+            code = _report(error, Screen("--json" in options))
+        sys.exit(code)
+
+
+def _report(error: BaseException, screen: Screen) -> int:
+    """Say what went wrong and return the exit code."""
+    if isinstance(error, _Interrupted | KeyboardInterrupt | typer.Abort):
+        stopped = signals.terminated()
+        word, code = ("Terminated", signals.TERMINATED) if stopped else ("Interrupted", signals.INTERRUPTED)
+        screen.error(word, f"{word}.", code)
+        return code
+    if hasattr(error, "format_message"):
+        return _report_usage(error, screen)
+    from duckanon.errors import DuckanonError
+    from duckanon.jobs import exit_code
+
+    code = exit_code(error)
+    kind = type(error).__name__
+    if isinstance(error, DuckanonError):
+        screen.error(kind, " ".join(str(error).split()), code)
+    elif isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        screen.error(kind, f"{error.strerror or kind}{where}", code)
+    else:
+        # Its text may quote a cell of the data, and so may the values in its frames: the places in the code cannot.
+        hint = "" if is_verbose() else " Run it again with -v to see where."
+        screen.error(kind, f"Unexpected {kind} (its message is withheld: it may quote data).{hint}", code)
+        if is_verbose():
+            for frame in traceback.extract_tb(error.__traceback__):
+                typer.echo(f"  {frame.filename}:{frame.lineno} in {frame.name}", err=True)
+    return code
+
+
+def _report_usage(error: Any, screen: Screen) -> int:
+    code = int(getattr(error, "exit_code", 2))
+    wanted = getattr(error, "option_name", None)
+    if wanted and error.ctx is not None and not error.possibilities:
+        # The parser suggests what is similar; the beginning of an option is often not similar enough.
+        known = [option for parameter in error.ctx.command.params for option in parameter.opts]
+        error.possibilities = [option for option in known if option.startswith(wanted)] or None
+    # It quotes what was given, such as the name of a file that a pattern of the shell found.
+    error.message = visible(str(getattr(error, "message", "")))
+    if screen.as_json:
+        screen.error(type(error).__name__, error.format_message() or "A command is missing.", code)
+    elif sys.stderr.isatty():
+        from typer.rich_utils import rich_format_error
+
+        rich_format_error(error)
+    else:
+        error.show()
+    return code
+
+
+app = typer.Typer(
+    cls=_Commands,
+    name="duckanon",
+    help="Anonymization where the data lives: k-anonymity in DuckDB, with a proof.",
+    epilog="Start with: duckanon demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(ctx: typer.Context, wanted: bool) -> None:
+    if not wanted:
+        return
+    # Not known yet whether --json follows: the words themselves are looked at.
+    if "--json" in sys.argv:
+        Screen(True).document({"duckanon": __version__})
+    else:
+        typer.echo(f"duckanon {__version__}")
+    raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Anonymization where the data lives: k-anonymity in DuckDB, with a proof."""
+
+
+def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
+    """Take the options that every command has between a group and its command, too."""
+
+
+work.add_to(app)
+jobs.add_to(app)
+verbs.add_to(app)
+teaching.add_to(app)
+attacking.add_to(app)
+hierarchies.add_to(app)
+studies.add_to(app)
+shell.add_to(app)
+for _group in app.registered_groups:
+    if _group.typer_instance is not None:
+        _group.typer_instance.callback()(_group_options)
+
+
+def main() -> None:
+    """Run the command line. Whenever it is interrupted, it cleans up and ends with a message and an exit code."""
+    signals.listen()
+    try:
+        app()
+    except KeyboardInterrupt as error:
+        # Before the commands are asked, or while their last word is said.
+        signals.deafen()
+        sys.exit(_report(error, Screen("--json" in sys.argv)))
+    finally:
+        signals.deafen()

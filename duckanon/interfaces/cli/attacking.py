@@ -1,0 +1,166 @@
+"""The command ``duckanon attack``: what an adversary learns from a release, on the terminal and as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duckanon.interfaces.cli.options import Json, K, Sensitive, Verbose, given, hierarchies, names
+from duckanon.interfaces.cli.screen import Screen, shown_path
+from duckanon.interfaces.cli.verbs import Hierarchies, file_of, of_job
+
+if TYPE_CHECKING:
+    from duckanon.assess.attacks.attack import Attack
+
+_STYLES = {"nothing": "green", "promised": "green", "little": "yellow", "much": "bold red"}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command("attack")(attack)
+
+
+def attack(
+    ctx: typer.Context,
+    original: Annotated[
+        str, typer.Argument(metavar="ORIGINAL", help="The table that was anonymized: a file.", show_default=False)
+    ],
+    release: Annotated[
+        str, typer.Argument(metavar="RELEASE", help="The table that was made from it: a file.", show_default=False)
+    ],
+    control: Annotated[
+        str | None,
+        typer.Option("--control", metavar="FILE", help="People who are not in the release.", show_default=False),
+    ] = None,
+    quasi_identifiers: Annotated[
+        list[str] | None,
+        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="Columns.", show_default=False),
+    ] = None,
+    sensitive: Sensitive = None,
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option("--attack", "-a", metavar="A,B,...", help="Attacks; all without.", show_default=False),
+    ] = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--known", metavar="A,B,...", help="What a partially informed adversary knows.", show_default="half"
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="A column of both that says who is who.", show_default=False),
+    ] = None,
+    k: K = None,
+    hierarchy: Hierarchies = None,
+    job: Annotated[
+        Path | None,
+        typer.Option("--job", metavar="JOB.toml", help="Take columns, hierarchies and k of a job.", show_default=False),
+    ] = None,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="How many people are attacked at most.")] = 5000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Draws them.")] = 0,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a report as a page.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """What does an adversary learn from this release? Beyond chance, and beyond people who are not in it."""
+    if quasi_identifiers is None and job is None:
+        raise typer.BadParameter("Give the quasi-identifiers (-q), or a job (--job) that has them.")
+    from duckanon.assess.attacks.attack import attack as look
+    from duckanon.io.source import Source
+
+    about: dict[str, Any] = of_job(job) if job is not None else {}
+    about |= given(k=k)
+    own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive)}
+    about |= {name: value for name, value in own.items() if value}
+    wanted = {name.lower() for name in about["quasi_identifiers"]}
+    made = {name: h for name, h in about.pop("hierarchies", {}).items() if name.lower() in wanted}
+    made |= hierarchies(hierarchy) or {}
+    found = look(
+        Source.file(original),
+        Source.file(release),
+        control=file_of(control),
+        hierarchies=made if made or job is not None else None,
+        sample=sample,
+        seed=seed,
+        **about,
+        **given(attacks=names(attacks) or None, known=names(known) or None, key=key),
+    )
+    if html is not None:
+        found.write_html(html, title=f"Attacks on {Path(release).name}")
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        page = None if html is None else shown_path(html)
+        screen.document({"original": original, "release": release, "control": control, **found.to_dict(), "page": page})
+    else:
+        _show(screen, Path(release).name, found, html)
+
+
+def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
+    """Show what each attack reached, and the verdict."""
+    from duckanon.report.attacks import (
+        KNOWS,
+        SIGNS,
+        grouped,
+        not_tried,
+        percent,
+        points,
+        samples,
+        tried_on,
+        what,
+        with_interval,
+    )
+
+    about = found.to_dict()
+    if not screen.rich:
+        screen.line(f"{name}: {about['verdict']}")
+        for f in about["findings"]:
+            who = f" ({KNOWS[f['adversary']]} known)" if f["adversary"] in KNOWS else ""
+            control = f", controls {percent(f['control'])}" if f["control"] is not None else ""
+            figures = f"{with_interval(f['success'], f['interval'])}{control}, base rate {percent(f['base_rate'])}"
+            screen.line(f"{what(f)}{who}: {figures}; {tried_on(f)}. {f['verdict']}")
+        for attacker, why in about["skipped"].items():
+            screen.line(f"{attacker}: not tried, {why}")
+        if html is not None:
+            screen.line(f"report: {shown_path(html)}")
+        return
+    from rich.text import Text
+
+    from duckanon.interfaces.cli.show import headed, sections
+
+    right, whole = {"justify": "right", "no_wrap": True}, {"no_wrap": True}
+    verdict = Text(about["verdict"], style=_STYLES[about["level"]])
+    parts: list[tuple[str, Any]] = [(name, verdict)]
+    for heading, rows in grouped(about):
+        table = headed(
+            ("attack", {}),
+            ("knows", whole),
+            ("release", right),
+            ("controls", right),
+            ("base rate", right),
+            ("gain", right),
+            ("", whole),
+        )
+        for f in rows:
+            table.add_row(
+                Text(what(f)),
+                Text(f["adversary"] or "-"),
+                percent(f["success"]),
+                percent(f["control"]),
+                percent(f["base_rate"]),
+                points(f["gain"]),
+                Text(SIGNS[f["level"]], style=_STYLES[f["level"]]),
+            )
+        parts.append((heading, table))
+    if about["skipped"]:
+        parts.append(("Not tried", Text("\n".join(not_tried(about)))))
+    sampled = samples(about)
+    notes = ["knows: part or full quasi-identifiers, or all other columns. gain: points beyond controls or base rate."]
+    notes += [f"Samples were attacked: {'; '.join(sampled)}."] if sampled else []
+    notes += [f"Report: {shown_path(html)}"] if html is not None else []
+    parts.append(("How to read this", Text("\n".join(notes), style="dim")))
+    sections(screen, parts)

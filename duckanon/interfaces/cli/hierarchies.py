@@ -1,0 +1,328 @@
+"""The commands on hierarchies: build, validate, show."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duckanon.interfaces.cli.options import Json, Verbose
+from duckanon.interfaces.cli.screen import Screen, count, shown_path
+
+if TYPE_CHECKING:
+    from duckanon.hierarchy import Hierarchy, Validation
+
+Column = Annotated[str | None, typer.Option("--column", "-c", help="The column.", show_default=False)]
+Data = Annotated[str | None, typer.Option("--data", help="A file whose values must all be known.", show_default=False)]
+
+_PROPERTIES = {
+    "total": "every value of the data has a row",
+    "functional": "each leaf has one row, and no cell is empty",
+    "nested": "equal labels have equal parents, and no way up is a loop",
+    "rooted": "the last level has one label",
+}
+
+
+_COUNTS = ("leaves", "height", "duplicates", "gaps", "ragged", "not_nested", "loops", "tops", "missing")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    room = typer.Typer(no_args_is_help=True, help="Build, validate and show generalization hierarchies.")
+    room.command("build")(build)
+    room.command("validate")(validate)
+    room.command("show")(show)
+    app.add_typer(room, name="hierarchy")
+
+
+def build(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The file with the values.", show_default=False)],
+    column: Annotated[str, typer.Option("--column", "-c", help="The column.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The CSV file to write.", show_default=False)],
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule",
+            help="intervals, quantiles, mask, prefix, dates, age, order, random or suppress.",
+            show_default=False,
+        ),
+    ] = None,
+    rule_file: Annotated[
+        Path | None, typer.Option("--rule-file", help="A TOML file with the rule.", show_default=False)
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option("--width", help="Width of level 1 (intervals).", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Any key of the rule: --set factors=[2,2].", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Build a hierarchy from a column's values by a rule, and write it as CSV (the form of ARX)."""
+    if (rule is None) == (rule_file is None):
+        raise typer.BadParameter("Give either --rule or --rule-file.")
+    from duckanon.hierarchy import Hierarchy, resolve
+    from duckanon.plan.plan import open_engine
+
+    if rule_file is not None:
+        if width is not None or settings:
+            raise typer.BadParameter("--width and --set go with --rule.")
+        engine = open_engine()
+        try:
+            recipe = resolve(rule_file, engine)
+        finally:
+            engine.close()
+    else:
+        keys: dict[str, Any] = {"rule": rule, **dict(_setting(s) for s in settings or ())}
+        recipe = Hierarchy.from_rule({**keys, "width": width} if width is not None else keys, Path.cwd())
+    built = recipe.materialise(_values(source, column))
+    built.to_csv(output)
+    screen, found = Screen.of(ctx), built.describe()
+    if screen.as_json:
+        screen.document({"file": output, **found})
+        return
+    _show_levels(screen, shown_path(output), built, 5 if screen.rich else 0)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Return key and value of KEY=VALUE; the value is TOML, or a text where it is none."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise typer.BadParameter(f"--set needs KEY=VALUE. Got {text!r}.")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value
+
+
+def _values(source: str, column: str) -> Any:
+    """Return the distinct values of a column."""
+    from sqlglot import exp
+
+    from duckanon.engine.sql.relations import col, subquery
+    from duckanon.errors import RoleError, did_you_mean
+    from duckanon.io.source import Source
+    from duckanon.plan.plan import open_engine
+
+    engine = open_engine()
+    try:
+        relation = Source.file(source).open(engine)
+        lowered = {n.lower(): n for n in relation.names}
+        name = column if column in relation.names else lowered.get(column.lower())
+        if name is None:
+            raise RoleError(f"{relation.name!r} has no column {column!r}.{did_you_mean(column, relation.names)}")
+        query = exp.select(col(name)).from_(subquery(relation.query, "s"))
+        return engine.arrow(query).column(0)
+    finally:
+        engine.close()
+
+
+def validate(
+    ctx: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME_OR_FILE",
+            help="The hierarchy: a CSV file, a rule in a TOML file, or a ready-made one.",
+            show_default=False,
+        ),
+    ],
+    data: Data = None,
+    column: Column = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Is this a hierarchy: total, functional, nested, rooted? Exit code 0 if it can be used, 1 if not."""
+    if (data is None) != (column is None):
+        raise typer.BadParameter("--data and --column go together.")
+    from duckanon.hierarchy import validate as inspect
+
+    values = _values(data, column) if data is not None and column is not None else None
+    found = inspect(name, values.drop_null() if values is not None else None)
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        about = {"file": name, "kind": "table" if found.rule is None else "rule", "rule": found.rule}
+        # What is asked of a table's rows means nothing for a rule.
+        asked = [*_PROPERTIES, *_COUNTS] if found.rule is None else ["total", "height", "missing"]
+        properties = {key: getattr(found, key) for key in asked}
+        screen.document({**about, "usable": found.ok, **properties, "problems": found.problems, "notes": found.notes})
+    elif found.rule is not None:
+        _show_rule_validation(screen, name, found)
+    else:
+        _show_validation(screen, name, found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _counted(found: Validation) -> dict[str, str]:
+    """Return what was counted for each property."""
+    repeated = f"{found.duplicates:,} repeated {'leaf' if found.duplicates == 1 else 'leaves'}"
+    functional = f"{repeated}, {count(found.gaps, 'empty cells')}, {count(found.ragged, 'ragged lines')}"
+    on_loops = f", {found.loops:,} on a loop" if found.loops else ""
+    return {
+        "total": "no data given" if found.missing is None else f"{count(found.missing, 'values')} without a row",
+        "functional": functional,
+        "nested": f"{count(found.not_nested, 'labels')} with several parents{on_loops}",
+        "rooted": f"{count(found.tops, 'labels')} on the last level",
+    }
+
+
+def _show_rule_validation(screen: Screen, name: str, found: Validation) -> None:
+    verdict = "can be used" if found.ok else "cannot be used"
+    height = "" if found.height is None else f", height {found.height}"
+    head = f"{Path(name).name}: a rule{f' ({found.rule})' if found.rule != 'unknown' else ''}{height}, {verdict}"
+    known = None if found.missing is None else f"{_word(found.total)} ({_counted(found)['total']})"
+    if not screen.rich:
+        screen.line(head)
+        if known is not None:
+            screen.line(f"total: {known}")
+        for problem in found.problems:
+            screen.line(f"problem: {problem}")
+        return
+    from rich.text import Text
+
+    screen.out.print(Text(head, style="bold green" if found.ok else "bold red"))
+    if known is not None:
+        screen.out.print(Text(f"total: {known}"))
+    for problem in found.problems:
+        screen.out.print(Text(problem, style="red"))
+
+
+def _show_validation(screen: Screen, name: str, found: Validation) -> None:
+    counted = _counted(found)
+    verdict = "can be used" if found.ok else "cannot be used"
+    head = f"{Path(name).name}: {count(found.leaves, 'leaves')}, height {found.height}, {verdict}"
+    if not screen.rich:
+        screen.line(head)
+        for prop in _PROPERTIES:
+            screen.line(f"{prop}: {_word(getattr(found, prop))} ({counted[prop]})")
+        for problem in found.problems:
+            screen.line(f"problem: {problem}")
+        for note in found.notes:
+            screen.line(f"note: {note}")
+        return
+    from rich.text import Text
+
+    from duckanon.interfaces.cli.show import grid
+
+    out = screen.out
+    out.print(Text(head, style="bold green" if found.ok else "bold red"))
+    table = grid({}, {"no_wrap": True}, {}, {"style": "dim"})
+    for prop, meaning in _PROPERTIES.items():
+        holds = getattr(found, prop)
+        # A last level with several labels gets one more level: no fault.
+        bad = Text("•", style="yellow") if prop == "rooted" else Text("✗", style="bold red")
+        mark = Text("-", style="dim") if holds is None else Text("✓", style="bold green") if holds else bad
+        table.add_row(mark, prop, meaning, counted[prop])
+    out.print(table)
+    for problem in found.problems:
+        out.print(Text(problem, style="red"))
+    for note in found.notes:
+        out.print(Text(note, style="yellow"))
+
+
+def _word(holds: bool | None) -> str:
+    return "not checked" if holds is None else "yes" if holds else "no"
+
+
+def show(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME_OR_FILE", help="A ready-made hierarchy, or a file.", show_default=False)
+    ],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Lines to show.")] = 10,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show the levels of a hierarchy, how many labels each has, and the first lines."""
+    from duckanon.hierarchy import resolve
+    from duckanon.hierarchy.chain import chain, height, in_words
+    from duckanon.plan.plan import open_engine
+
+    engine = open_engine()
+    try:
+        hierarchy = resolve(name, engine)
+        links = chain(hierarchy, engine)
+    finally:
+        engine.close()
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        lines = hierarchy.preview(limit) if hierarchy.levels is not None else []
+        told = {"height": height(links), "steps": in_words(links), "lines": lines}
+        screen.document({"name": name, **hierarchy.describe(), **told})
+        return
+    _show_levels(screen, name, hierarchy, limit, links)
+
+
+def _show_levels(
+    screen: Screen, name: str, hierarchy: Hierarchy, limit: int, links: list[Hierarchy] | None = None
+) -> None:
+    from duckanon.hierarchy.chain import height as whole
+    from duckanon.hierarchy.chain import in_words
+
+    found = {**hierarchy.describe(), "height": whole(links or [hierarchy])}
+    steps = in_words(links or [])
+    height = "decided by the data" if found["height"] is None else str(found["height"])
+    if found["labels"] is None:
+        rule = ", ".join(f"{k} = {json.dumps(v)}" for k, v in found["rule"].items() if v is not None)
+        labels, lines = f"a rule: {rule}", []
+    else:
+        labels = " -> ".join(f"{n:,}" for n in found["labels"])
+        lines = hierarchy.preview(limit)
+    if not screen.rich:
+        screen.line(f"{name}: height {height}; {'labels ' if found['labels'] else ''}{labels}")
+        for line in lines:
+            screen.line(";".join("" if cell is None else cell for cell in line))
+        for step in steps:
+            screen.line(step)
+        return
+    from rich.text import Text
+
+    from duckanon.interfaces.cli.show import grid, headed
+
+    head = grid({"style": "dim", "no_wrap": True}, {"overflow": "fold"})
+    head.add_row("hierarchy", Text(name, style="bold"))
+    head.add_row("origin", Text(found["origin"]))
+    head.add_row("height", height)
+    if found["labels"] is None:
+        head.add_row("rule", Text(labels.removeprefix("a rule: ")))
+    for step in steps:
+        level, _, meaning = step.partition(": ")
+        head.add_row(level, Text(meaning))
+    screen.out.print(head)
+    if found["labels"] is None:
+        return
+    table = headed(*((f"level {i}", {"overflow": "fold"}) for i in range(len(found["labels"]))))
+    table.add_row(*(Text(count(n, "labels"), style="cyan") for n in found["labels"]), end_section=True)
+    for line in lines:
+        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in line))
+    more = found["labels"][0] - len(lines)
+    screen.out.print()
+    screen.out.print(table)
+    if more > 0:
+        screen.out.print(Text(f"... and {more:,} more", style="dim"))
+
+
+def listed() -> list[dict[str, str]]:
+    """Return the ready-made hierarchies: name, form and summary."""
+    from duckanon.hierarchy import shipped
+
+    rows = []
+    for name, path in shipped().items():
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            summary = text.splitlines()[0].removeprefix("#").strip() if text.startswith("#") else ""
+            rows.append({"name": name, "form": "rule", "summary": summary})
+        else:
+            lines = text.splitlines()
+            height = lines[0].count(";") if lines else 0
+            rows.append({"name": name, "form": "table", "summary": f"{count(len(lines), 'leaves')}, height {height}"})
+    return rows

@@ -1,0 +1,142 @@
+"""The commands about job files: init, validate, schema, history."""
+
+from __future__ import annotations
+
+from glob import escape
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from duckanon.interfaces.cli.options import Database, Json, Table, TableFile, Verbose, source_of
+from duckanon.interfaces.cli.screen import Screen, count, shown_path
+
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+OneTable = Annotated[
+    str | None, typer.Option("--table", help="One table of a job that has several.", show_default=False)
+]
+
+jobs = typer.Typer(help="Draft, check and describe job files.", no_args_is_help=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.add_typer(jobs, name="job")
+    app.command("history")(history)
+
+
+@jobs.command("init")
+def init(
+    ctx: typer.Context,
+    file: TableFile = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The job file to write.")] = Path("job.toml"),
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help="The least size of a class.")] = 5,
+    database: Database = None,
+    table: Table = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a job file that is there.")] = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Draft a job file from a table: roles are guessed, with reasons."""
+    from duckanon.errors import ConfigError
+    from duckanon.io.paths import covers
+    from duckanon.jobs import load_job
+    from duckanon.jobs.draft import SCHEMA, draft
+    from duckanon.jobs.schema import text
+
+    source = source_of(file, database, table)
+    if output.exists() and not force:
+        raise ConfigError(f"{output.name!r} is there already: choose another name, or add --force.")
+    beside = output.with_name(SCHEMA)
+    for pattern in source.target if source.kind == "file" else [escape(str(source.target))]:
+        if covers(pattern, output) or covers(pattern, beside):
+            raise ConfigError("The job file lies among the files of the table: choose another name with --output.")
+    content = draft(source, output, k=k)
+    output.write_text(content, encoding="utf-8")
+    beside.write_text(text(), encoding="utf-8")
+    load_job(output)
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        screen.document({"job": output, "schema": beside})
+        return
+    screen.line(f"{shown_path(output)}: a draft. Read every line of it: roles are guesses.")
+    screen.line(f"{shown_path(beside)}: for your editor.")
+    screen.line(f"Next: duckanon run {shown_path(output)} --dry-run")
+
+
+@jobs.command("validate")
+def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: Verbose = False) -> None:
+    """Is a job file right, and does it fit its source? Reads the schema only."""
+    from duckanon.jobs import load_job, plan_job
+
+    loaded = load_job(job)
+    if loaded.signer is not None:
+        loaded.signer.require_usable()
+    found: list[dict[str, Any]] = []
+    for table in loaded.tables:
+        planned = plan_job(job, table.name)
+        promise = [model.describe(planned.unit) for model in planned.models]
+        found.append(
+            {
+                "table": table.name,
+                "promise": promise,
+                "published": planned.published_names,
+                "target": table.target.sink.name,
+            }
+        )
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        screen.document({"job": job, "valid": True, "tables": found})
+        return
+    for one in found:
+        columns = count(len(one["published"]), "columns")
+        screen.line(f"ok: {one['table']}: {columns} to {one['target']}; {'; '.join(one['promise'])}")
+
+
+@jobs.command("schema")
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file instead of the screen.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write the JSON Schema of job files, for editors."""
+    from duckanon.jobs.schema import text
+
+    if output is None:
+        typer.echo(text(), nl=False)
+    else:
+        output.write_text(text(), encoding="utf-8")
+
+
+def history(
+    ctx: typer.Context, job: JobFile, table: OneTable = None, as_json: Json = False, verbose: Verbose = False
+) -> None:
+    """How did the runs of a job go? Rows, suppression, loss and classes over the nights."""
+    from duckanon.jobs import load_job
+    from duckanon.jobs.nights import State, chart, chart_table
+
+    loaded = load_job(job)
+    screen, told = Screen.of(ctx), {}
+    wanted = loaded.tables if table is None else (loaded.table(table),)
+    for one in wanted:
+        folder = loaded.state / one.name
+        if folder.is_dir():
+            told[one.name] = State.open(folder).history()
+    if screen.as_json:
+        # A row for each run: a few hundred a year.
+        screen.document({one.name: told[one.name].to_pylist() if one.name in told else [] for one in wanted})
+        return
+    for name in (one.name for one in wanted):
+        runs = told.get(name)
+        if runs is None or not runs.num_rows:
+            screen.line(f"{name}: no run yet")
+            continue
+        if screen.rich:
+            from rich.text import Text
+
+            screen.out.print(Text(name, style="bold"), chart_table(runs), sep="\n")
+        else:
+            screen.line(f"{name}:")
+            screen.text(chart(runs))

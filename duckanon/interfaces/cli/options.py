@@ -1,0 +1,136 @@
+"""Options that every command has, and the reading of lists."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duckanon.interfaces.cli.screen import JSON, visible
+
+if TYPE_CHECKING:
+    from duckanon.io.source import Source
+
+_LOGGER = "duckanon"
+
+
+class _Lines(logging.StreamHandler):  # type: ignore[type-arg]
+    """The log on standard error, as it is at the time of writing."""
+
+
+class _Plain(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record), but="\n")
+
+
+def _want_json(context: typer.Context, wanted: bool) -> bool:
+    if wanted:
+        context.meta[JSON] = True
+    return wanted
+
+
+def _want_log(wanted: bool) -> bool:
+    logger = logging.getLogger(_LOGGER)
+    if wanted and not is_verbose():
+        handler = _Lines(sys.stderr)
+        handler.setFormatter(_Plain("%(name)s: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+    return wanted
+
+
+def is_verbose() -> bool:
+    """Say whether -v was given."""
+    return any(isinstance(h, _Lines) for h in logging.getLogger(_LOGGER).handlers)
+
+
+def quiet() -> None:
+    """Undo -v."""
+    logger = logging.getLogger(_LOGGER)
+    for handler in [h for h in logger.handlers if isinstance(h, _Lines)]:
+        logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+
+
+Json = Annotated[bool, typer.Option("--json", callback=_want_json, help="Write one JSON document.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", callback=_want_log, help="Show the SQL on standard error.")]
+
+
+def names(given: Iterable[str] | None) -> list[str]:
+    """Return the names in comma-separated lists; one with a comma in it is put in double quotes.
+
+    Examples
+    --------
+    >>> names(["age, zip", 'sex,"a,b"'])
+    ['age', 'zip', 'sex', 'a,b']
+    """
+    rows = csv.reader(given or (), skipinitialspace=True)
+    return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def given(**arguments: Any) -> dict[str, Any]:
+    """Return the arguments that are not None."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def source_of(file: str | None, database: Path | None, table: str | None) -> Source:
+    """Return the table that a command is about: a file, or a table of a database."""
+    if (file is None) == (database is None):
+        raise typer.BadParameter("Give either FILE or --database with --table.")
+    if (database is None) != (table is None):
+        raise typer.BadParameter("--database and --table go together.")
+    from duckanon.io.source import Source
+
+    return Source.file(file) if file is not None else Source.database(str(database), table=table)
+
+
+def hierarchies(given: Iterable[str] | None) -> dict[str, str] | None:
+    """Return the hierarchies in COLUMN=NAME_OR_FILE."""
+    found = {}
+    for one in given or ():
+        column, equals, name = one.partition("=")
+        if not equals or not column.strip() or not name.strip():
+            raise typer.BadParameter("--hierarchy needs COLUMN=NAME_OR_FILE.")
+        found[column.strip()] = name.strip()
+    return found or None
+
+
+QuasiIdentifiers = Annotated[
+    list[str],
+    typer.Option(
+        "--quasi-identifiers",
+        "-q",
+        metavar="A,B,...",
+        help="Columns, separated by commas, or one each time.",
+        show_default=False,
+    ),
+]
+Sensitive = Annotated[
+    list[str] | None,
+    typer.Option("--sensitive", "-s", metavar="A,B,...", help="Sensitive columns.", show_default=False),
+]
+K = Annotated[int | None, typer.Option("-k", "--k", help="The least size of a class.", show_default=False)]
+L = Annotated[
+    int | None, typer.Option("-l", "--l", help="Different sensitive values in a class, at least.", show_default=False)
+]
+T = Annotated[
+    float | None,
+    typer.Option("-t", "--t", help="Distance of a class from the whole table, at most.", show_default=False),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="MODEL", help="Any model: --model 'entropy_l_diversity(l=2)'.", show_default=False),
+]
+TableFile = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="Parquet, CSV or JSON; a glob or a folder.", show_default=False)
+]
+EntityKey = Annotated[
+    str | None, typer.Option("--entity-key", help="Count persons by this column, not rows.", show_default=False)
+]
+Database = Annotated[Path | None, typer.Option("--database", help="A DuckDB file instead of FILE.", show_default=False)]
+Table = Annotated[str | None, typer.Option("--table", help="The table or view of --database.", show_default=False)]

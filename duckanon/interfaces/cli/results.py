@@ -1,0 +1,139 @@
+"""Results of SQL statements as a box, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from duckanon.interfaces.cli.screen import Screen, console, count
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod as Justify
+
+MODES = ("box", "csv", "json")
+_NARROWEST = 12
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows of a statement, as texts or as JSON: the first of them, and how many there are."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    total: int
+    exact: bool = True
+    """Whether ``total`` is the number of rows; else there are more."""
+    changed: bool = False
+    """Whether ``total`` counts rows that were written, and there is nothing to show."""
+    numeric: tuple[bool, ...] = ()
+    """Which columns hold numbers."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows as mappings; of columns with the same name all but the first get a number."""
+        names: list[str] = []
+        for name in self.columns:
+            again = sum(n == name or n.startswith(f"{name}_") for n in names)
+            names.append(name if name not in names else f"{name}_{again}")
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+
+def cell(text: str | None) -> str:
+    r"""Return a text as one line for a terminal.
+
+    Examples
+    --------
+    >>> cell(None), cell("a\nb")
+    ('NULL', 'a\\nb')
+    """
+    if text is None:
+        return "NULL"
+    # A control character in the data must not command the terminal.
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def write(screen: Screen, result: Result, mode: str, width: int | None = None) -> None:
+    """Write a result."""
+    if mode == "json":
+        screen.document(result.to_dicts())
+    elif mode == "csv":
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(result.columns)
+        for row in result.rows:
+            writer.writerow(["" if text is None else text for text in row])
+        screen.data(buffer.getvalue().removesuffix("\n"))
+    elif result.columns == ("explain_key", "explain_value"):
+        for _, drawing in result.rows:
+            screen.text(str(drawing))
+    else:
+        _box(result, width)
+
+
+def _box(result: Result, width: int | None) -> None:
+    from rich import box
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console(width=width)
+    texts = [[cell(v) for v in row] for row in result.rows]
+    heads = [cell(name) for name in result.columns]
+    widths = [max(map(cell_len, (head, *(row[i] for row in texts)))) for i, head in enumerate(heads)]
+    # Nothing is cut in a file or a pipe.
+    cut = out.is_terminal or width is not None
+    limits, kept = fit(widths, out.width) if cut else (widths, list(range(len(widths))))
+    if not cut:
+        out = console(width=max(80, sum(widths) + 3 * len(widths) + 1))
+    gap = next((i for i, (a, b) in enumerate(pairwise(kept), 1) if b != a + 1), None)
+    table = Table(box=box.SQUARE, header_style="bold")
+    for place, i in enumerate(kept):
+        if place == gap:
+            table.add_column("…", no_wrap=True)
+        right: Justify = "right" if result.numeric and result.numeric[i] else "left"
+        table.add_column(Text(heads[i]), justify=right, no_wrap=True, width=limits[i], overflow="ellipsis")
+    for row, values in zip(texts, result.rows, strict=True):
+        cells = [Text(row[i], style="dim" if values[i] is None else "") for i in kept]
+        if gap is not None:
+            cells.insert(gap, Text("…", style="dim"))
+        table.add_row(*cells)
+    out.print(table)
+    hidden = len(widths) - len(kept)
+    columns = f", {len(kept)} of {len(widths)} columns" if hidden else ""
+    out.print(Text(_counted(result) + columns, style="dim"))
+
+
+def fit(widths: Sequence[int], available: int) -> tuple[list[int], list[int]]:
+    """Return the width of each column, and which columns are shown: those in the middle give way first.
+
+    Examples
+    --------
+    >>> fit([4, 50], 40)
+    ([4, 29], [0, 1])
+    >>> fit([12, 12, 12, 12], 40)[1]
+    [0, 3]
+    """
+
+    def needed(limits: Sequence[int], kept: Sequence[int]) -> int:
+        gap = 4 if len(kept) < len(widths) else 0
+        return sum(limits[i] + 3 for i in kept) + 1 + gap
+
+    kept = list(range(len(widths)))
+    limits = list(widths)
+    for cap in range(max(widths, default=0), _NARROWEST - 1, -1):
+        limits = [min(w, cap) for w in widths]
+        if needed(limits, kept) <= available:
+            return limits, kept
+    while len(kept) > 1 and needed(limits, kept) > available:
+        kept.pop(len(kept) // 2)
+    return limits, kept
+
+
+def _counted(result: Result) -> str:
+    if not result.exact:
+        return f"{count(len(result.rows))} shown of more than {count(result.total, 'rows')}"
+    total = count(result.total, "rows")
+    return total if len(result.rows) == result.total else f"{count(len(result.rows))} shown of {total}"

@@ -1,0 +1,351 @@
+"""``duckanon sql``: a shell on a DuckDB database with duckanon's functions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from duckanon.errors import DuckanonError, ParameterError, did_you_mean
+from duckanon.interfaces.cli.options import Json, Verbose
+from duckanon.interfaces.cli.results import MODES, Result, cell, write
+from duckanon.interfaces.cli.screen import Screen, count
+from duckanon.interfaces.cli.signals import terminated
+from duckanon.interfaces.cli.statements import blank, parts, split
+
+SHOWN = 40
+COUNTED = 100_000
+_POLL_SECONDS = 0.1
+_INTERRUPT_SECONDS = 0.02
+_HELP = """\
+Statements end with a semicolon and may have several lines.
+  FROM anonymize('t', quasi_identifiers := ['age', 'zip'], k := 5);
+  FROM anonymize_report('t', ...);  FROM anonymize_classes('t', ...);
+  FROM privacy('t', quasi_identifiers := ['age', 'zip'], sensitive := ['ill']);
+  FROM risk('t', ...);  FROM with_risk('t', ...);  FROM suggest('t');
+  FROM information_loss('original', 'released', ...);
+  FROM compare_releases('t', ..., releases := {'a': {'k': 5}, 'b': {'k': 9}});
+  FROM lattice('t', ..., pareto := true);  FROM hierarchies();
+.tables             list tables and views
+.mode box|csv|json  how results look
+.rows N             how many rows of a result a box shows
+.help  .quit        Ctrl-C cancels a statement, Ctrl-D leaves"""
+
+
+class StatementError(DuckanonError):
+    """A statement of the user failed. He looks at his own data: the database's own words are shown."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command("sql")(sql)
+
+
+def sql(
+    ctx: typer.Context,
+    database: Annotated[
+        Path | None, typer.Argument(metavar="DB", help="A DuckDB file; without one, in memory.", show_default=False)
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option("-c", "--command", help="Run these statements and leave.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Open an SQL shell with anonymize() and its companions.
+
+    With --json the rows are an array of objects; of several results, an array
+    of such arrays. Infinite numbers are texts there: null is always NULL.
+    """
+    screen = Screen.of(ctx)
+    with _opened(database) as connection:
+        session = Session(connection, screen)
+        if command is None and sys.stdin.isatty():
+            session.talk()
+            return
+        session.script(command if command is not None else sys.stdin.read())
+
+
+@contextlib.contextmanager
+def _opened(database: Path | None) -> Iterator[Any]:
+    from duckanon.interfaces.sql.door import connect
+
+    with _explained():
+        # No variable of this program is a table of the user's.
+        connection = connect(database if database is not None else ":memory:", python_enable_replacements=False)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _is_database_error(error: BaseException) -> bool:
+    # By name, because duckdb is imported under engine/ only.
+    return any(base.__module__ in {"duckdb", "_duckdb"} for base in type(error).__mro__)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn an error of the database into one line."""
+    failure: StatementError | None = None
+    try:
+        yield
+    except Exception as error:
+        if not _is_database_error(error):
+            raise
+        failure = StatementError(one_line(str(error)))
+    if failure is not None:
+        raise failure
+
+
+def one_line(message: str) -> str:
+    r"""Return the part of a database's message that says what is wrong.
+
+    Examples
+    --------
+    >>> one_line("Parser Error: syntax error at or near \"SELCT\"\n\nLINE 1: SELCT 1\n        ^")
+    'Parser Error: syntax error at or near "SELCT"'
+    """
+    lines = [line.strip() for line in message.strip().splitlines()]
+    kept = [line for line in lines[: lines.index("")] if line] if "" in lines else lines
+    return " ".join(kept) or "The database gave no reason."
+
+
+class Session:
+    """Statements on one connection, and how their results are shown."""
+
+    def __init__(self, connection: Any, screen: Screen) -> None:
+        self._connection = connection
+        self._screen = screen
+        self.mode = "json" if screen.as_json else "box"
+        self.shown = SHOWN
+
+    def script(self, text: str) -> None:
+        """Run all statements and dot commands of a text; the first that fails ends it."""
+        results: list[Result] = []
+        for part in parts(text):
+            if part.startswith("."):
+                if not self._dot(part, results):
+                    break
+                continue
+            result = self.run(part)
+            if result is not None and not result.changed:
+                self._give(result, results)
+        if self._screen.as_json:
+            found = [r.to_dicts() for r in results]
+            self._screen.document(found if len(found) > 1 else found[0] if found else [])
+
+    def _give(self, result: Result, results: list[Result]) -> None:
+        """Write a result of a script, or keep it for the one JSON document."""
+        if self._screen.as_json:
+            results.append(result)
+        else:
+            write(self._screen, result, self.mode)
+
+    def run(self, statement: str) -> Result | None:
+        """Run one statement; Ctrl-C cancels it. None if it gives no rows."""
+        from duckanon.interfaces.cli.fetch import fetch
+
+        def work() -> Result | None:
+            if self.mode != "box":
+                # For programs, which want all rows.
+                return fetch(self._connection, statement, as_json=self.mode == "json")
+            result = fetch(self._connection, statement, limit=COUNTED + 1)
+            if result is None or result.changed:
+                return result
+            exact = result.total <= COUNTED
+            total = result.total if exact else COUNTED
+            return replace(result, rows=result.rows[: self.shown], total=total, exact=exact)
+
+        with _explained():
+            return cancellable(work, self._interrupt)
+
+    def _interrupt(self) -> None:
+        from duckanon.engine.duckdb.engine import interrupt_all
+
+        self._connection.interrupt()
+        # A call of anonymize() works on cursors of its own.
+        interrupt_all()
+
+    def talk(self) -> None:
+        """Read statements from a terminal until Ctrl-D."""
+        self._say(f"duckanon {_version()}. Statements end with ';', .help helps, Ctrl-D leaves.")
+        read, pending = reader(), ""
+        while True:
+            try:
+                line = read("     ...> " if pending else "duckanon> ")
+            except KeyboardInterrupt:
+                if terminated():
+                    raise
+                pending = ""
+                continue
+            except EOFError:
+                self._say("")
+                return
+            if not pending and line.strip().startswith("."):
+                try:
+                    if not self._dot(line.strip(), []):
+                        return
+                except DuckanonError as error:
+                    Screen().error(type(error).__name__, str(error), 2)
+                continue
+            statements, pending = split(f"{pending}\n{line}" if pending else line)
+            if blank(pending):
+                pending = ""
+            for statement in statements:
+                if not self._answer(statement):
+                    break
+
+    def _answer(self, statement: str) -> bool:
+        """Run a statement and show its result, or what is wrong with it."""
+        start = time.perf_counter()
+        try:
+            result = self.run(statement)
+            if result is not None and not result.changed:
+                write(self._screen, result, self.mode)
+            else:
+                changed = f", {count(result.total, 'rows')}" if result is not None else ""
+                self._say(f"ok{changed} ({time.perf_counter() - start:.2f} s)")
+        except KeyboardInterrupt:
+            if terminated():
+                raise
+            typer.secho("Cancelled.", fg="yellow", err=True)
+            return False
+        except (DuckanonError, OSError) as error:
+            Screen().error(type(error).__name__, str(error), 1)
+            return False
+        return True
+
+    def _say(self, text: str) -> None:
+        typer.secho(text, dim=True)
+
+    def _dot(self, line: str, results: list[Result]) -> bool:
+        """Do what a line with a leading dot says; False to leave."""
+        word, *rest = line.rstrip(";").split()
+        commands = (".help", ".tables", ".mode", ".rows", ".quit", ".exit")
+        if word in (".quit", ".exit"):
+            return False
+        if word == ".help":
+            typer.echo(_HELP, err=self._screen.as_json)
+        elif word == ".tables":
+            self._tables(results)
+        elif word == ".mode" and len(rest) == 1 and rest[0] in MODES:
+            # What was asked for on the command line stands.
+            self.mode = rest[0] if not self._screen.as_json else "json"
+        elif word == ".mode":
+            raise ParameterError(f".mode is one of {', '.join(MODES)}; now it is {self.mode}.")
+        elif word == ".rows" and len(rest) == 1 and rest[0].isdecimal():
+            self.shown = int(rest[0])
+        elif word == ".rows":
+            raise ParameterError(f".rows needs a number; now it is {self.shown}.")
+        else:
+            raise ParameterError(f"There is no {word}.{did_you_mean(word, commands)} Try .help.")
+        return True
+
+    def _tables(self, results: list[Result]) -> None:
+        from duckanon.interfaces.cli.fetch import tables
+
+        with _explained():
+            found = tables(self._connection)
+        if self._screen.as_json:
+            results.append(Result(("database", "schema", "name"), [row[:3] for row in found], len(found)))
+            return
+        if not found and self._screen.rich:
+            self._say("no tables")
+        for database, schema, name, alone in found:
+            self._screen.line(cell(name if alone else f"{database}.{schema}.{name}"))
+
+
+def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]) -> Result | None:
+    """Do the work in a thread, so that Ctrl-C arrives here while the database is busy, and interrupts it."""
+    done = threading.Event()
+    found: list[Result | None] = []
+    failed: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=body, daemon=True).start()
+    cancelled = False
+    while not done.is_set():
+        try:
+            done.wait(_INTERRUPT_SECONDS if cancelled else _POLL_SECONDS)
+            if cancelled:
+                # Again and again: one that arrives between two steps of a statement is lost.
+                interrupt()
+        except KeyboardInterrupt:
+            cancelled = True
+    if cancelled:
+        raise KeyboardInterrupt
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def _version() -> str:
+    from duckanon._version import __version__
+
+    return __version__
+
+
+def history_file() -> Path | None:
+    """Return the file of past statements, readable by its owner only; None where there can be none."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    path = Path(state) / "duckanon" / "history"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(mode=0o600, exist_ok=True)
+        path.chmod(0o600)
+    except OSError:
+        return None
+    return path
+
+
+def reader() -> Callable[[str], str]:
+    """Return what reads a line: prompt_toolkit where it is installed, else Python's own."""
+    path = history_file()
+    try:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import FileHistory, InMemoryHistory
+    except ImportError:
+        return _plain_reader(path)
+    session: Any = PromptSession(history=FileHistory(str(path)) if path is not None else InMemoryHistory())
+
+    def read(prompt: str) -> str:
+        return str(session.prompt(prompt))
+
+    return read
+
+
+def _plain_reader(path: Path | None) -> Callable[[str], str]:
+    try:
+        import readline
+    except ImportError:
+        return input
+    if path is not None:
+        with contextlib.suppress(OSError):
+            readline.read_history_file(path)
+        readline.set_history_length(1000)
+
+    def read(prompt: str) -> str:
+        line = input(prompt)
+        if path is not None:
+            with contextlib.suppress(OSError):
+                readline.write_history_file(path)
+                path.chmod(0o600)
+        return line
+
+    return read

@@ -1,0 +1,137 @@
+"""The command ``study``: papers rerun, with what was found in a folder."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duckanon.interfaces.cli.options import Json, Verbose, names
+from duckanon.interfaces.cli.screen import Screen, count, shown_path
+
+if TYPE_CHECKING:
+    from duckanon.progress import Event
+    from duckanon.studies import Outcome
+
+_EVERY = 30.0
+"""Seconds between two lines of progress where nobody watches."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the command on the command line."""
+    app.command("study")(study)
+
+
+def study(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A study, or 'list'.", show_default=False)],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A TOML file: what differs, your own tables.", show_default=False)
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="As in the paper: hours instead of minutes.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="The folder of the papers' tables.", show_default="DUCKANON_DATA, else synthetic"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The folder of the results.", show_default="study-NAME")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="LABEL=A,B,...", help="Only tasks with these labels.", show_default=False),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", min=1, help="Processes.", show_default="all cores")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is done and what is left, no more.")] = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Rerun a paper's study; a run that was stopped goes on where it ended. 'list' lists the studies."""
+    screen = Screen.of(ctx)
+    if name == "list":
+        _list(screen)
+        return
+    from duckanon.engine.threads import cores
+    from duckanon.interfaces.cli.bars import Bars
+    from duckanon.studies import run_study
+
+    with Bars(screen.watched) as bars:
+        found = run_study(
+            name,
+            config=config,
+            full=full,
+            data=data,
+            out=out,
+            only=_only(only),
+            workers=workers or cores(),
+            dry_run=dry_run,
+            progress=bars if screen.watched else _Said(screen),
+        )
+    if screen.as_json:
+        screen.document(found.to_dict())
+    else:
+        _show(screen, found)
+    if found.failed and not dry_run:
+        raise typer.Exit(1)
+
+
+class _Said:
+    """Progress as a line now and then, for logs."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._silent = screen.as_json
+        self._last = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        now = time.monotonic()
+        if self._silent or event.finished or now - self._last < _EVERY:
+            return
+        self._last = now
+        sys.stderr.write(f"{event.done:.0f} of {event.total or 0:.0f} tasks, {event.elapsed:.0f} s\n")
+        sys.stderr.flush()
+
+
+def _list(screen: Screen) -> None:
+    from duckanon.studies import get_study
+    from duckanon.studies import names as every
+
+    found: list[dict[str, Any]] = [
+        {"name": s.name, "title": s.title, "paper": s.paper} for s in (get_study(n) for n in every())
+    ]
+    if screen.as_json:
+        screen.document({"studies": found})
+        return
+    for one in found:
+        screen.line(one["name"])
+        screen.line(f"    {one['title']}")
+        screen.line(f"    {one['paper']}")
+
+
+def _only(given: list[str] | None) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in given or ():
+        label, equals, values = one.partition("=")
+        if not equals or not names([values]):
+            raise typer.BadParameter("--only needs LABEL=VALUE,VALUE,...")
+        found.setdefault(label.strip(), []).extend(names([values]))
+    return found
+
+
+def _show(screen: Screen, found: Outcome) -> None:
+    from duckanon.report.html import duration
+
+    ran = f", {count(found.ran)} of them now" if found.ran else ""
+    screen.line(f"{found.study}: {found.done} of {count(found.tasks, 'tasks')} done{ran}")
+    for what in found.left_out:
+        screen.line(what)
+    if found.left:
+        screen.line(f"left: about {duration(found.left)} of one core")
+    for why in found.errors:
+        screen.line(f"failed: {why}")
+    if found.page is not None:
+        screen.line(f"page: {shown_path(found.page)}")
+        screen.line(f"results: {shown_path(found.folder / 'results.duckdb')}")

@@ -1,0 +1,1 @@
+"""SQL: table functions, scalar functions and macros on a DuckDB connection."""

@@ -1,0 +1,352 @@
+"""The verbs in SQL: what a table satisfies, what a release lost, how risky rows are, and which release is better.
+
+What they return is computed in Python and small; it takes the call's place as a list of values. They look at committed
+rows and publish nothing, so one statement may well look at a table twice: nothing is kept between calls, and nothing
+guards against a transaction that sees other rows. Only ``with_risk`` and ``encoded`` are plain SQL and read what their
+statement sees; ``encoded`` learns from what is committed which cells there are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.engine.duckdb.functions import Call, Function, Parameter, checked
+from duckanon.engine.sql.encodings import as_json
+from duckanon.engine.sql.relations import cast, col, named, text
+from duckanon.errors import ParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def as_query(found: pa.Table) -> exp.Select:
+    """Return a query whose rows are those of a small table, with its names and types.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> as_query(pa.table({"a": [1, None]})).sql(dialect="duckdb")
+    'SELECT CAST("c0" AS BIGINT) AS "a" FROM (VALUES (1), (NULL)) AS r(c0)'
+    """
+    types = [_type(field.type) for field in found.schema]
+    columns = [f"c{i}" for i in range(found.num_columns)]
+    rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    listed = [tuple(_literal(value) for value in row) for row in rows or [(None,) * len(columns)]]
+    casts = [named(cast(col(c), t), name) for c, t, name in zip(columns, types, found.column_names, strict=True)]
+    query = exp.select(*casts).from_(exp.values(listed, alias="r", columns=columns))
+    return query if rows else query.where(exp.false())
+
+
+def _type(kind: pa.DataType) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        return f"{_type(kind.value_type)}[]"
+    if pa.types.is_boolean(kind):
+        return "BOOLEAN"
+    if pa.types.is_integer(kind):
+        return "BIGINT"
+    return "DOUBLE" if pa.types.is_floating(kind) else "VARCHAR"
+
+
+def _literal(value: Any) -> exp.Expr:
+    if isinstance(value, list):
+        return exp.Array(expressions=[_literal(v) for v in value])
+    if isinstance(value, float):
+        # Written out by its shortest text: a decimal literal would be read with fewer digits.
+        return text(repr(value) if math.isfinite(value) else str(value))
+    return exp.convert(value)
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> exp.Select:
+    """Return a query of rows with given names and Arrow types."""
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
+    return as_query(pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
+
+
+def _nested_query(found: pa.Table) -> exp.Select:
+    """Return a query whose rows are those of a table that may be large and may hold structs: one text, read as JSON.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> print(_nested_query(pa.table({"a": [{"b": 1}]})).sql(dialect="duckdb"))
+    SELECT UNNEST(FROM_JSON('[{"a": {"b": 1}}]', '[{"a": {"b": "BIGINT"}}]'), max_depth := 2)
+    """
+    import pyarrow as pa
+
+    def shape(kind: pa.DataType) -> Any:
+        return {f.name: shape(f.type) for f in kind} if pa.types.is_struct(kind) else _type(kind)
+
+    types = {field.name: shape(field.type) for field in found.schema}
+    return as_json(_json(found.to_pylist()), _json([types]))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _split(request: Call) -> tuple[str, dict[str, Any]]:
+    """Return the source of a call, and its other arguments."""
+    arguments = dict(request.arguments)
+    return arguments.pop("source"), arguments
+
+
+def _privacy(request: Call) -> exp.Query:
+    from duckanon.assess.privacy import privacy
+
+    source, arguments = _split(request)
+    return as_query(privacy(source, connection=request.engine, **arguments))
+
+
+def _information_loss(request: Call) -> exp.Query:
+    from duckanon.assess.comparison.loss import measure
+
+    arguments = dict(request.arguments)
+    original, release = arguments.pop("original"), arguments.pop("release")
+    found = measure(original, release, connection=request.engine, **arguments)
+    types = {"metric": "str", "attribute": "str", "value": "double", "normalised": "double", "direction": "str"}
+    return _rows([m.to_dict() for m in found], types)
+
+
+def _query_errors(request: Call) -> exp.Query:
+    from duckanon.assess.utility.workload import queries
+
+    arguments = dict(request.arguments)
+    original, release = arguments.pop("original"), arguments.pop("release")
+    return as_query(queries(original, release, connection=request.engine, **arguments).summary())
+
+
+def _risk(request: Call) -> exp.Query:
+    from duckanon.assess.risk import risk
+
+    source, arguments = _split(request)
+    found = risk(source, connection=request.engine, **arguments)
+    rows = [dict(zip(("measure", "value", "meaning"), one, strict=True)) for one in found.figures()]
+    return _rows(rows, {"measure": "str", "value": "double", "meaning": "str"})
+
+
+def _attack(request: Call) -> exp.Query:
+    from duckanon.assess.attacks.attack import attack
+
+    arguments = dict(request.arguments)
+    original, release = arguments.pop("original"), arguments.pop("release")
+    found = attack(original, release, connection=request.engine, **arguments)
+    rows = []
+    for finding in found.to_dict()["findings"]:
+        low, high = finding.pop("interval")
+        rows.append({**finding, "success_low": low, "success_high": high})
+    texts = dict.fromkeys(("attack", "attribute", "adversary"), "str")
+    shares = dict.fromkeys(("success", "success_low", "success_high", "control", "base_rate", "gain", "risk"), "double")
+    counts = dict.fromkeys(("rows", "sampled_from", "controls"), "int64")
+    types = {**texts, **shares, **counts, "level": "str", "verdict": "str", "text": "str"}
+    rows += [{"attack": n, "level": "not tried", "verdict": f"Not tried: {why}."} for n, why in found.skipped.items()]
+    return _rows([{name: row.get(name) for name in types} for row in rows], types)
+
+
+def _with_risk(request: Call) -> exp.Query:
+    from duckanon.assess.row_risk import rows_of
+
+    source, arguments = _split(request)
+    wanted = arguments.get("quasi_identifiers")
+    return rows_of(request.engine, source, wanted, arguments.get("entity_key"), elsewhere=True).with_risk()
+
+
+def _suggest(request: Call) -> exp.Query:
+    from duckanon.assess.suggest import suggest
+
+    source, arguments = _split(request)
+    return as_query(suggest(source, connection=request.engine, **arguments))
+
+
+def _identifying_sets(request: Call) -> exp.Query:
+    from duckanon.assess.identifying_sets import identifying_sets
+
+    source, arguments = _split(request)
+    return as_query(identifying_sets(source, connection=request.engine, **arguments))
+
+
+def _lattice(request: Call) -> exp.Query:
+    from duckanon.assess.lattice import lattice
+
+    source, arguments = _split(request)
+    return _nested_query(lattice(source, engine=request.engine, **{"quasi_identifiers": [], **arguments}))
+
+
+def _encoded(request: Call) -> exp.Query:
+    from duckanon.assess.utility.in_sql import encoded_query
+
+    source, arguments = _split(request)
+    return encoded_query(request.engine, source, **arguments)
+
+
+_ABOUT = ("releases", "properties", "by", "what", "metrics", "row_id")
+
+
+def _compare_releases(request: Call, shared: tuple[Parameter, ...]) -> exp.Query:
+    """Make every release with the shared arguments and its own, and compare them."""
+    from duckanon.api import anonymize
+    from duckanon.assess.comparison.compare import TABLES, compare, rows
+
+    source, arguments = _split(request)
+    about = {name: arguments.pop(name) for name in _ABOUT if name in arguments}
+    what, variations = about.pop("what", "tournament"), about.pop("releases", {})
+    if what not in TABLES:
+        raise ParameterError(f"compare_releases: what must be one of {', '.join(TABLES)}.{did_you_mean(what, TABLES)}")
+    if what != "metrics":
+        about.setdefault("metrics", [])
+    own = {p.name: p for p in shared if p.name != "source"}
+    made = {}
+    with ExitStack() as stack:
+        for name, variation in variations.items():
+            given = {**arguments, **_varied(name, variation, own)}
+            made[name] = anonymize(source, engine=request.engine, **{"quasi_identifiers": [], **given})
+            stack.callback(made[name].folder.close)
+        return as_query(rows(compare(made, **about), what))
+
+
+def _varied(name: str, variation: Any, own: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Return the arguments of one release, checked as those of ``anonymize`` are."""
+    label = f"compare_releases, release {name!r}"
+    if not isinstance(variation, dict):
+        raise ParameterError(f"{label}: give its arguments as a struct, such as {{'k': 5}}.")
+    for key in variation:
+        if key not in own:
+            raise ParameterError(f"{label}: there is no parameter {key!r}.{did_you_mean(key, own)}")
+    return checked(Function(label, tuple(own.values()), _privacy), variation)
+
+
+_SOURCE = Parameter("source", "text", required=True)
+_QUASI = Parameter("quasi_identifiers", "texts")
+_SEARCH = (Parameter("max_size", "integer"), Parameter("by", "text"), Parameter("threshold", "number"))
+
+
+def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
+    """Return the functions; ``anonymize`` are the parameters of the function of that name."""
+    return [
+        Function(
+            "privacy",
+            (
+                _SOURCE,
+                _QUASI,
+                Parameter("sensitive", "texts"),
+                Parameter("entity_key", "text"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("population", "text"),
+                Parameter("k", "integer"),
+                Parameter("l", "integer"),
+                Parameter("t", "number"),
+                Parameter("models", "models"),
+            ),
+            _privacy,
+        ),
+        Function(
+            "information_loss",
+            (
+                Parameter("original", "text", required=True),
+                Parameter("release", "text", required=True),
+                _QUASI,
+                Parameter("sensitive", "texts"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("metrics", "texts"),
+                Parameter("k", "integer"),
+            ),
+            _information_loss,
+        ),
+        Function(
+            "query_errors",
+            (
+                Parameter("original", "text", required=True),
+                Parameter("release", "text", required=True),
+                Parameter("columns", "texts", required=True),
+                Parameter("n", "integer"),
+                Parameter("dimensions", "integer"),
+                Parameter("selectivity", "number"),
+                Parameter("average", "text"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("sanity", "number"),
+                Parameter("seed", "integer"),
+            ),
+            _query_errors,
+        ),
+        Function(
+            "risk",
+            (
+                _SOURCE,
+                _QUASI,
+                Parameter("population", "text"),
+                Parameter("population_size", "integer"),
+                Parameter("sampling_fraction", "number"),
+                Parameter("threshold", "number"),
+                Parameter("entity_key", "text"),
+            ),
+            _risk,
+        ),
+        Function(
+            "attack",
+            (
+                Parameter("original", "text", required=True),
+                Parameter("release", "text", required=True),
+                Parameter("control", "text"),
+                _QUASI,
+                Parameter("sensitive", "texts"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("attacks", "texts"),
+                Parameter("known", "texts"),
+                Parameter("key", "text"),
+                Parameter("k", "integer"),
+                Parameter("sample", "integer"),
+                Parameter("seed", "integer"),
+            ),
+            _attack,
+        ),
+        Function("with_risk", (_SOURCE, _QUASI, Parameter("entity_key", "text")), _with_risk),
+        Function("suggest", (_SOURCE, *_SEARCH, Parameter("sample_size", "integer")), _suggest),
+        Function(
+            "identifying_sets",
+            (_SOURCE, Parameter("columns", "texts"), *_SEARCH, Parameter("sample_size", "integer")),
+            _identifying_sets,
+        ),
+        Function(
+            "encoded",
+            (
+                _SOURCE,
+                Parameter("method", "text"),
+                Parameter("columns", "texts"),
+                Parameter("hierarchies", "mapping"),
+                Parameter("keep", "texts"),
+                Parameter("form", "text"),
+                Parameter("max_features", "integer"),
+            ),
+            _encoded,
+        ),
+        Function(
+            "lattice",
+            (*anonymize, Parameter("metrics", "texts"), Parameter("pareto", "boolean"), Parameter("most", "integer")),
+            _lattice,
+        ),
+        Function(
+            "compare_releases",
+            (
+                *anonymize,
+                Parameter("releases", "mapping"),
+                Parameter("properties", "texts"),
+                Parameter("by", "text or texts"),
+                Parameter("metrics", "texts"),
+                Parameter("row_id", "text"),
+                Parameter("what", "text"),
+            ),
+            lambda request: _compare_releases(request, anonymize),
+        ),
+    ]
+
+
+__all__ = ["as_query", "verbs"]

@@ -1,0 +1,1 @@
+"""Sources that rows are read from, and sinks that releases are written to."""

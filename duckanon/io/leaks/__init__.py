@@ -1,0 +1,6 @@
+"""What a file gives away beyond its rows: dictionaries, statistics, metadata, order, leftovers."""
+
+from duckanon.io.leaks.base import KINDS, Leak
+from duckanon.io.leaks.scan import file_leaks
+
+__all__ = ["KINDS", "Leak", "file_leaks"]

@@ -1,0 +1,174 @@
+"""Paths and patterns of files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from glob import glob, has_magic, iglob
+from pathlib import Path
+
+from duckanon.engine.permitted_paths import is_limited, is_remote, may_touch
+from duckanon.errors import DataError, ResourceError
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+
+
+def stat_of(path: str | Path) -> os.stat_result | None:
+    """Return what the file system says of a path, links followed; None where nothing is there.
+
+    A text that is no name of a file, such as a query, names nothing. Where the file system does not say, as in a folder
+    that may not be entered, a ResourceError does.
+    """
+    try:
+        return Path(path).stat()
+    except ValueError:
+        return None
+    except OSError as error:
+        require_open(Path(path), error)
+        return None
+
+
+def require_open(path: Path, error: OSError) -> None:
+    """Raise a ResourceError where an error says something else of a path than that nothing is there."""
+    if error.errno not in (*_NOT_THERE, errno.EISDIR):
+        raise ResourceError(f"{path.name!r} cannot be read: {error.strerror or type(error).__name__}.") from None
+
+
+def is_there(path: str | Path) -> bool:
+    """Say whether a path names something that exists; see ``stat_of``.
+
+    Examples
+    --------
+    >>> is_there("."), is_there("SELECT " + "a, " * 500)
+    (True, False)
+    """
+    return stat_of(path) is not None
+
+
+def is_folder(path: str | Path) -> bool:
+    """Say whether a path names a folder; see ``stat_of``."""
+    about = stat_of(path)
+    return about is not None and stat.S_ISDIR(about.st_mode)
+
+
+def is_file(path: str | Path) -> bool:
+    """Say whether a path names a regular file; see ``stat_of``."""
+    about = stat_of(path)
+    return about is not None and stat.S_ISREG(about.st_mode)
+
+
+def require_regular(path: Path) -> None:
+    """Raise a DataError unless a path is a file: a pipe, a socket or a device could keep the reader for ever."""
+    about = stat_of(path)
+    if about is None:
+        raise DataError(f"No file matches {str(path)!r}.")
+    if not stat.S_ISREG(about.st_mode):
+        raise DataError(f"{path.name!r} is no regular file, but a folder, a pipe, a socket or a device.")
+
+
+def require_listable(pattern: str) -> None:
+    """Raise a ResourceError where nobody can say what a pattern matches: the folder before it may not be read."""
+    parts = Path(pattern).parts
+    folder = Path(*parts[: next((i for i, part in enumerate(parts) if has_magic(part)), len(parts))])
+    try:
+        os.scandir(folder).close()
+    except PermissionError as error:
+        raise ResourceError(f"The folder {folder.name!r} cannot be read: {error.strerror}.") from None
+    except OSError:
+        return
+
+
+def covers(pattern: str, target: Path) -> bool:
+    """Say whether a file, folder or glob pattern takes in a path, through links and whatever the case of letters.
+
+    Some file systems tell names apart that differ in case, and some do not: both are taken for the same.
+
+    Examples
+    --------
+    >>> covers("visits/*.parquet", Path("visits/2024.parquet")), covers("visits/*.parquet", Path("out/2024.parquet"))
+    (True, False)
+    >>> covers("visits/a/../*.parquet", Path("VISITS/2024.parquet"))
+    True
+    """
+    if is_remote(pattern):
+        return False
+    names = names_of(target)
+    if not has_magic(pattern):
+        given = Path(pattern)
+        if same_file(given, target):
+            return True
+        below = names_of(given)
+        return _may_be_folder(given) and any(name[: len(own)] == own for own in below for name in names)
+    absolute = Path(pattern).absolute().parts
+    first = next(i for i, part in enumerate(absolute) if has_magic(part))
+    # What stands before the pattern may be a link, or lead through one.
+    forms = {_folded(absolute), _folded((*Path(*absolute[:first]).resolve().parts, *absolute[first:]))}
+    if any(_matches(form, name) for form in forms for name in names):
+        return True
+    return _has_twins(target) and any(same_file(Path(p), target) for p in iglob(pattern, recursive=True))
+
+
+def _may_be_folder(path: Path) -> bool:
+    try:
+        return is_folder(path)
+    except ResourceError:
+        return True
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Say whether two paths are, or would be, the same file: through links, hard links, and in any case of letters."""
+    if names_of(one) & names_of(other):
+        return True
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def names_of(path: Path) -> set[tuple[str, ...]]:
+    """Return the parts of a path as it stands and with its links resolved, in lower case."""
+    try:
+        resolved = path.resolve()
+    except (OSError, RuntimeError):
+        # A link to itself.
+        resolved = path.absolute()
+    return {_folded(p.parts) for p in (resolved, path.parent.resolve() / path.name, path.absolute())}
+
+
+def _has_twins(path: Path) -> bool:
+    """Say whether a file may be reached under another name."""
+    try:
+        return path.is_symlink() or path.stat().st_nlink > 1
+    except OSError:
+        return False
+
+
+def _folded(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(unicodedata.normalize("NFC", part).casefold() for part in parts)
+
+
+def require_touchable(path: str | Path) -> None:
+    """Raise where a path, or one that a pattern matches, may not be touched."""
+    given = str(path)
+    if not may_touch(given) or (
+        is_limited()
+        and not is_remote(given)
+        and has_magic(given)
+        and not all(map(may_touch, glob(given, recursive=True)))
+    ):
+        raise DataError(
+            "This connection may not touch the files that were named: its settings (enable_external_access, "
+            "allowed_directories, allowed_paths) do not allow it."
+        )
+
+
+def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    if not pattern or not parts:
+        return not pattern and not parts
+    if pattern[0] == "**":
+        return any(_matches(pattern[1:], parts[i:]) for i in range(len(parts)))
+    return fnmatchcase(parts[0], pattern[0]) and _matches(pattern[1:], parts[1:])

@@ -1,0 +1,337 @@
+"""Tables: the rows in a database, by its own transaction; manifest and reports in a folder."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon._version import __version__
+from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.sql.relations import col, table, text
+from duckanon.errors import ConfigError, DataError, EngineError
+from duckanon.io.sinks.base import require_apart
+from duckanon.io.sinks.commit import Journal, carry_out, discard, is_plain, pending_path, propose, settle
+from duckanon.io.sinks.content import require_same_rows
+from duckanon.io.sinks.disk import keep_rights, locked, made_folder, os_errors, write_text
+from duckanon.io.sinks.manifest import compose, file_entry, read_manifest, report_names
+from duckanon.io.sinks.signing import Signer, envelope_path, signed
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+    from duckanon.io.sinks.base import Publishable
+
+_TARGET = "duckanon_target"
+
+
+def run_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told of a run, with an id of its own where it has none."""
+    return {**run, "run": run.get("run") or secrets.token_hex(16)}
+
+
+def table_comment(run: Mapping[str, Any]) -> str:
+    """Return the comment of a published table: which run its rows are of."""
+    told = {key: str(run[key]) for key in ("run", "job") if run.get(key) is not None}
+    return json.dumps({"duckanon": __version__, **told}, ensure_ascii=False)
+
+
+def run_in_comment(comment: str | None) -> str | None:
+    """Return the run that a table's comment tells of; None where it is not one of ours.
+
+    Examples
+    --------
+    >>> run_in_comment(table_comment({"run": "7f"})), run_in_comment("patients"), run_in_comment(None)
+    ('7f', None, None)
+    """
+    try:
+        content = json.loads(comment or "")
+    except ValueError:
+        return None
+    return content.get("run") if isinstance(content, dict) and "duckanon" in content else None
+
+
+@dataclass(frozen=True)
+class TableReports:
+    """Manifest and reports of a table, in a folder of their own: ``people.manifest.json``, ``people.report.*``.
+
+    For every sink whose rows go into a database. The database's commit decides: the files are complete and synced
+    before it (``prepared``), get their names after it (``finished``), and what a killed run left is kept if the
+    database has that run, else forgotten (``settled``).
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go; made where it is missing.
+    table : str
+        The table's name, which is also theirs.
+    signer : Signer, optional
+        Signs the manifest.
+    """
+
+    folder: Path
+    table: str
+    signer: Signer | None = None
+
+    def __post_init__(self) -> None:
+        if not is_plain(self.table) or self.table.startswith("."):
+            raise ConfigError(f"The table's name {self.table!r} cannot be the name of a file, as its manifest needs.")
+
+    @property
+    def target(self) -> Path:
+        """The path that locks and pending commits are named after."""
+        return self.folder / self.table
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / f"{self.table}.manifest.json"
+
+    def paths(self) -> tuple[Path, ...]:
+        """Return what may be written there."""
+        names = report_names(self.table, ("json", "md", "html"))
+        return (self.manifest, envelope_path(self.manifest), *(self.folder / n for n in names.values()))
+
+    def prepared(
+        self,
+        private: PrivateFolder,
+        *,
+        summary: Mapping[str, Any],
+        reports: Mapping[str, str],
+        run: Mapping[str, Any],
+        target: Mapping[str, Any],
+    ) -> list[Path]:
+        """Write and sync the files and make them the pending commit; return the places of the reports.
+
+        ``target`` says where the rows are (``kind``, ``database``, ``table``) with their ``rows`` and ``content``.
+        """
+        staged = private.path / "new"
+        staged.mkdir(mode=0o700)
+        names = report_names(self.table, list(reports))
+        for kind, name in names.items():
+            write_text(staged / name, reports[kind])
+        files = [file_entry(staged / name, "report") for name in names.values()]
+        text = compose(summary, files, run, target=dict(target))
+        write_text(staged / self.manifest.name, text)
+        finals = (*names.values(), *signed(self.signer, text, staged / self.manifest.name), self.manifest.name)
+        for name in finals:
+            keep_rights(staged / name, self.folder / name, self.manifest)
+        stale = tuple(n for n in (*self._reports_before(), envelope_path(self.manifest).name) if n not in finals)
+        propose(staged, self.target, Journal(finals, stale, run["run"]))
+        return [self.folder / name for name in names.values()]
+
+    def finished(self) -> None:
+        """Give the files their names: the database has the rows."""
+        carry_out(self.target)
+        discard(self.target)
+
+    def settled(self, published: Callable[[], str | None]) -> bool:
+        """Finish or forget what a killed run left; ``published`` asks the database for its run, if need be."""
+        return settle(self.target, published()) if pending_path(self.target).exists() else False
+
+    def _reports_before(self) -> list[str]:
+        try:
+            before = read_manifest(self.manifest)
+        except DataError:
+            return []
+        prefix = f"{self.table}.report."
+        return [f["name"] for f in before["files"] if f["role"] == "report" and f["name"].startswith(prefix)]
+
+
+@dataclass(frozen=True)
+class DuckDBTable:
+    """A table in a DuckDB database file: replaced in one transaction, with the run in its comment.
+
+    The rows are copied from the release alone, by a connection that has seen nothing else, so that nothing raw ever is
+    in that file or its log. Within the transaction they are read again and put through the gate; then the old table is
+    replaced, and readers see the old rows or the new ones. The blocks of the old table stay in the file until they are
+    used again: these are rows that were published before.
+
+    Parameters
+    ----------
+    path : Path
+        The database file; made where it is missing. Nobody else may have it open.
+    table : str
+        The table's name.
+    reports_in : Path
+        The folder of its manifest and reports.
+    schema : str
+        The schema, which must be there.
+    signer : Signer, optional
+        Signs the manifest.
+    """
+
+    path: Path
+    table: str
+    reports_in: Path
+    schema: str = "main"
+    signer: Signer | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        TableReports(self.reports_in, self.table)
+
+    @property
+    def name(self) -> str:
+        return f"{self.path.name}: {self.table}"
+
+    @property
+    def stage(self) -> Path | None:
+        return self.path.parent
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return (self.path, *self._reports.paths())
+
+    @property
+    def _reports(self) -> TableReports:
+        return TableReports(self.reports_in, self.table, self.signer)
+
+    def exists(self) -> bool:
+        return self.path.exists() and self._comment() is not None
+
+    def published_run(self) -> str | None:
+        return run_in_comment(self._comment())
+
+    def require_writable(self) -> None:
+        with os_errors(self._reports.target), made_folder(self.reports_in), locked(self._reports.target):
+            self._reports.settled(self.published_run)
+            PrivateFolder(self.reports_in).close()
+            if self.path.exists():
+                self._opened(writable=True).close()
+            else:
+                PrivateFolder(self.path.parent).close()
+
+    def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
+        require_apart(self, release.sources)
+        told, summary, target = run_of(run), release.described(), self._reports.target
+        with (
+            os_errors(target),
+            made_folder(self.reports_in),
+            made_folder(self.path.parent),
+            locked(target),
+        ):
+            self._reports.settled(self.published_run)
+            sweep(self.reports_in)
+            folder, new = PrivateFolder(self.reports_in), not self.path.exists()
+            try:
+                release.verify(release.path)
+                engine = open_database(self.path, writable=True, like=release.engine)
+                try:
+                    written = self._replace(engine, release, folder, summary, reports, told)
+                    engine.run(exp.Command(this="CHECKPOINT", expression=_TARGET))
+                finally:
+                    engine.close()
+                self._reports.finished()
+            except BaseException:
+                self._take_back(new, told["run"])
+                raise
+            finally:
+                folder.close()
+        return {"release": self.name, "manifest": self._reports.manifest, "reports": written}
+
+    def _replace(
+        self,
+        engine: Engine,
+        release: Publishable,
+        folder: PrivateFolder,
+        summary: Mapping[str, Any],
+        reports: Mapping[str, str],
+        run: Mapping[str, Any],
+    ) -> list[Path]:
+        """Replace the table in one transaction, which also decides on the manifest and the reports."""
+        columns = [c.name for c in release.columns]
+        place = table(self.table, schema=self.schema, catalog=_TARGET)
+        rows, again = engine.parquet([release.path]), exp.select(*(col(c) for c in columns)).from_(place.copy())
+        with engine.snapshot():
+            engine.run(exp.Create(this=place.copy(), kind="TABLE", replace=True, expression=rows.copy()))
+            found = require_same_rows(engine, rows, again, columns)
+            # The gate works where the source's frequencies and persons are known: it gets what the table now holds.
+            back = folder.path / "again.parquet"
+            engine.write_parquet(again.copy(), back)
+            release.verify_rows(release.engine.parquet([back]))
+            comment = text(table_comment(run))
+            engine.run(exp.Comment(this=place.copy(), kind="TABLE", expression=comment))
+            where = {"kind": "duckdb", "database": self.path.name, "schema": self.schema, "table": self.table, **found}
+            return self._reports.prepared(folder, summary=summary, reports=reports, run=run, target=where)
+
+    def _take_back(self, new: bool, run: str) -> None:
+        """After a failure: an empty database that was made in vain goes; the files follow what the database has."""
+        try:
+            published = self.published_run() if self.path.exists() else None
+        except (EngineError, DataError):
+            return  # The next run asks again.
+        self._reports.settled(lambda: published)
+        if new and self.path.exists() and published != run and not self._tables():
+            self.path.unlink(missing_ok=True)
+
+    def _opened(self, writable: bool = False) -> Engine:
+        return open_database(self.path, writable=writable)
+
+    def _comment(self) -> str | None:
+        """Return the table's comment, an empty text where it has none; None where there is no such table."""
+        if not self.path.exists():
+            return None
+        engine = self._opened()
+        try:
+            return table_comment_in(engine, self.schema, self.table)
+        finally:
+            engine.close()
+
+    def _tables(self) -> int:
+        engine = self._opened()
+        try:
+            query = exp.select(exp.Count(this=exp.Star())).from_(exp.Table(this=exp.Anonymous(this="duckdb_tables")))
+            (count,) = engine.row(query.where(exp.EQ(this=col("database_name"), expression=text(_TARGET))))
+            return int(count)
+        finally:
+            engine.close()
+
+
+def open_database(
+    path: Path, *, writable: bool = False, like: Engine | None = None, memory: str | None = None
+) -> Engine:
+    """Return a new engine in which a database file is attached; an EngineError says that somebody else has it open.
+
+    It keeps to the memory and threads of ``like``, or to the ``memory`` of a process.
+    """
+    from duckanon.engine.duckdb.engine import DuckDBEngine
+
+    limit = like.memory_limit() if like is not None else None
+    engine = DuckDBEngine(
+        memory_limit=f"{limit}B" if limit is not None else None,
+        threads=like.threads() if like is not None else None,
+        memory=memory,
+    )
+    try:
+        engine.attach(path, _TARGET, writable)
+    except EngineError as error:
+        engine.close()
+        if "lock" in str(error).lower() or "already" in str(error).lower():
+            raise EngineError(f"The database {path.name!r} is in use by another process.") from None
+        raise EngineError(f"The database {path.name!r} cannot be opened: {error}") from None
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def table_comment_in(engine: Engine, schema: str, name: str) -> str | None:
+    """Return the comment of a table of the attached database; None where there is no such table."""
+    listing = exp.Table(this=exp.Anonymous(this="duckdb_tables"))
+    wanted = {"database_name": _TARGET, "schema_name": schema, "table_name": name}
+    query = exp.select(exp.func("COALESCE", col("comment"), text(""))).from_(listing)
+    for column, value in wanted.items():
+        query = query.where(exp.EQ(this=col(column), expression=text(value)))
+    found = engine.rows(query)
+    return str(found[0][0]) if found else None
+
+
+def table_rows(schema: str, name: str, columns: list[str]) -> exp.Query:
+    """Return a query over a table of the attached database."""
+    return exp.select(*(col(c) for c in columns)).from_(table(name, schema=schema, catalog=_TARGET))
+
+
+__all__ = ["DuckDBTable", "TableReports", "open_database", "run_in_comment", "run_of", "table_comment", "table_rows"]

@@ -1,0 +1,36 @@
+"""Jobs: source, roles, promise and target in a TOML file, so that a release can be made again every night."""
+
+from duckanon.jobs.base import Expect, Job, JobTable
+from duckanon.jobs.exits import (
+    CONFIGURATION,
+    DATA,
+    ENVIRONMENT,
+    FAILED,
+    INFEASIBLE,
+    INTERRUPTED,
+    PUBLISHED,
+    VIOLATION,
+    exit_code,
+)
+from duckanon.jobs.read import load_job
+from duckanon.jobs.run import JobResult, TableResult, plan_job, run_job
+
+__all__ = [
+    "CONFIGURATION",
+    "DATA",
+    "ENVIRONMENT",
+    "FAILED",
+    "INFEASIBLE",
+    "INTERRUPTED",
+    "PUBLISHED",
+    "VIOLATION",
+    "Expect",
+    "Job",
+    "JobResult",
+    "JobTable",
+    "TableResult",
+    "exit_code",
+    "load_job",
+    "plan_job",
+    "run_job",
+]

@@ -1,0 +1,142 @@
+"""What a job file says, read and checked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import JobError, did_you_mean
+
+if TYPE_CHECKING:
+    from duckanon.algorithms.base import Algorithm
+    from duckanon.engine.base import Engine
+    from duckanon.io.sinks import Signer
+    from duckanon.io.source import Source
+    from duckanon.jobs.targets import Target
+    from duckanon.plan.plan import Plan
+    from duckanon.progress import Listener
+    from duckanon.release.agreement import Expected
+
+
+_SIZE = re.compile(r"([\d.]+)\s*(\D+)")
+
+
+@dataclass(frozen=True)
+class Expect:
+    """When a job stops instead of publishing.
+
+    ``rows_may_fall`` and ``rows_may_grow`` are shares of the rows of the last published run; ``schema`` "same" stops
+    where a column changed its type since then.
+    """
+
+    min_rows: int | None = None
+    max_rows: int | None = None
+    rows_may_fall: float = 0.5
+    rows_may_grow: float | None = None
+    types: dict[str, str] = field(default_factory=dict)
+    schema: str = "same"
+    max_loss: dict[str, float] = field(default_factory=dict)
+    max_suppressed: float | None = None
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """One table of a job: where it comes from, what is promised of it, and where it goes."""
+
+    name: str
+    folder: Path
+    source: Source
+    roles: dict[str, Any]
+    hierarchies: dict[str, Any]
+    privacy: dict[str, Any]
+    algorithm: Algorithm | None
+    target: Target
+    steering: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, Any] = field(default_factory=dict)
+    reports: tuple[str, ...] = ()
+    overwrite: bool = True
+    expect: Expect = field(default_factory=Expect)
+
+    def anonymize_arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments that ``anonymize`` and ``Plan.make`` have in common."""
+        named = {"hierarchies": self.hierarchies, "algorithm": self.algorithm}
+        return {**self.roles, **self.privacy, **self.steering, **self.form, **named}
+
+    def expected(self, job: str) -> Expected:
+        """Return what a manifest of this table's releases must agree with; ``job`` is the name of the job."""
+        from duckanon.plan.publication import extended
+        from duckanon.plan.requirements import Promise
+        from duckanon.release.agreement import Expected
+
+        asked = {k: self.privacy[k] for k in ("k", "l", "t", "models") if k in self.privacy}
+        hidden = self.algorithm is not None and self.algorithm.permutes
+        within = self.roles.get("within", ())
+        return Expected(
+            promise=Promise.of_hidden(**asked) if hidden else Promise.of(**asked),
+            roles={**self.roles, "quasi_identifiers": extended(self.roles["quasi_identifiers"], within)},
+            hierarchies=tuple(self.hierarchies),
+            settings={
+                "suppression_limit": self.privacy.get("suppression_limit", 0.0),
+                "bounds": self.privacy.get("bounds", "grid"),
+                "within": within,
+            },
+            job=job,
+            table=self.name,
+        )
+
+    def plan(self, engine: Engine, *, read: bool = True) -> Plan:
+        """Resolve the names; with ``read=False`` only the schema of the data is looked at."""
+        from duckanon.plan.plan import Plan
+
+        return Plan.make(self.source, engine, base=self.folder, read=read, **self.anonymize_arguments())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job file, read and checked; no data has been touched."""
+
+    path: Path
+    tables: tuple[JobTable, ...]
+    day: date
+    state: Path
+    limits: dict[str, Any] = field(default_factory=dict)
+    seconds: int | None = None
+    recoding: str = "fresh"
+    intersection: str | None = None
+    metrics: Path | None = None
+    lineage: Path | None = None
+    signer: Signer | None = None
+
+    @property
+    def name(self) -> str:
+        """What the job is called: its file."""
+        return self.path.stem
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job file, which its relative paths start from."""
+        return self.path.parent
+
+    def table(self, name: str | None = None) -> JobTable:
+        """Return the table of that name; without one, the only table."""
+        names = [table.name for table in self.tables]
+        if name is None:
+            if len(names) > 1:
+                raise JobError(f"{self.path.name}: the job has several tables, name one: {', '.join(names)}.")
+            return self.tables[0]
+        if name not in names:
+            raise JobError(f"{self.path.name}: there is no table {name!r}.{did_you_mean(name, names)}")
+        return self.tables[names.index(name)]
+
+    def open_engine(self, progress: Listener | None = None, *, share: int = 1) -> Engine:
+        """Return a private database within the job's limits; several that are open at a time share the memory."""
+        from duckanon.plan.plan import open_engine
+
+        limits = dict(self.limits)
+        if share > 1 and "memory" in limits:
+            number, unit = _SIZE.fullmatch(limits["memory"]).groups()  # type: ignore[union-attr]
+            limits["memory"] = f"{float(number) / share:.6f}{unit}"
+        return open_engine(None, progress, **limits)

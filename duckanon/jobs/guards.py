@@ -1,0 +1,107 @@
+"""Never publish by mistake: what stops a job although everything could be computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import DataError, InfeasibleError, did_you_mean
+
+if TYPE_CHECKING:
+    from duckanon.engine.sql.relations import Column
+    from duckanon.jobs.base import Expect
+    from duckanon.release.release import Release
+
+_ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)", re.IGNORECASE)
+_HINT = "Run with --accept-drift if that is as it should be."
+
+
+def check_schema(
+    columns: Sequence[Column], expect: Expect, last: Mapping[str, Any] | None, named: Sequence[str]
+) -> None:
+    """Stop where a column changed its type, or where one that the job names is gone since the last published run.
+
+    A column that is new is none of this: it has no role, which stops a job that says so.
+    """
+    types = {c.name: c.type for c in columns}
+    for name, wanted in expect.types.items():
+        if name not in types:
+            raise DataError(f"[expect] types names the column {name!r}, which is not there.{did_you_mean(name, types)}")
+        if not _same(types[name], wanted):
+            raise DataError(f"The column {name!r} is {plain_type(types[name])}, expected is {plain_type(wanted)}.")
+    if last is None or expect.schema != "same":
+        return
+    before: Mapping[str, str] = last["columns"]
+    lowered = {name.lower() for name in named}
+    gone = [name for name in before if name not in types and name.lower() in lowered]
+    if gone:
+        listed, verb = ", ".join(repr(name) for name in gone), "is" if len(gone) == 1 else "are"
+        raise DataError(f"The source changed since the last published run: {listed} {verb} not there any more.")
+    changed = [name for name, kind in types.items() if name in before and not _same(before[name], kind)]
+    if changed:
+        told = ", ".join(
+            f"{name!r} was {plain_type(before[name])} and is {plain_type(types[name])}" for name in changed
+        )
+        raise DataError(f"The source changed since the last published run: {told}. {_HINT}")
+
+
+def check_rows(rows: int, expect: Expect, last: Mapping[str, Any] | None) -> None:
+    """Stop where the source has too few or too many rows, by what is expected or compared with the last run."""
+    if expect.min_rows is not None and rows < expect.min_rows:
+        raise DataError(f"The source has {rows} rows, expected are at least {expect.min_rows}.")
+    if expect.max_rows is not None and rows > expect.max_rows:
+        raise DataError(f"The source has {rows} rows, expected are at most {expect.max_rows}.")
+    before = last["rows_in"] if last is not None else None
+    if not before:
+        return
+    if rows < before * (1 - expect.rows_may_fall):
+        raise DataError(
+            f"The source has {rows} rows and had {before} in the last published run: more than "
+            f"{expect.rows_may_fall:.0%} are missing. {_HINT}"
+        )
+    if expect.rows_may_grow is not None and rows > before * (1 + expect.rows_may_grow):
+        raise DataError(
+            f"The source has {rows} rows and had {before} in the last published run: it grew by more than "
+            f"{expect.rows_may_grow:.0%}. {_HINT}"
+        )
+
+
+def check_use(release: Release, expect: Expect) -> None:
+    """Stop where more was lost than the release may lose."""
+    left_out = release.rows_suppressed
+    share = left_out / release.rows_in if release.rows_in else 0.0
+    if expect.max_suppressed is not None and share > expect.max_suppressed:
+        raise InfeasibleError(
+            f"{left_out} of {release.rows_in} rows ({share:.2%}) would be left out: more than the "
+            f"{expect.max_suppressed:.2%} of [expect] max_suppressed."
+        )
+    if not expect.max_loss:
+        return
+    measured = {m.metric: m for m in release.measure(list(expect.max_loss)) if m.attribute is None}
+    for metric, bound in expect.max_loss.items():
+        found = measured.get(metric)
+        if found is None or found.value is None:
+            raise InfeasibleError(
+                f"{metric} has no value for this release: the bound of [expect] max_loss is unproved."
+            )
+        lower = found.direction == "lower"
+        if found.value > bound if lower else found.value < bound:
+            word = "more" if lower else "less"
+            raise InfeasibleError(f"{metric} is {found.value:.4g}: {word} than the {bound:.4g} of [expect] max_loss.")
+
+
+def plain_type(type_name: str) -> str:
+    """Return a type without the values of enumerations, which are values of the data.
+
+    Examples
+    --------
+    >>> plain_type("ENUM('a', 'it''s')"), plain_type("DECIMAL(10,2)"), plain_type("ENUM('a)')[]")
+    ('ENUM', 'DECIMAL(10,2)', 'ENUM[]')
+    """
+    return _ENUM.sub("ENUM", type_name)
+
+
+def _same(one: str, other: str) -> bool:
+    first, second = ("".join(plain_type(kind).upper().split()) for kind in (one, other))
+    return first == second

@@ -1,0 +1,266 @@
+"""Frozen recodings: what one night found is stored, and applied to the data of the nights that follow.
+
+Levels are stored with the hierarchies, classes that are regions with the cuts that lead to them. Labels that were made
+from the data are stored, too, so that they do not move when tomorrow's data has another range. A value that a stored
+hierarchy does not know follows ``on_unknown``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlglot import exp
+
+from duckanon._version import __version__
+from duckanon.engine.private_files import file_digest
+from duckanon.engine.sql.boxes import RUN
+from duckanon.engine.sql.relations import col, named, subquery, table
+from duckanon.errors import ConfigError, DataError, ParameterError, UnsupportedError, did_you_mean
+from duckanon.jobs.nights.fixed import CUT_COLUMNS, CUTS, REFRESH, REGIONS, StoredLevels, StoredRegions, values_file
+from duckanon.jobs.nights.hierarchies import Kept, load, store
+from duckanon.jobs.nights.trees import CutTree
+from duckanon.recoding.coded_rows import CODE
+from duckanon.recoding.recoders import Regions
+
+if TYPE_CHECKING:
+    from duckanon.hierarchy import Hierarchy
+    from duckanon.plan.plan import Plan
+    from duckanon.release.release import Release
+
+RECODINGS = ("fresh", "frozen", "refresh")
+"""Search anew each night; apply what is stored, if something is; search anew, and store it in place of the old one."""
+META = "recoding.json"
+FORMAT = 2
+"""Of another format nothing is read."""
+_REGION = ("a", "b", "v", "first", "last")
+_OUTPUTS = ("interval", "bounds", "struct", "lca")
+"""What may be published of a stored region: all else moves with the rows of a class."""
+
+
+def require_recoding(recoding: object) -> str:
+    """Return the name of a way to recode, or raise a ParameterError."""
+    if recoding not in RECODINGS:
+        hint = did_you_mean(str(recoding), RECODINGS)
+        raise ParameterError(f"recoding must be one of {', '.join(RECODINGS)}.{hint}")
+    return str(recoding)
+
+
+def require_freezable(plan: Plan) -> None:
+    """Raise an UnsupportedError unless what the plan makes can be applied to other data."""
+    algorithm, others = plan.algorithm, "levels (datafly, optimal and the others) and strict mondrian can be frozen"
+    if algorithm.dealt is not None:
+        raise UnsupportedError(f"{algorithm.name} deals values at random and cannot be frozen: {others}.")
+    if plan.steering.iterative:
+        raise UnsupportedError(f"iterative=True recodes in several passes, which cannot be frozen: {others}.")
+    if not algorithm.partitions:
+        _require_outputs(plan)
+        return
+    if algorithm.name != "mondrian" or getattr(algorithm, "by_rows", False):
+        which = "relaxed mondrian" if algorithm.name == "mondrian" else algorithm.name
+        raise UnsupportedError(
+            f"The classes of {which} are rows near each other, not regions that other rows could fall into, and cannot "
+            f"be frozen: {others}."
+        )
+    if plan.bounds == "tight":
+        raise UnsupportedError(
+            "bounds='tight' moves with the rows of a class and cannot be frozen: use 'grid' or 'cut'."
+        )
+    _require_outputs(plan)
+
+
+def remembering(plan: Plan) -> Plan:
+    """Return the plan whose release can be frozen: its division remembers the cuts between classes."""
+    require_freezable(plan)
+    return replace(plan, remember=plan.algorithm.partitions)
+
+
+def _require_outputs(plan: Plan) -> None:
+    for name, kind in plan.output.items():
+        if kind not in _OUTPUTS or (kind == "lca" and plan.bounds != "grid"):
+            raise UnsupportedError(
+                f"output={kind!r} of {name!r} moves with the rows of a class and cannot be frozen: use interval, "
+                "bounds or struct, or lca with bounds='grid'."
+            )
+
+
+def plain_type(type_name: str) -> str:
+    """Return a type without the members of an ENUM, which are data.
+
+    Examples
+    --------
+    >>> plain_type("STRUCT(a ENUM('it''s', ')'), b INTEGER)")
+    'STRUCT(a ENUM, b INTEGER)'
+    """
+    return re.sub(r"ENUM\((?:[^')]|'(?:[^']|'')*')*\)", "ENUM", type_name)
+
+
+def freeze(release: Release, folder: Path) -> None:
+    """Store the recoding of a release in a private folder (that of a run, see ``State.run_folder``).
+
+    ``recoding.json`` has names, types, levels and the SHA-256 of the other files; the values and labels that a
+    recoding needs are in Parquet files. All files are for their owner alone.
+    """
+    plan, engine = release.plan, release.engine
+    require_freezable(plan)
+    quasi = plan.roles.quasi_identifiers
+    columns = zip(quasi, release.recoding.cells, release.used, release.levels, strict=True)
+    kept = [
+        Kept.of(engine, attribute, cell.values, plan.hierarchies[attribute.name], used, bound)
+        for attribute, cell, used, bound in columns
+    ]
+    names = store(kept, folder)
+    attributes: list[dict[str, Any]] = [
+        {"name": a.name, "type": plain_type(a.type), "height": bound.height}
+        for a, bound in zip(quasi, release.levels, strict=True)
+    ]
+    if isinstance(release.recoder, Regions):
+        names += _divided(release, release.recoder, folder)
+        for own, kind in zip(attributes, release.recoder.division.boxes.kinds, strict=True):
+            own["axis"] = kind
+    else:
+        for own in attributes:
+            own["level"] = release.recoding.levels[own["name"]]
+    meta = {
+        "format": FORMAT,
+        "duckanon": __version__,
+        "algorithm": plan.algorithm.name,
+        "outputs": plan.outputs.to_dict(),
+        "attributes": attributes,
+        "files": {name: file_digest(folder / name) for name in names},
+    }
+    for name in names:
+        (folder / name).chmod(0o600)
+    descriptor = os.open(folder / META, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(meta, file, sort_keys=True)
+
+
+def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
+    """Write the classes, those that are not published among them, the cuts between them, and the values of both.
+
+    A region is ``(a_0, b_0, v_0, first_0, last_0, ...)``: the places of its first and last value, the level of the node
+    over them, or -1 for a run, and whether a run begins or ends where the axis does. ``values-j`` says what values were
+    at these places, see ``nights.trees`` for the cuts.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    division, engine = recoder.division, release.engine
+    if division.cuts is None:
+        raise ParameterError("The cuts were not remembered: make the release of remembering(plan) to freeze it.")
+    regions: dict[str, Any] = {}
+    found = engine.arrow(exp.select("*").from_(table(division.boxes.table)).order_by(col("class_id")))
+
+    def members(axis: int) -> tuple[Any, Any]:
+        query = exp.select(col("class_id"), col("code"))
+        inner = subquery(division.classed([named(col(f"{CODE}{axis}", "s"), "code")]), "m")
+        known = engine.arrow(query.distinct().from_(inner).order_by(col("class_id"), col("code")))
+        own, code = (known.column(c).to_numpy().astype(np.int64) for c in ("class_id", "code"))
+        return own - 1, code
+
+    tree = CutTree.of(division.cuts, len(found), members)
+    names = []
+    for j, (axis, own) in enumerate(zip(recoder.published.axes, division.cuts.placed, strict=True)):
+        a, b, v = (found.column(f"{c}_{j}").to_numpy().astype(np.int64) for c in "abv")
+        a, b, last = own.place[a], own.place[b], axis.column.last
+        # A run never takes in NULL, though the axis goes on to it.
+        b = np.where((v == RUN) & (b > last), last, b)
+        columns = (a, b, v, (v == RUN) & (a == axis.column.first), (v == RUN) & (b == last))
+        regions |= {f"{name}_{j}": column for name, column in zip(_REGION, columns, strict=True)}
+        places = np.unique(np.concatenate([a, b, tree.place[tree.axis == j]]))
+        incoming = engine.fresh("incoming")
+        engine.register(incoming, pa.table({"place": places, "code": own.code[places]}))
+        query = exp.select(col("place", "i"), col("value", "v")).from_(table(incoming, "i"))
+        on = exp.EQ(this=col("code", "v"), expression=col("code", "i"))
+        query = query.join(table(axis.column.values, "v"), on=on).order_by(col("place", "i"))
+        names.append(values_file(j))
+        engine.write_parquet(query, folder / names[-1])
+        engine.unregister(incoming)
+    pq.write_table(pa.table(regions), folder / REGIONS)
+    pq.write_table(pa.table({c: getattr(tree, c) for c in CUT_COLUMNS}), folder / CUTS)
+    return [*names, REGIONS, CUTS]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored recoding, read and found whole."""
+
+    folder: Path
+    meta: dict[str, Any]
+    hierarchies: tuple[Kept, ...]
+
+    @classmethod
+    def load(cls, folder: Path) -> Stored:
+        """Read what ``freeze`` wrote; a DataError where something is missing or changed."""
+        current = True
+        try:
+            meta = json.loads((folder / META).read_text(encoding="utf-8"))
+            current = meta["format"] == FORMAT
+            whole = current and all(
+                Path(name).name == name and file_digest(folder / name) == digest
+                for name, digest in meta["files"].items()
+            )
+            kept = tuple(load(folder)) if whole else ()
+            whole = whole and len(kept) == len(meta["attributes"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            whole = False
+        if not current:
+            raise DataError(f"The recoding was stored by another version of duckanon, whose way was another. {REFRESH}")
+        if not whole:
+            raise DataError(f"The stored recoding is damaged. {REFRESH}")
+        return cls(folder, meta, kept)
+
+
+def frozen_plan(plan: Plan, stored: Stored) -> Plan:
+    """Return the plan that applies a stored recoding in place of a search.
+
+    Raises a ConfigError where something else is asked for than was stored, a DataError where a column has another
+    type now.
+    """
+    require_freezable(plan)
+    plan = replace(plan, remember=False)
+    meta = stored.meta
+    quasi = plan.roles.quasi_identifiers
+    before = {own["name"]: own for own in meta["attributes"]}
+    if list(before) != [a.name for a in quasi]:
+        raise ConfigError(f"The quasi-identifiers are others than when the recoding was stored. {REFRESH}")
+    for attribute in quasi:
+        if plain_type(attribute.type) != before[attribute.name]["type"]:
+            raise DataError(
+                f"The column {attribute.name!r} has another type than when the recoding was stored. {REFRESH}"
+            )
+    if (plan.algorithm.name, plan.outputs.to_dict()) != (meta["algorithm"], meta["outputs"]):
+        raise ConfigError(f"Algorithm, bounds or output are others than when the recoding was stored. {REFRESH}")
+    hierarchies: dict[str, Hierarchy | None] = {}
+    for attribute, kept in zip(quasi, stored.hierarchies, strict=True):
+        given = plan.hierarchies[attribute.name]
+        hierarchies[attribute.name] = kept.hierarchy(attribute.name, given)
+        if given is None and before[attribute.name].get("axis") == "line":
+            # Cut between its values, which need no hierarchy: that of tonight is for measures only.
+            hierarchies[attribute.name] = None
+    heights = tuple(own["height"] for own in meta["attributes"])
+    if "level" in meta["attributes"][0]:
+        levels = tuple(own["level"] for own in meta["attributes"])
+        return replace(plan, algorithm=StoredLevels(plan.algorithm, levels, heights), hierarchies=hierarchies)
+    kinds = tuple(own["axis"] for own in meta["attributes"])
+    outputs = tuple(plan.output[name] for name in before)
+    fixed = StoredRegions(plan.algorithm, stored.folder, tuple(before), kinds, heights, outputs)  # type: ignore[arg-type]
+    return replace(plan, algorithm=fixed, hierarchies=hierarchies)
+
+
+__all__ = [
+    "RECODINGS",
+    "Stored",
+    "freeze",
+    "frozen_plan",
+    "plain_type",
+    "remembering",
+    "require_freezable",
+    "require_recoding",
+]

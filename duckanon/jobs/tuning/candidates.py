@@ -1,0 +1,219 @@
+"""What may be tried in place of what a job says: algorithms, class sizes, limits and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from duckanon.algorithms.base import algorithms
+from duckanon.assess.utility.parts import codes_of
+from duckanon.assess.utility.plain import is_number, numbers_of
+from duckanon.errors import ParameterError
+from duckanon.plan.plan import partitions, resolve_algorithm
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from duckanon.jobs import JobTable
+
+_GROUPS = 20
+_SLOW = 50_000
+"""Tables with more rows are not clustered by the slower algorithms."""
+_FACTORS = (1, 2, 5, 10)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to keep the promise of a job.
+
+    Attributes
+    ----------
+    algorithm : str
+        Its name; ``parameters`` are its own.
+    k : int or None
+        The least size of a class; None where the job promises none.
+    suppression_limit : float
+        The share of rows that may be left out.
+    weights : dict
+        How much quasi-identifiers count in the metric; empty for all the same.
+    """
+
+    algorithm: str
+    k: int | None
+    suppression_limit: float = 0.0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What it is called, without k.
+
+        Examples
+        --------
+        >>> Candidate("optimal", 5, 0.05, {"metric": "loss"}, {"age": 1.0}).label
+        'optimal(metric=loss), weighted, limit 0.05'
+        """
+        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        named = f"{self.algorithm}({given})" if given else self.algorithm
+        limit = f", limit {self.suppression_limit:g}" if self.suppression_limit else ""
+        return f"{named}{', weighted' if self.weights else ''}{limit}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "algorithm": self.algorithm,
+            "parameters": self.parameters,
+            "k": self.k,
+            "suppression_limit": self.suppression_limit,
+            "weights": self.weights,
+        }
+
+    def applied(self, table: JobTable) -> JobTable:
+        """Return the table of a job as it would be with this candidate."""
+        chosen = algorithms.get(self.algorithm)(**self.parameters)
+        privacy = {**table.privacy, "suppression_limit": self.suppression_limit}
+        if self.k is not None:
+            privacy["k"] = self.k
+        steering = {key: value for key, value in table.steering.items() if key != "weights"}
+        if self.weights:
+            steering["weights"] = self.weights
+        elif "weights" in table.steering:
+            steering["weights"] = table.steering["weights"]
+        # What is written of regions means nothing where columns stand on levels.
+        form = table.form if partitions(chosen) else {}
+        return replace(table, algorithm=chosen, privacy=privacy, steering=steering, form=form)
+
+
+def candidates(
+    table: JobTable,
+    train: pa.Table,
+    target: str,
+    *,
+    ks: Sequence[int] | None = None,
+    wanted: Sequence[str] | None = None,
+    limits: Sequence[float] | None = None,
+) -> list[Candidate]:
+    """Return what is tried, what is quick and mostly good first.
+
+    Parameters
+    ----------
+    table : JobTable
+        Its promise is the least that every candidate keeps: k may be larger, never smaller.
+    train : pyarrow.Table
+        The rows to learn from: quasi-identifiers that tell much of the target get more weight.
+    ks, wanted, limits
+        Sizes of classes, algorithms (``"mondrian"``, ``"optimal(metric=precision)"``) and suppression limits.
+    """
+    least = table.privacy.get("k")
+    sizes = _sizes(least, ks, train.num_rows)
+    if limits is None:
+        limits = [table.privacy["suppression_limit"]] if "suppression_limit" in table.privacy else [0.0, 0.05]
+    quasi = table.roles["quasi_identifiers"]
+    names = {name.lower(): name for name in train.column_names}
+    weights = weights_of(train, [names.get(q.lower(), q) for q in quasi], target)
+    found: list[Candidate] = []
+    for algorithm, parameters, weighted in _ways(table, train.num_rows, target, wanted):
+        divides = partitions(algorithms.get(algorithm)(**parameters))
+        for limit in [min(limits)] if divides else limits:
+            found += [Candidate(algorithm, k, limit, parameters, weights if weighted else {}) for k in sizes]
+    # Every way with the promised k first: where time ends early, all ways have been seen.
+    return sorted(found, key=lambda c: sizes.index(c.k))
+
+
+def _sizes(least: int | None, given: Sequence[int] | None, rows: int) -> Sequence[int | None]:
+    if given is None:
+        return [None] if least is None else [k for k in (least * f for f in _FACTORS) if k == least or k <= rows // 10]
+    for k in given:
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ParameterError(f"k must be an int >= 1. Got {k!r}.")
+        if least is not None and k < least:
+            raise ParameterError(f"The job promises k = {least}: {k} would promise less.")
+    return sorted(set(given))
+
+
+def _ways(
+    table: JobTable, rows: int, target: str, wanted: Sequence[str] | None
+) -> list[tuple[str, dict[str, Any], bool]]:
+    """Return algorithms with parameters, and whether weights by the target go with them."""
+    if wanted is not None:
+        made = [resolve_algorithm(text) for text in wanted]
+        return [(m.name, _changed(m), False) for m in made]
+    own = [] if table.algorithm is None else [(table.algorithm.name, _changed(table.algorithm), False)]
+    found: list[tuple[str, dict[str, Any], bool]] = [
+        *own,
+        ("mondrian", {}, False),
+        ("mondrian", {"target": target}, False),
+        ("optimal", {"metric": "loss"}, False),
+        ("optimal", {"metric": "loss"}, True),
+        ("optimal", {"metric": "precision"}, True),
+        ("optimal", {"metric": "non_uniform_entropy"}, False),
+        ("ola", {"metric": "discernibility"}, False),
+        ("datafly", {}, False),
+        ("tdg", {}, False),
+    ]
+    if rows <= _SLOW:
+        found += [("mdav", {}, False), ("knn_clustering", {}, False)]
+    seen: list[tuple[str, dict[str, Any], bool]] = []
+    for way in found:
+        if way not in seen:
+            seen.append(way)
+    return seen
+
+
+def _changed(algorithm: Any) -> dict[str, Any]:
+    """Return the parameters of an algorithm that are not its defaults."""
+    try:
+        usual = type(algorithm)().parameters()
+    except TypeError:
+        # A third party's algorithm may need parameters.
+        usual = {}
+    return {name: value for name, value in algorithm.parameters().items() if value != usual.get(name)}
+
+
+def weights_of(train: pa.Table, quasi: Sequence[str], target: str) -> dict[str, float]:
+    """Return a weight for each quasi-identifier: the more it tells of the target, the less it should be generalized.
+
+    The weight is 0.1 plus the mutual information of column and target, as a share of the largest one; numbers are put
+    into ten groups of about equal size, and rare categories into one.
+
+    References
+    ----------
+    D. Slijepčević et al., k-Anonymity in practice: how generalisation and suppression affect machine learning
+    classifiers, 2021, section 5.8.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [1, 2, 3, 4] * 5, "sex": ["f", "f", "m", "m"] * 5, "ill": [0, 1, 0, 1] * 5})
+    >>> weights_of(people, ["age", "sex"], "ill")
+    {'age': 1.1, 'sex': 0.1}
+    """
+    classes = codes_of(train.column(target))
+    told = {name: _information(_grouped(train.column(name)), classes) for name in quasi}
+    most = max(told.values(), default=0.0)
+    return {name: round(0.1 + (value / most if most > 0 else 1.0), 3) for name, value in told.items()}
+
+
+def _grouped(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    if is_number(column.type):
+        numbers = numbers_of(column)
+        known = numbers[~np.isnan(numbers)]
+        cuts = np.unique(np.quantile(known, np.linspace(0, 1, 11)[1:-1])) if len(known) else np.zeros(0)
+        return np.where(np.isnan(numbers), 10, np.searchsorted(cuts, numbers, side="right")).astype(np.int64)
+    codes = codes_of(column)
+    ranks = np.argsort(np.argsort(-np.bincount(codes), kind="stable"), kind="stable")
+    return np.minimum(ranks[codes], _GROUPS).astype(np.int64)
+
+
+def _information(groups: NDArray[np.int64], classes: NDArray[np.int64]) -> float:
+    """Return the mutual information of two columns, in nats."""
+    joint = np.zeros((groups.max(initial=0) + 1, classes.max(initial=0) + 1))
+    np.add.at(joint, (groups, classes), 1.0)
+    joint /= max(joint.sum(), 1.0)
+    alone = joint.sum(axis=1, keepdims=True) @ joint.sum(axis=0, keepdims=True)
+    there = joint > 0
+    return max(0.0, float((joint[there] * np.log(joint[there] / alone[there])).sum()))

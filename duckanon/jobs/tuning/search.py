@@ -1,0 +1,260 @@
+"""Try candidates within a budget of time, and keep what a learner makes of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from duckanon.assess.utility.evaluation import evaluate
+from duckanon.assess.utility.learners import ZERO_RULE, resolve
+from duckanon.assess.utility.parts import Split, split
+from duckanon.assess.utility.results import RAW, RELEASE
+from duckanon.assess.utility.scores import SCORES
+from duckanon.assess.utility.trials import trial
+from duckanon.errors import ConfigError, DuckanonError, InfeasibleError, JobError, ParameterError, UnsupportedError
+from duckanon.jobs import Job, JobTable, load_job
+from duckanon.jobs.keys import seconds_of
+from duckanon.jobs.tuning.candidates import Candidate, candidates
+from duckanon.jobs.tuning.jobs import anonymizer
+from duckanon.jobs.tuning.results import FAILED, TRIED, Tuning
+from duckanon.jobs.tuning.store import Store
+from duckanon.progress import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duckanon.assess.utility.results import Evaluation
+    from duckanon.progress import Listener
+    from duckanon.release.release import Release
+
+_FINE = (InfeasibleError, UnsupportedError, ConfigError)
+"""What a candidate may fail by: it cannot keep the promise, or does not fit the job."""
+
+
+def tune(
+    job: str | Path,
+    *,
+    target: str,
+    learner: Any = "random_forest",
+    score: str = "f1",
+    encoding: str = "midpoint",
+    budget: float | str | None = "5min",
+    k: Sequence[int] | None = None,
+    algorithms: Sequence[str] | None = None,
+    suppression_limits: Sequence[float] | None = None,
+    test_size: float = 0.2,
+    seed: int = 0,
+    seeds: int = 3,
+    max_rows: int | None = 50_000,
+    results: str | Path | None = None,
+    workers: int | None = None,
+    progress: Listener | None = None,
+) -> Tuning:
+    """Choose algorithm and parameters of a job by how well a task can be done with its release.
+
+    Parameters
+    ----------
+    job : path
+        A job file of one table. Its promise is the least that every candidate keeps.
+    target : str
+        The column to be predicted; sensitive or insensitive.
+    learner : str or classifier
+    score : {"f1", "accuracy", "precision", "recall", "auroc"}
+        What is made as large as possible.
+    encoding : str
+        How learners read cells: a method of ``AnonymousEncoder``.
+    budget : float or str, optional
+        Seconds, or a text such as "5min": no candidate is begun later. None tries all.
+    k : sequence of int, optional
+        Sizes of classes to try, none smaller than the job's; its own, twice, five and ten times that without.
+    algorithms : sequence of str, optional
+        Such as ``["mondrian", "optimal(metric=precision)"]``; a dozen ways without: Mondrian with and without the
+        target, optimal by several metrics with and without weights by the target, OLA, Datafly, clusters.
+    suppression_limits : sequence of float, optional
+        Of algorithms that put columns on levels; the job's own, or 0 and 0.05 where it has none.
+    test_size, seed
+        As for ``duckanon.utility.split``, by the job's entity key.
+    seeds : int
+        How often a learner that uses chance is taught.
+    max_rows : int, optional
+        Of more rows a sample is learned from; all are anonymized.
+    results : path, optional
+        A DuckDB file. What is in it already is not tried again: a search that was stopped goes on, and one with more
+        time goes further.
+    workers : int, optional
+    progress : callable, optional
+
+    Returns
+    -------
+    Tuning
+        With ``best``, ``front``, ``write(path)`` for the job file and ``plot(path)`` for the picture.
+
+    Notes
+    -----
+    Rows are divided thrice before anything is anonymized: a part that is held out until the end, a part by which
+    candidates are compared, and the rest, which each candidate anonymizes and a learner is taught by. The best of many
+    looks better than it is on the rows that it was chosen by; the figure to be told is the one on the first part.
+
+    References
+    ----------
+    D. Slijepčević et al., k-Anonymity in practice: how generalisation and suppression affect machine learning
+    classifiers, 2021, section 5.8.
+
+    Examples
+    --------
+    >>> import duckanon, pathlib, tempfile
+    >>> from duckanon.testing.hospital import write_hospital
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> write_hospital(folder / "stays.parquet", 1500)
+    >>> _ = (folder / "stays.toml").write_text('''
+    ... [source]
+    ... path = "stays.parquet"
+    ... [roles]
+    ... quasi_identifiers = ["birth_date", "zip"]
+    ... insensitive = ["ward"]
+    ... unlisted = "drop"
+    ... [privacy]
+    ... k = 5
+    ... [output]
+    ... path = "release/stays.parquet"
+    ... ''')
+    >>> found = duckanon.tuning.tune(
+    ...     folder / "stays.toml", target="ward", learner="decision_tree", algorithms=["datafly"], seeds=1
+    ... )
+    >>> len(found.tried) > 2, found.best["k"] >= 5, found.write(folder / "best.toml").name
+    (True, True, 'best.toml')
+    >>> __import__("shutil").rmtree(folder)
+    """
+    if score not in SCORES:
+        raise ParameterError(f"There is no score {score!r}. There are: {', '.join(SCORES)}.")
+    (chosen,) = resolve([learner])
+    seconds = _seconds(budget)
+    loaded = load_job(job)
+    table = loaded.table()
+    outer, inner = _divided(loaded, table, target, test_size, seed)
+    common: dict[str, Any] = {"learners": [learner], "encoding": encoding, "seeds": seeds}
+    common |= {"max_rows": max_rows, "workers": workers}
+    wanted = candidates(table, inner.train, inner.target, ks=k, wanted=algorithms, limits=suppression_limits)
+    told = (_promise(loaded), target, repr(learner), score, encoding, seeds, seed, test_size, max_rows)
+    stamp = hashlib.sha256(json.dumps(told, default=str).encode() + _digest(outer.train)).hexdigest()
+    store = Store(Path(results) if results is not None else None)
+    watch, begun, lines = Progress(progress), time.monotonic(), []
+    raw = _raw(table, inner, common)
+    with watch.step("try", len(wanted), unit="candidates"):
+        for number, candidate in enumerate(wanted):
+            key = f"{stamp[:16]}:{json.dumps(candidate.to_dict(), sort_keys=True)}"
+            line = store.get(key)
+            if line is None:
+                if seconds is not None and number and time.monotonic() - begun > seconds:
+                    continue
+                line = _tried(loaded, table, inner, candidate, score, chosen.name, common)
+                store.add(line := {"key": key, **line})
+            lines.append(line)
+            watch.advance(number + 1)
+    means = {row["learner"]: row[score] for row in raw.summary().to_pylist() if row["trained_on"] == RAW}
+    found = Tuning(
+        lines=lines,
+        job=loaded.path,
+        target=inner.target,
+        learner=chosen.name,
+        score=score,
+        encoding=encoding,
+        raw=float(means[chosen.name]),
+        zero_rule=float(means[ZERO_RULE]),
+        left=len(wanted) - len(lines),
+    )
+    best = Candidate(**found.best["setting"]).applied(table)
+    final = trial(outer, anonymizer(loaded, best), released_test=False, progress=progress, **common)
+    return Tuning(**{**vars(found), "final": final})
+
+
+def _seconds(budget: float | str | None) -> float | None:
+    if isinstance(budget, str):
+        try:
+            return float(seconds_of(budget))
+        except JobError:
+            raise ParameterError(f"budget must be seconds or a time such as '5min'. Got {budget!r}.") from None
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float) or budget <= 0):
+        raise ParameterError(f"budget must be seconds or a time such as '5min'. Got {budget!r}.")
+    return budget
+
+
+def _divided(job: Job, table: JobTable, target: str, test_size: float, seed: int) -> tuple[Split, Split]:
+    """Return the split for the last word, and that of its training part by which candidates are compared."""
+    engine = job.open_engine()
+    try:
+        rows = engine.arrow(table.source.open(engine).query)
+    finally:
+        engine.close()
+    how: dict[str, Any] = {"test_size": test_size, "entity_key": table.roles.get("entity_key")}
+    outer = split(rows, target=target, seed=seed, **how)
+    published = [n for role in ("sensitive", "insensitive") for n in table.roles.get(role, ())]
+    if outer.target.lower() not in {name.lower() for name in published}:
+        raise ParameterError(f"The target {target!r} must be sensitive or insensitive in the job: published as it is.")
+    return outer, split(outer.train, target=target, seed=seed + 1, **how)
+
+
+def _raw(table: JobTable, parts: Split, common: dict[str, Any]) -> Evaluation:
+    """Return what the raw rows teach, by the columns that the job publishes."""
+    roles = ("quasi_identifiers", "within", "sensitive", "insensitive")
+    named = {n.lower() for role in roles for n in table.roles.get(role, ())} - {parts.target.lower()}
+    features = [c for c in parts.train.column_names if c.lower() in named]
+    return evaluate(
+        parts.train,
+        parts.train,
+        target=parts.target,
+        test=parts.test,
+        features=features,
+        quasi_identifiers=[],
+        **common,
+    )
+
+
+def _promise(job: Job) -> str:
+    """Return the text of the job: whatever changes in it may change what candidates are worth."""
+    return job.path.read_text(encoding="utf-8")
+
+
+def _digest(rows: pa.Table) -> bytes:
+    """Return a fingerprint of all rows in their order."""
+    found = hashlib.sha256()
+    for batch in rows.combine_chunks().to_batches(max_chunksize=100_000):
+        found.update(batch.serialize())
+    return found.digest()
+
+
+def _tried(
+    job: Job, table: JobTable, parts: Split, candidate: Candidate, score: str, learner: str, common: dict[str, Any]
+) -> dict[str, Any]:
+    """Make a candidate's release of the training rows, and return what a learner makes of it, and its risk."""
+    begun = time.monotonic()
+    line: dict[str, Any] = {"label": candidate.label, "k": candidate.k, "setting": candidate.to_dict()}
+    about: dict[str, Any] = {}
+
+    def look(release: Release) -> None:
+        told = release.summary()["found"]
+        sizes = told["class_size"]
+        about.update(
+            classes=told["classes"],
+            rows=told["rows_published"],
+            suppressed=told["suppressed_share"],
+            average_risk=1 / float(sizes["mean"]),
+            maximum_risk=1 / float(sizes["min"]),
+        )
+
+    try:
+        made = anonymizer(job, candidate.applied(table))
+        found = trial(parts, made, released_test=False, look=look, baseline=False, **common)
+    except _FINE as error:
+        words = str(error) if isinstance(error, DuckanonError) else type(error).__name__
+        return {**line, "state": FAILED, "reason": words, "seconds": time.monotonic() - begun}
+    (row,) = [r for r in found.summary().to_pylist() if (r["learner"], r["trained_on"]) == (learner, RELEASE)]
+    figures = {"score": row[score], "deviation": row[f"{score}_deviation"]}
+    return {**line, "state": TRIED, "reason": None, **figures, **about, "seconds": time.monotonic() - begun}
+
+
+__all__ = ["tune"]

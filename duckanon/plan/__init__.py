@@ -1,0 +1,1 @@
+"""The plan: what was asked for, resolved and validated before any row is read."""

@@ -1,0 +1,403 @@
+"""Everything resolved and validated before data is touched."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.algorithms.base import Algorithm, algorithms
+from duckanon.encoding.dictionaries import Dictionary, canonical, dictionary_query, frequency_query
+from duckanon.encoding.wide_numbers import with_decimals
+from duckanon.engine.sql.files import load
+from duckanon.engine.sql.relations import DIALECT, cast, col
+from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
+from duckanon.hierarchy import Hierarchy, resolve, saved
+from duckanon.io.source import Relation, Source
+from duckanon.models.base import Model
+from duckanon.plan.publication import Outputs, extended
+from duckanon.plan.requirements import Promise
+from duckanon.plan.roles import Attribute, Role, Roles
+from duckanon.plan.search_options import Steering
+from duckanon.progress import Listener, Progress
+from duckanon.registry import make_from, parse_call
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from duckanon.engine.base import Engine
+
+
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done: the source, the roles, the promise and the way to it.
+
+    Made by ``duckanon.plan``, or inside ``duckanon.anonymize``; SQL, Python and job files all end here.
+    """
+
+    relation: Relation
+    roles: Roles
+    hierarchies: dict[str, Hierarchy | None]
+    models: tuple[Model, ...]
+    algorithm: Algorithm
+    suppression_limit: float
+    on_unknown: str
+    seed: int | None
+    population: Relation | None = None
+    sensitive_hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
+    steering: Steering = field(default_factory=Steering)
+    outputs: Outputs = field(default_factory=Outputs)
+    remember: bool = False
+    """Whether a division is to remember its cuts, for who stores the recoding."""
+
+    @property
+    def unit(self) -> str:
+        """What k counts: persons where there is an entity key, else rows."""
+        return "persons" if self.roles.entity_key is not None else "rows"
+
+    @property
+    def bounds(self) -> str:
+        """Where published bounds come from: "grid", "cut" or "tight"."""
+        return self.outputs.bounds
+
+    @property
+    def output(self) -> dict[str, str]:
+        """What is written of each quasi-identifier."""
+        return self.outputs.kinds
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """The quasi-identifiers that are published as they are."""
+        return self.outputs.within
+
+    @property
+    def published_as(self) -> dict[str, tuple[str, ...]]:
+        """The names under which each quasi-identifier is published: two for its bounds."""
+        return {a.name: self.outputs.columns_of(a.name) for a in self.roles.quasi_identifiers}
+
+    @property
+    def published_names(self) -> list[str]:
+        """The columns of a release, in the source's order."""
+        named_as = self.published_as
+        return [column for a in self.roles.published for column in named_as.get(a.name, (a.name,))]
+
+    @classmethod
+    def make(
+        cls,
+        data: object,
+        engine: Engine,
+        *,
+        quasi_identifiers: Sequence[str],
+        sensitive: Sequence[str] = (),
+        identifiers: Sequence[str] = (),
+        insensitive: Sequence[str] = (),
+        unlisted: str = "drop",
+        entity_key: str | None = None,
+        hierarchies: Mapping[str, Any] | None = None,
+        k: int | None = None,
+        l: int | None = None,  # noqa: E741 - the field's own name
+        t: float | None = None,
+        models: Sequence[Model | str | Mapping[str, Any]] = (),
+        population: object = None,
+        algorithm: str | Algorithm | None = None,
+        levels: Mapping[str, int] | None = None,
+        min_levels: Mapping[str, int] | None = None,
+        max_levels: Mapping[str, int] | None = None,
+        weights: Mapping[str, float] | None = None,
+        iterative: bool = False,
+        bounds: str = "grid",
+        output: str | Mapping[str, str] = "interval",
+        within: Sequence[str] = (),
+        suppression_limit: float = 0.0,
+        on_unknown: str = "error",
+        seed: int | None = None,
+        base: Path | None = None,
+        read: bool = True,
+    ) -> Plan:
+        """Resolve every name and validate every parameter; with ``read=False`` only the schema is looked at."""
+        promise = Promise.of(k=k, l=l, t=t, models=models)
+        chosen = resolve_algorithm(
+            algorithm or _usual(promise, levels=bool(levels or min_levels or max_levels), iterative=iterative)
+        )
+        if chosen.permutes:
+            promise = Promise.of_hidden(k=k, l=l, t=t, models=models)
+        for model in promise.models:
+            if not chosen.supports(model) or model.hidden != chosen.permutes:
+                raise UnsupportedError(f"The algorithm {chosen.name} cannot enforce {model.name}.{_hint(chosen)}")
+        promise.require_population(population is not None)
+        limit = _fraction("suppression_limit", suppression_limit)
+        if on_unknown not in ("error", "top"):
+            raise ParameterError(f"on_unknown must be 'error' or 'top'. Got {on_unknown!r}.")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise ParameterError("seed must be an int.")
+        others = {"sensitive": sensitive, "insensitive": insensitive, "an identifier": identifiers}
+        quasi = extended(quasi_identifiers, within, {**others, "the entity key": [entity_key] if entity_key else []})
+        relation = with_decimals(engine, Source.of(data).open(engine, read=read), read)
+        roles = Roles.resolve(
+            relation.columns,
+            quasi_identifiers=quasi,
+            sensitive=sensitive,
+            identifiers=identifiers,
+            insensitive=insensitive,
+            entity_key=entity_key,
+            unlisted=unlisted,
+        )
+        steering = Steering.of(
+            [a.name for a in roles.quasi_identifiers],
+            levels=levels,
+            min_levels=min_levels,
+            max_levels=max_levels,
+            weights=weights,
+            iterative=iterative,
+        )
+        outputs = Outputs.of(roles.quasi_identifiers, bounds=bounds, output=output, within=within)
+        _require_partition(chosen, outputs)
+        if not partitions(chosen) and outputs.given and (population is not None or steering.iterative):
+            other = (
+                "a population is recoded to labels" if population is not None else "iterative=True has several levels"
+            )
+            raise UnsupportedError(
+                f"output='proportional' of {chosen.name} is of classes on one level each, and {other}."
+            )
+        if chosen.permutes and set(outputs.given) - {"within"}:
+            raise ParameterError(f"{chosen.name} publishes values as they are: bounds and output are for regions.")
+        outputs.require_free(roles.published)
+        if partitions(chosen):
+            steering.require_no_levels(chosen.name)
+            _require_ordered(chosen, [a.name for a in roles.quasi_identifiers])
+            if bounds == "cut" and not getattr(chosen, "cuts", True):
+                raise ParameterError(
+                    f"{chosen.name} makes classes of rows near each other, and no cuts between them: use "
+                    "bounds='grid' or 'tight'."
+                )
+        if steering.iterative and population is not None:
+            raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
+        resolved = _resolve_hierarchies(hierarchies or {}, roles, engine, base)
+        ours = {a.name: resolved[a.name] for a in roles.quasi_identifiers}
+        theirs = {name: h for name, h in resolved.items() if name not in ours and h is not None}
+        promised = promise.bound(roles, theirs)
+        people = open_population(population, roles, engine, read) if population is not None else None
+        return cls(relation, roles, ours, promised, chosen, limit, on_unknown, seed, people, theirs, steering, outputs)
+
+    @classmethod
+    def of(cls, data: object, *, connection: Any = None, **parameters: Any) -> Plan:
+        """Return what ``anonymize`` would do with the same parameters; only the schema of the data is touched."""
+        engine = open_engine(connection)
+        try:
+            return cls.make(data, engine, read=False, **parameters)
+        finally:
+            engine.close()
+
+    def expression(self, attribute: Attribute) -> exp.Expr:
+        """Return a column's value as it is counted and published."""
+        return canonical(col(attribute.name), attribute.type, self.relation.collated)
+
+    @property
+    def entity(self) -> exp.Expr | None:
+        """The value that tells persons apart."""
+        key = self.roles.entity_key
+        if key is None:
+            return None
+        return canonical(col(key), self.relation.type_of(key), self.relation.collated)
+
+    def population_value(self, attribute: Attribute) -> exp.Expr:
+        """Return a quasi-identifier of the population as that of the source is counted."""
+        if self.population is None:
+            raise ParameterError("The plan has no population.")
+        name = next(c.name for c in self.population.columns if c.name.lower() == attribute.name.lower())
+        value: exp.Expr = col(name)
+        kind = self.population.type_of(name)
+        if kind != attribute.type:
+            whole = {t.upper() in _WHOLE for t in (kind, attribute.type)}
+            if whole != {True}:
+                raise ParameterError(
+                    f"The column {name!r} of the population is {kind.split('(')[0]}, that of the data "
+                    f"{attribute.type.split('(')[0]}: cast one to the type of the other, so that values compare."
+                )
+            value = cast(value, attribute.type)
+        return canonical(value, attribute.type, self.population.collated or self.relation.collated)
+
+    def statements(self) -> list[tuple[str, str]]:
+        """Return the named steps with their SQL; table names are those that a run would choose anew."""
+        source = self.relation.query
+        steps = []
+        dictionaries = []
+        for attribute in self.roles.quasi_identifiers:
+            expression = self.expression(attribute)
+            steps.append((f"values of {attribute.name}", dictionary_query(source, expression)))
+            dictionaries.append(Dictionary(attribute.name, expression, f"values_{attribute.name}", 2**32))
+        steps.append(("frequency table", frequency_query(source, dictionaries, self.entity)))
+        named_steps = [(name, query.sql(dialect=DIALECT, pretty=True)) for name, query in steps]
+        checks = [
+            (_gate_step(m), load(f"models/{m.name}").tree().sql(dialect=DIALECT, pretty=True)) for m in self.models
+        ]
+        return named_steps + checks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values."""
+        return {**self.described(), "statements": [{"step": step, "sql": sql} for step, sql in self.statements()]}
+
+    def described(self) -> dict[str, Any]:
+        """Return the plan as plain values, without its statements."""
+        return {
+            "source": {"kind": self.relation.kind, "name": self.relation.name},
+            "roles": self.roles.to_dict(),
+            "unit": self.unit,
+            "promise": [
+                {"model": m.name, "parameters": m.parameters(), "text": m.describe(self.unit)} for m in self.models
+            ],
+            "algorithm": {"name": self.algorithm.name, "parameters": self.algorithm.parameters()},
+            "suppression_limit": self.suppression_limit,
+            "steering": self.steering.to_dict(),
+            **self.outputs.to_dict(),
+            "hierarchies": {
+                name: h.origin if h is not None else "none given: one will be made"
+                for name, h in self.hierarchies.items()
+            },
+            "published": self.published_names,
+            "hidden": self.roles.hidden,
+        }
+
+    def _outputs_in_words(self) -> list[str]:
+        """Return what is published of regions of values, where the algorithm makes such."""
+        kinds = {name: kind for name, kind in self.output.items() if kind != "interval"}
+        lines = [f"bounds: {self.bounds}"] if partitions(self.algorithm) else []
+        if kinds:
+            lines.append(f"output: {', '.join(f'{name} as {kind}' for name, kind in kinds.items())}")
+        return [*lines, *([f"within: {', '.join(self.within)}"] if self.within else [])]
+
+    def explain(self) -> str:
+        """Return the plan in words and SQL."""
+        plan = self.to_dict()
+        lines = [
+            f"source: {plan['source']['kind']} {plan['source']['name']}",
+            *(f"promise: {p['text']} ({p['model']})" for p in plan["promise"]),
+            f"algorithm: {self.algorithm.name}, at most {self.suppression_limit:.2%} of the rows suppressed",
+            *(f"{name.replace('_', ' ')}: {value}" for name, value in self.steering.to_dict().items()),
+            *self._outputs_in_words(),
+            f"published: {', '.join(plan['published'])}",
+            f"never published: {', '.join(plan['hidden']) or 'nothing'}",
+            *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
+            "steps: " + " -> ".join(["encode", "search", "recode", "gate", "write"]),
+        ]
+        # A line break in the name of a column begins no line of its own.
+        lines = ["".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line) for line in lines]
+        for step, sql in self.statements():
+            lines += ["", f"-- {step}", f"{sql};"]
+        return "\n".join(lines)
+
+
+def open_engine(connection: Any = None, progress: Listener | None = None, **settings: Any) -> Engine:
+    """Return a DuckDB engine on a cursor of ``connection``, or on a private database."""
+    from duckanon.engine.duckdb.engine import DuckDBEngine
+
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress must be callable. Got a {type(progress).__name__}.")
+    return DuckDBEngine(connection, progress=Progress(progress), **settings)
+
+
+def _gate_step(model: Model) -> str:
+    column = getattr(model, "sensitive", None)
+    return f"gate: {model.name}" + (f" of {column}" if column is not None else "")
+
+
+def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:
+    """Return the algorithm of that name with its defaults, or the object itself."""
+    if isinstance(algorithm, Algorithm):
+        return algorithm
+    if not isinstance(algorithm, str):
+        raise ParameterError(f"algorithm must be a name or an Algorithm. Got a {type(algorithm).__name__}.")
+    if algorithm.isidentifier():
+        return algorithms.get(algorithm)()
+    hint = "An algorithm as text is its name, or its name with parameters, such as optimal(metric='precision')."
+    return make_from(algorithms, *parse_call(algorithm, hint))
+
+
+def _usual(promise: Promise, *, levels: bool, iterative: bool) -> str:
+    """Return the algorithm where none is named: Mondrian, unless something is asked for that only levels can give."""
+    if any(m.hidden for m in promise.models):
+        return "probabilistic"
+    whole = any(m.needs_population or m.traits.whole_table for m in promise.models)
+    return "datafly" if levels or iterative or whole else "mondrian"
+
+
+def _hint(algorithm: Algorithm) -> str:
+    if not algorithm.permutes:
+        return ""
+    return (
+        " It permutes values within groups that nobody sees in the release, so that there are no classes that a model "
+        "could look at: it promises probabilistic_k_anonymity, and k=... means that here."
+    )
+
+
+def partitions(algorithm: Algorithm) -> bool:
+    """Say whether an algorithm divides the rows into regions, rather than put columns on levels."""
+    return bool(getattr(algorithm, "partitions", False))
+
+
+def _require_partition(algorithm: Algorithm, outputs: Outputs) -> None:
+    # What a class is made of can be told wherever there are classes.
+    if partitions(algorithm) or set(outputs.given) <= {"output='proportional'"}:
+        return
+    able = []
+    for name in algorithms:
+        # A third party's algorithm may need parameters; it is not worth a guess.
+        with contextlib.suppress(TypeError):
+            able += [name] if partitions(algorithms.get(name)()) else []
+    raise UnsupportedError(
+        f"The algorithm {algorithm.name} puts columns on levels, and {' and '.join(outputs.given)} is for one that "
+        f"divides the rows into regions: {', '.join(able) or 'none is known'}."
+    )
+
+
+def _require_ordered(algorithm: Algorithm, names: Sequence[str]) -> None:
+    known = {name.lower() for name in names}
+    for name in getattr(algorithm, "ordered", ()):
+        if name.lower() not in known:
+            raise ParameterError(f"'ordered' names {name!r}, which is no quasi-identifier.{did_you_mean(name, names)}")
+
+
+def _fraction(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        shown = value if isinstance(value, int | float) else type(value).__name__
+        raise ParameterError(f"{name} is a fraction between 0 and 1. Got {shown}.")
+    return float(value)
+
+
+def _resolve_hierarchies(
+    given: Mapping[str, Any], roles: Roles, engine: Engine, base: Path | None
+) -> dict[str, Hierarchy | None]:
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"hierarchies must map columns to hierarchies. Got a {type(given).__name__}.")
+    names = [a.name for a in roles.quasi_identifiers]
+    possible = [*names, *roles.named(Role.SENSITIVE)]
+    lowered = {n.lower(): n for n in possible}
+    resolved: dict[str, Hierarchy | None] = dict.fromkeys(names)
+    kept = saved(engine) if any(isinstance(spec, str) for spec in given.values()) else []
+    for name, spec in given.items():
+        if not isinstance(name, str):
+            raise ParameterError(f"hierarchies must map the names of columns. Got a {type(name).__name__}.")
+        column = name if name in possible else lowered.get(name.lower())
+        if column is None:
+            raise RoleError(
+                f"A hierarchy is given for {name!r}, which is no quasi-identifier and not sensitive."
+                f"{did_you_mean(name, possible)}"
+            )
+        resolved[column] = resolve(spec, engine, base, kept)
+    return resolved
+
+
+def open_population(population: object, roles: Roles, engine: Engine, read: bool = True) -> Relation:
+    """Open the table of the people from whom the data were drawn; it must have the quasi-identifiers."""
+    relation = Source.of(population).open(engine, read=read)
+    present = {c.name.lower() for c in relation.columns}
+    missing = [a.name for a in roles.quasi_identifiers if a.name.lower() not in present]
+    if missing:
+        raise RoleError(f"The population has no column {', '.join(repr(n) for n in missing)}.")
+    return relation

@@ -1,0 +1,163 @@
+"""How values of columns occur together: counts in SQL, before values are permuted and after.
+
+Numbers are put into intervals of equal width, because each of them alone occurs too seldom to tell anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.engine.sql.files import load
+from duckanon.engine.sql.relations import cast, col, named, table, text, union_all
+from duckanon.plan.publication import has_distance
+from duckanon.recoding.coded_rows import CODE, VALUE, RowCoder
+from duckanon.recoding.relations.relations import size
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from duckanon.encoding.dictionaries import Dictionary
+    from duckanon.engine.base import Engine
+
+_DIGITS = 9
+"""Sums are made in any order: what differs beyond this digit is the same."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A column by the codes of its values: ``bins`` has the interval of each code, or nothing where codes are kept.
+
+    ``code`` is its name among the coded rows; ``intervals`` the intervals by code, for arrays.
+    """
+
+    name: str
+    code: str
+    size: int
+    quasi: bool
+    bins: str | None = None
+    intervals: NDArray[np.int64] | None = None
+
+
+def counted_columns(coder: RowCoder, intervals: int) -> list[Counted]:
+    """Return the quasi-identifiers and the sensitive columns that have codes."""
+    types = {a.name: a.type for a in coder.plan.roles.attributes}
+    found = []
+    for j, coded in enumerate(coder.coded):
+        found.append(_counted(coder.engine, coded.dictionary, types, f"{CODE}{j}", True, intervals))
+    for i, values in enumerate(coder.values.values()):
+        found.append(_counted(coder.engine, values, types, f"{VALUE}{i}", False, intervals))
+    return found
+
+
+def _counted(
+    engine: Engine, values: Dictionary, types: dict[str, str], code: str, quasi: bool, intervals: int
+) -> Counted:
+    import numpy as np
+    import pyarrow as pa
+
+    name = values.attribute
+    own = size(col("value"), types[name]) if has_distance(types[name]) else None
+    if own is None or values.size - values.null <= intervals:
+        return Counted(name, code, values.size, quasi)
+    query = exp.select(named(cast(own, "DOUBLE"), "v")).from_(table(values.table)).order_by(col("code"))
+    numbers: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    known = np.isfinite(numbers)
+    low, high = (numbers[known].min(), numbers[known].max()) if known.any() else (0.0, 0.0)
+    # What has no size, such as NULL, NaN and infinities, is an interval of its own.
+    at = np.full(len(numbers), intervals, dtype=np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        share = (numbers[known] / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.zeros(int(known.sum()))
+    at[known] = np.minimum((share * intervals).astype(np.int64), intervals - 1)
+    bins = engine.fresh("bins")
+    engine.register(bins, pa.table({"code": np.arange(len(at), dtype=np.int32), "bin": at.astype(np.int32)}))
+    return Counted(name, code, intervals + 1, quasi, bins, at)
+
+
+def count_pairs(
+    engine: Engine,
+    columns: Sequence[Counted],
+    code_of: Callable[[Counted], exp.Expr],
+    rows: exp.Select,
+    released: bool = False,
+) -> exp.Query:
+    """Return ``(released, first, second, x, y, n)`` of every two columns; ``rows`` selects nothing yet.
+
+    ``code_of`` gives the code of a column in ``rows``.
+    """
+    query = rows.copy()
+    for i, column in enumerate(columns):
+        code = code_of(column)
+        if column.bins is not None:
+            on = exp.EQ(this=col("code", f"b{i}"), expression=code)
+            query = query.join(table(column.bins, f"b{i}"), on=on)
+            code = col("bin", f"b{i}")
+        query = query.select(named(cast(code, "INTEGER"), f"b_{i}"))
+    binned = engine.fresh("binned")
+    engine.create(binned, query.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL")))
+    parts: list[exp.Query] = []
+    for i, j in combinations(range(len(columns)), 2):
+        counts = exp.select(
+            named(exp.true() if released else exp.false(), "released"),
+            named(text(columns[i].name), "first"),
+            named(text(columns[j].name), "second"),
+            named(cast(col(f"b_{i}"), "VARCHAR"), "x"),
+            named(cast(col(f"b_{j}"), "VARCHAR"), "y"),
+            named(cast(exp.Sum(this=col("n")), "BIGINT"), "n"),
+        )
+        parts.append(counts.from_(table(binned)).group_by(col(f"b_{i}"), col(f"b_{j}")))
+    return union_all(parts)
+
+
+def information(engine: Engine, pairs: str) -> list[tuple[str, str, float, float | None]]:
+    """Return the mutual information of every two columns in bits, before and after."""
+    statement = load("permutation/mutual_information").bind({"pairs": pairs})
+    rows = engine.rows(statement)
+    return [
+        (
+            str(first),
+            str(second),
+            round(float(before), _DIGITS),
+            None if after is None else round(float(after), _DIGITS),
+        )
+        for first, second, before, after in rows
+    ]
+
+
+def with_sensitive(columns: Sequence[Counted], told: Sequence[tuple[str, str, float, float | None]]) -> list[float]:
+    """Return what each quasi-identifier tells of the sensitive columns, all together, before."""
+    sensitive = {c.name for c in columns if not c.quasi}
+    bits = {c.name: 0.0 for c in columns if c.quasi}
+    for first, second, before, _ in told:
+        if first in bits and second in sensitive:
+            bits[first] += before
+    return [round(bits[c.name], _DIGITS) for c in columns if c.quasi]
+
+
+def mean_information(
+    columns: Sequence[Counted], told: Sequence[tuple[str, str, float, float | None]]
+) -> dict[str, dict[str, float]]:
+    """Return the mean over pairs, before and after: of quasi-identifiers, and of these with sensitive columns."""
+    quasi = {c.name for c in columns if c.quasi}
+    kinds: dict[str, list[tuple[float, float]]] = {"quasi_identifiers": [], "with_sensitive": []}
+    for first, second, before, after in told:
+        inside = (first in quasi) + (second in quasi)
+        if inside:
+            kinds["quasi_identifiers" if inside == 2 else "with_sensitive"].append((before, after or 0.0))
+    return {
+        kind: {
+            "before": sum(b for b, _ in pairs) / len(pairs),
+            "after": sum(a for _, a in pairs) / len(pairs),
+            "pairs": len(pairs),
+        }
+        for kind, pairs in kinds.items()
+        if pairs
+    }
+
+
+__all__ = ["Counted", "count_pairs", "counted_columns", "information", "mean_information", "with_sensitive"]

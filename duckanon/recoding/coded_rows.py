@@ -1,0 +1,321 @@
+"""The rows of a source with codes for values: what a division works on, and what is published of it.
+
+Codes stand beside the columns that are published as they are, in one private table that spills like any other; only the
+codes go to arrays. Where rows repeat, each combination goes there once, with its number of rows. Of many rows, codes
+share words of 64 bits and texts of few values are enumerations, which are smaller, and stored and fetched sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.algorithms.partition.items import CodedPlaces, Items
+from duckanon.algorithms.partition.row_layout import Row
+from duckanon.encoding.dictionaries import Coded, Dictionary, code_type, dictionary
+from duckanon.encoding.enumerations import ENUM_LIMIT
+from duckanon.encoding.enumerations import short as enumerated
+from duckanon.engine.sql.relations import call, cast, col, named, number, param, qualified, same, subquery, table
+from duckanon.errors import ParameterError, did_you_mean
+from duckanon.io.shuffled_writer import MANY_ROWS
+from duckanon.plan.publication import has_distance
+from duckanon.plan.roles import Attribute, Role
+from duckanon.recoding.relations.relations import size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.partition.ordered_axis import Placed
+    from duckanon.algorithms.partition.partitioner import Partitioner
+    from duckanon.engine.base import Engine
+    from duckanon.plan.plan import Plan
+
+CODE = "duckanon c_"
+"""Codes stand under names that the source's own columns do not have."""
+WORD = "duckanon w_"
+"""Words of which codes take some bits each, where there are many rows."""
+VALUE, TARGET, PERSON, TIE = "duckanon s_", "duckanon t_", "duckanon person", "duckanon tie"
+_REPEATS = 4
+"""Rows that repeat this often on average are divided as combinations with counts."""
+_MOST_TARGETS = 1000
+_LOOKED_AT, _FEW_TEXTS = 100_000, 5_000
+"""Of the first rows, so many, and the most texts that they may have for a column to be taken for one of few."""
+
+
+def kept_columns(plan: Plan) -> list[str]:
+    """Return the columns that coded rows have as they are: what is passed through, and who the rows belong to."""
+    kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+    return kept + ([plan.roles.entity_key] if plan.roles.entity_key is not None else [])
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """The table of the coded rows, the columns besides codes that the search needs, and the number of rows.
+
+    ``short`` are the columns whose texts are stored as enumerations. ``words`` is the table of the same rows, in the
+    same order, with codes as bits of words, where ``table`` is a view of it.
+    """
+
+    table: str
+    extras: list[str]
+    count: int
+    short: frozenset[str] = frozenset()
+    words: str | None = None
+
+
+@dataclass(frozen=True)
+class RowCoder:
+    """Makes the coded rows of a source; ``values`` are the dictionaries of the sensitive columns that models look at.
+
+    ``keys`` are two secret words by which ties are dealt.
+    """
+
+    plan: Plan
+    engine: Engine
+    coded: Sequence[Coded]
+    placed: Sequence[Placed]
+    values: dict[str, Dictionary]
+    keys: dict[str, int]
+
+    @property
+    def algorithm(self) -> Partitioner:
+        """The algorithm, which is one that makes partitions."""
+        return self.plan.algorithm  # type: ignore[return-value]
+
+    @property
+    def codes(self) -> list[exp.Expr]:
+        """The columns of codes."""
+        return [col(f"{CODE}{j}") for j in range(len(self.coded))]
+
+    @property
+    def bits(self) -> list[tuple[int, int, int]]:
+        """The word, the shift and the mask of every code, where codes share words."""
+        row = Row()
+        return [row.bits(coded.dictionary.size) for coded in self.coded]
+
+    @property
+    def words(self) -> list[exp.Expr]:
+        """The columns of words that codes share."""
+        return [col(f"{WORD}{w}") for w in range(max(word for word, _, _ in self.bits) + 1)]
+
+    def rows(self, expected: int) -> CodedRows:
+        """Create the coded rows; they lie in a file where ``expected`` of them would take too much of the memory."""
+        plan, engine = self.plan, self.engine
+        joined: list[tuple[str, Dictionary]] = [
+            (f"{VALUE}{i}", values) for i, values in enumerate(self.values.values())
+        ]
+        if self.algorithm.choice == "information_gain":
+            joined += [(f"{TARGET}{i}", values) for i, values in enumerate(self._targets())]
+        measured = self._measured_targets() if self.algorithm.choice == "least_squares" else []
+        extras = [name for name, _ in joined] + [PERSON] * (plan.entity is not None)
+        extras += [f"{TARGET}{i}" for i in range(len(measured))]
+        kept = kept_columns(plan)
+        taken = [name for name in kept if name.lower().startswith("duckanon ")]
+        if taken:
+            raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")
+        columns = len(self.coded) + len(joined)
+        large = engine.is_crowded_by(expected * 4 * (columns + 2 * len(extras) + 6 * len(kept)))
+        many = expected >= MANY_ROWS and not large
+        packed = many and engine.keeps_order()
+        short = self._enumerated() if many and not self.algorithm.permutes else {}
+        query = self._coded(exp.select().from_(subquery(plan.relation.query, "s")), packed)
+        for i, (name, values) in enumerate(joined):
+            query = _looked_up(query, values.expression, values.null, table(values.table, f"x{i}"))
+            query = query.select(named(cast(col("code", f"x{i}"), code_type(values.size)), name))
+        params: dict[str, int] = {}
+        if plan.entity is not None:
+            # A keyed hash in place of the key itself: a collision could only make two persons one, never one two.
+            hidden = call("hash", param("key0"), param("key1"), qualified(plan.entity, "s"))
+            query, params = query.select(named(hidden, PERSON)), self.keys
+        for i, expression in enumerate(measured):
+            query = query.select(named(qualified(expression, "s"), f"{TARGET}{i}"))
+        for i, name in enumerate(kept):
+            if name in short:
+                values_of, null = short[name]
+                query = _looked_up(query, col(name, "s"), null, table(values_of, f"e{i}"))
+                query = query.select(named(col("short", f"e{i}"), name))
+            else:
+                query = query.select(col(name, "s"))
+        if self.algorithm.by_rows:
+            # Rows that are equal in everything that is looked at are told apart by what is published of them.
+            told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
+            told += [qualified(plan.entity, "s")] if plan.entity is not None else []
+            extras.append(TIE)
+            query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
+            params = self.keys
+        rows = engine.fresh("rows")
+        total = (engine.create_file if large else engine.create)(rows, query, params)
+        if not packed:
+            return CodedRows(rows, extras, total, frozenset(short))
+        shown = engine.fresh("rows")
+        every = exp.select(*self._unpacked(), exp.Star()).from_(table(rows))
+        engine.create_view(shown, every)
+        return CodedRows(shown, extras, total, frozenset(short), rows)
+
+    def _coded(self, query: exp.Select, packed: bool) -> exp.Select:
+        """Add the codes of the quasi-identifiers, each in a column of its own or all in the bits of few words."""
+        words: dict[int, exp.Expr] = {}
+        for j, (coded, (word, shift, _)) in enumerate(zip(self.coded, self.bits, strict=True)):
+            values, alias = coded.dictionary, f"v{j}"
+            if not packed:
+                query = _looked_up(query, values.expression, values.null, table(values.table, alias))
+                query = query.select(named(cast(col("code", alias), code_type(values.size)), f"{CODE}{j}"))
+                continue
+            # Moved up once for each value, not for each row.
+            up = cast(number(1 << shift), "UBIGINT")
+            moved = named(exp.Mul(this=cast(col("code"), "UBIGINT"), expression=up), "bits")
+            known = exp.select(col("value"), moved).from_(table(values.table))
+            query = _looked_up(query, values.expression, values.null, subquery(known, alias))
+            own = col("bits", alias)
+            words[word] = exp.BitwiseOr(this=words[word], expression=own) if word in words else own
+        return query.select(*(named(own, f"{WORD}{word}") for word, own in words.items()))
+
+    def _unpacked(self) -> list[exp.Expr]:
+        """Return the codes, each from its bits of a word."""
+        found: list[exp.Expr] = []
+        for j, (coded, (word, shift, mask)) in enumerate(zip(self.coded, self.bits, strict=True)):
+            moved = exp.paren(exp.BitwiseRightShift(this=col(f"{WORD}{word}"), expression=number(shift)))
+            own = exp.BitwiseAnd(this=moved, expression=cast(number(mask), "UBIGINT"))
+            found.append(named(cast(exp.paren(own), code_type(coded.dictionary.size)), f"{CODE}{j}"))
+        return found
+
+    def _enumerated(self) -> dict[str, tuple[str, bool]]:
+        """Create ``(value, short)`` of the columns of texts that are published as they are, where those are few.
+
+        ``short`` is the text as a value of an enumeration. The second result says whether NULL is among them.
+        """
+        engine, source = self.engine, self.plan.relation.query
+        found: dict[str, tuple[str, bool]] = {}
+        for attribute in self.plan.roles.published:
+            own = self.plan.expression(attribute)
+            # A collation stands in the way of plain texts.
+            plain = attribute.type == "VARCHAR" and isinstance(own, exp.Column)
+            if attribute.role is Role.QUASI_IDENTIFIER or not plain:
+                continue
+            some = exp.select(own).from_(subquery(source, "s")).limit(_LOOKED_AT)
+            (several,) = engine.row(exp.select(call("approx_count_distinct", own.copy())).from_(subquery(some, "f")))
+            if several > _FEW_TEXTS:
+                continue
+            values, value = engine.fresh("values"), col("value")
+            different = engine.create(values, exp.select(named(own, "value")).distinct().from_(subquery(source, "s")))
+            missing = exp.Is(this=value, expression=exp.null())
+            (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(values)))
+            if null < different <= ENUM_LIMIT:
+                name = engine.fresh("short")
+                enum = named(enumerated(engine, table(values), value, different), "short")
+                engine.create(name, exp.select(value, enum).from_(table(values)))
+                found[attribute.name] = name, bool(null)
+            engine.drop(values)
+        return found
+
+    def _target_attributes(self) -> list[Attribute]:
+        known = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}
+        found = []
+        for name in self.algorithm.target or ():
+            if name.lower() not in known:
+                hint = did_you_mean(name, [a.name for a in known.values()])
+                raise ParameterError(f"The target {name!r} is no published column beside the quasi-identifiers.{hint}")
+            found.append(known[name.lower()])
+        return found
+
+    def _targets(self) -> list[Dictionary]:
+        found = []
+        for attribute in self._target_attributes():
+            own = dictionary(self.engine, self.plan.relation.query, attribute.name, self.plan.expression(attribute))
+            if own.size > _MOST_TARGETS:
+                raise ParameterError(
+                    f"The target {attribute.name!r} has {own.size} values, and information gain is for at most "
+                    f"{_MOST_TARGETS}: use choose_dim='least_squares' for a number."
+                )
+            found.append(own)
+        return found
+
+    def _measured_targets(self) -> list[exp.Expr]:
+        """Return numbers; one that is missing is taken to be the mean, which says nothing."""
+        found: list[exp.Expr] = []
+        for attribute in self._target_attributes():
+            own = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
+            if own is None:
+                raise ParameterError(f"Least squares need a number, a date or a time, and {attribute.name!r} is none.")
+            mean = exp.select(exp.Avg(this=own.copy())).from_(subquery(self.plan.relation.query, "m"))
+            (middle,) = self.engine.row(mean)
+            found.append(exp.func("COALESCE", cast(own, "DOUBLE"), number(float(middle or 0.0))))
+        return found
+
+    def grouped(self, rows: CodedRows) -> str | None:
+        """Create the distinct combinations with their counts, where rows repeat often enough."""
+        if self.algorithm.by_rows or self.algorithm.choice == "least_squares":
+            return None
+        packed = rows.words is not None
+        keys = [*(self.words if packed else self.codes), *(col(e) for e in rows.extras)]
+        source = table(rows.words if rows.words is not None else rows.table)
+        several = call("approx_count_distinct", call("hash", *keys))
+        (distinct,) = self.engine.row(exp.select(several).from_(source))
+        if int(distinct) * _REPEATS > rows.count:
+            return None
+        name = self.engine.fresh("combinations")
+        count = named(exp.Count(this=exp.Star()), "n")
+        grouped = exp.select(*(k.copy() for k in keys), count).from_(source.copy()).group_by(exp.var("ALL"))
+        if packed:
+            told = [*(col(e) for e in rows.extras), col("n")]
+            grouped = exp.select(*self._unpacked(), *told).from_(subquery(grouped, "g"))
+        large = self.engine.is_crowded_by(int(distinct) * 4 * (len(self.coded) + len(rows.extras) + 2))
+        (self.engine.create_file if large else self.engine.create)(name, grouped)
+        return name
+
+    def items(self, column: Callable[[str], Any], extras: Sequence[str], counted: bool, packed: bool = False) -> Items:
+        """Return items, of which there are columns of codes, or of words with codes in their bits."""
+        import numpy as np
+
+        def array(name: str) -> NDArray[Any]:
+            return np.ascontiguousarray(column(name))
+
+        def pieces(name: str) -> tuple[NDArray[Any], ...]:
+            own = column(name)
+            return tuple(c.to_numpy() for c in own.chunks) if hasattr(own, "chunks") else (np.ascontiguousarray(own),)
+
+        place, bits = tuple(p.place.astype(np.uint32) for p in self.placed), None
+        if packed:
+            words = [pieces(word.name) for word in self.words]
+            codes = tuple(words[word] for word, _, _ in self.bits)
+            bits = tuple((shift, mask) for _, shift, mask in self.bits)
+        else:
+            codes = tuple(pieces(f"{CODE}{j}") for j in range(len(self.placed)))
+        places = CodedPlaces(codes, place, bits)
+        targets = [e for e in extras if e.startswith(TARGET)]
+        return Items(
+            places,
+            array("n").astype(np.int64) if counted else None,
+            numbered(array(PERSON)) if PERSON in extras else None,
+            {name: array(f"{VALUE}{i}") for i, name in enumerate(self.values)},
+            array(TIE) if TIE in extras else None,
+            tuple(array(t) for t in targets),
+        )
+
+
+def _looked_up(query: exp.Select, own: exp.Expr, null: bool, known: exp.Expr) -> exp.Select:
+    """Join what is known of the values of a column to the rows; ``null`` says whether NULL is one of them."""
+    own, value = qualified(own, "s"), col("value", known.alias)
+    # Plain equality lets the database look values up in an array, where they are numbers near each other.
+    return query.join(known, on=same(own, value) if null else exp.EQ(this=own, expression=value))
+
+
+def numbered(values: NDArray[Any]) -> NDArray[Any]:
+    """Return dense numbers in place of values, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbered(np.array([30, 10, 30], dtype=np.uint64)).tolist()
+    [1, 0, 1]
+    """
+    import numpy as np
+
+    order = np.argsort(values, kind="stable").astype(np.int32)
+    ranked = values[order]
+    found = np.empty(len(values), dtype=np.int32)
+    found[order] = np.cumsum(np.concatenate([[False], ranked[1:] != ranked[:-1]])[: len(values)], dtype=np.int32)
+    return found

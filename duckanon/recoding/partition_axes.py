@@ -1,0 +1,174 @@
+"""Columns as axes: lines that are cut between values or on a grid, and trees that are cut along a hierarchy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.algorithms.partition.ordered_axis import Placed
+from duckanon.algorithms.partition.partition import Axis
+from duckanon.engine.sql.relations import cast, col, named, table
+from duckanon.hierarchy.grids import grid_bounds
+from duckanon.plan.publication import has_distance
+from duckanon.recoding.relations.relations import size
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from duckanon.encoding.dictionaries import Coded
+    from duckanon.engine.base import Engine
+    from duckanon.hierarchy import Hierarchy
+    from duckanon.plan.plan import Plan
+    from duckanon.plan.roles import Attribute
+
+    Integers = NDArray[np.int64]
+
+
+def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded, hierarchy: Hierarchy) -> Placed:
+    """Return the axis of a quasi-identifier; ``hierarchy`` is the one given, or that was made."""
+    import numpy as np
+
+    name, own = attribute.name, coded.dictionary
+    ordered = {n.lower() for n in getattr(plan.algorithm, "ordered", ())}
+    null = own.null
+    weight = plan.steering.weights.get(name, 1.0)
+    measured = has_distance(attribute.type)
+    if name in plan.within:
+        # Cut before everything else, and published as it is.
+        places = np.arange(own.size, dtype=np.int64)
+        axis = Axis(own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height)
+        return Placed(axis, places, _stored(engine, places))
+    cut_by_order = plan.bounds != "grid" and name.lower() in ordered
+    if plan.output[name] == "lca" and not cut_by_order:
+        # What is published of numbers and dates, too, is a node of the hierarchy: that is what classes are made by.
+        return _tree(engine, coded, null, weight, measured)
+    if plan.bounds == "grid" and not plan.algorithm.permutes:
+        before = plan.algorithm.divides_as(name)  # type: ignore[attr-defined]
+        gridded = measured and before != "tree"
+        # A column that was a grid remains one: a value that nobody knew then has no place between its groups.
+        found = grid_bounds(engine, hierarchy, coded, attribute.type, apart=before == "grid") if gridded else None
+        if found is not None:
+            grid, atom = found
+            order = np.append(np.argsort(atom, kind="stable"), np.arange(len(atom), own.size))
+            atoms = np.append(np.sort(atom), np.zeros(int(null), dtype=np.int32)).astype(np.int64)
+            axis = _line(engine, attribute, coded, null, weight, atoms, inner=False)
+            axis = replace(axis, numbers=np.maximum.accumulate(axis.numbers[order]))
+            places = np.empty(own.size, dtype=np.int64)
+            places[order] = np.arange(own.size)
+            return Placed(axis, places, _stored(engine, places), grid)
+        return _tree(engine, coded, null, weight)
+    given = plan.hierarchies[name] is not None
+    coded_as_text = hierarchy.rule is not None and hierarchy.rule.name == "mask"
+    by_order = not (given or coded_as_text) and getattr(plan.algorithm, "cuts", True)
+    if measured or name.lower() in ordered or by_order:
+        axis = _line(engine, attribute, coded, null, weight, np.arange(own.size, dtype=np.int64), inner=False)
+        listed = _leaf_order(engine, own.table, hierarchy, own.size, null) if not measured and given else None
+        places = np.arange(own.size, dtype=np.int64) if listed is None else listed
+        return Placed(axis, places, _stored(engine, places))
+    return _tree(engine, coded, null, weight)
+
+
+def _stored(engine: Engine, places: Integers) -> str:
+    """Create ``(code, place)``."""
+    import numpy as np
+    import pyarrow as pa
+
+    name = engine.fresh("places")
+    codes = np.arange(len(places), dtype=np.int32)
+    placed = pa.table({"code": codes, "place": places.astype(np.int32)})
+    engine.later(name, lambda: engine.register(name, placed))
+    return name
+
+
+def _line(
+    engine: Engine, attribute: Attribute, coded: Coded, null: bool, weight: float, atoms: Integers, inner: bool
+) -> Axis:
+    import numpy as np
+
+    total = coded.dictionary.size
+    own = size(col("value"), attribute.type) if has_distance(attribute.type) else None
+    numbers = np.arange(total, dtype=np.float64)
+    if own is not None:
+        query = exp.select(named(cast(own, "DOUBLE"), "v")).from_(table(coded.dictionary.table)).order_by(col("code"))
+        found: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
+        finite = np.flatnonzero(np.isfinite(found))
+        if len(finite):
+            # What has no size, infinities and NaN, is taken to lie where the last finite number does.
+            numbers = np.interp(np.arange(total), finite, found[finite])
+    return Axis(total, null, numbers, atoms, inner=inner, weight=weight, top=coded.height)
+
+
+def _leaf_order(engine: Engine, values: str, hierarchy: Hierarchy, total: int, null: bool) -> Integers | None:
+    """Return the place of each code in the order in which a hierarchy's table lists its leaves; None for a rule."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if hierarchy.levels is None:
+        return None
+    texts = engine.arrow(exp.select(col("text")).from_(table(values)).order_by(col("code"))).column(0)
+    at = pc.index_in(texts, value_set=hierarchy.levels.column(0).combine_chunks()).fill_null(len(hierarchy.levels))
+    ranks = at.to_numpy(zero_copy_only=False).astype(np.int64)
+    if null:
+        ranks[total - 1] = np.iinfo(np.int64).max
+    places = np.empty(total, dtype=np.int64)
+    places[np.argsort(ranks, kind="stable")] = np.arange(total)
+    return places
+
+
+def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: bool = False) -> Placed:
+    """Return a tree whose nodes are runs of places: values are sorted by their path from the top.
+
+    ``measured`` says that the values are numbers, dates or times.
+    """
+    import numpy as np
+
+    total, height = coded.dictionary.size, coded.height
+    names = [f"c{level}" for level in range(height + 1)]
+    if coded.arrays is not None:
+        found = coded.arrays[0]
+    else:
+        found = engine.arrow(exp.select(*(col(n) for n in names)).from_(table(coded.levels)).order_by(col("code")))
+    paths = [found.column(name).to_numpy().astype(np.int64) for name in names]
+    leaves_of = _leaves(engine, coded)
+    alone = np.zeros(total, dtype=np.int64)
+    if null:
+        alone[total - 1] = 1
+    order = np.lexsort([np.arange(total), *paths, alone])
+    nodes, leaves = [np.arange(total, dtype=np.int64)], [np.ones(total, dtype=np.int64)]
+    for level in range(1, height + 1):
+        # A node is told by its path from the top, NULL being a node of its own below that.
+        keys = [paths[above][order] for above in range(level, height + 1)]
+        keys += [alone[order]] if level < height else []
+        changes = np.zeros(total, dtype=np.int64)
+        for key in keys:
+            changes[1:] |= key[1:] != key[:-1]
+        groups = np.cumsum(changes)
+        nodes.append(groups)
+        first = np.flatnonzero(np.diff(groups, prepend=-1))
+        leaves.append(leaves_of[level][paths[level][order][first]])
+    places = np.empty(total, dtype=np.int64)
+    places[order] = np.arange(total)
+    own, under = tuple(nodes), tuple(leaves)
+    axis = Axis(total, null, np.zeros(total), nodes=own, leaves=under, weight=weight, top=height, measured=measured)
+    return Placed(axis, places, _stored(engine, places))
+
+
+def _leaves(engine: Engine, coded: Coded) -> list[Integers]:
+    """Return, level by level, how many leaves of the domain lie under each label's code."""
+    import numpy as np
+
+    names = ("level", "code", "leaves")
+    if coded.arrays is not None:
+        found = coded.arrays[1]
+    else:
+        found = engine.arrow(exp.select(*(col(name) for name in names)).from_(table(coded.labels)))
+    level, code, leaves = (found.column(name).to_numpy().astype(np.int64) for name in names)
+    counts = []
+    for v in range(coded.height + 1):
+        own = np.ones(coded.sizes[v], dtype=np.int64)
+        own[code[level == v]] = leaves[level == v]
+        counts.append(own)
+    return counts

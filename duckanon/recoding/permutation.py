@@ -1,0 +1,255 @@
+"""From rows with permuted codes to published rows, and the evidence of it for the gate."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlglot import exp
+
+from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart, require_few
+from duckanon.algorithms.permutation.permuting import Draw, blocks_of
+from duckanon.algorithms.permutation.probabilistic import Known
+from duckanon.engine.sql.relations import (
+    call,
+    cast,
+    col,
+    named,
+    param,
+    positional,
+    qualified,
+    subquery,
+    table,
+    text,
+    union_all,
+)
+from duckanon.errors import UnsupportedError
+from duckanon.plan.roles import Role
+from duckanon.recoding.associations import (
+    Counted,
+    count_pairs,
+    counted_columns,
+    information,
+    mean_information,
+    with_sensitive,
+)
+from duckanon.recoding.coded_rows import CODE, RowCoder
+from duckanon.recoding.evidence import GROUP, PERSON, Evidence
+from duckanon.recoding.partitioned_rows import RELEASED, Division, Looked
+from duckanon.recoding.recoding import Recoding
+from duckanon.recoding.relations.relations import Relations
+
+if TYPE_CHECKING:
+    from duckanon.encoding.dictionaries import Frequency
+    from duckanon.engine.base import Engine
+    from duckanon.engine.sql.recode import Cell
+    from duckanon.plan.plan import Plan
+
+
+def secret_of(seed: int | None) -> bytes:
+    """Return 256 secret bits from the operating system, or bits derived from a seed."""
+    if seed is None:
+        return secrets.token_bytes(32)
+    return hashlib.sha256(b"duckanon-permutation" + str(seed).encode()).digest()
+
+
+@dataclass(frozen=True)
+class Looker:
+    """Looks at coded rows before they are divided: which columns belong to one block."""
+
+    secret: bytes
+
+    def __call__(self, coder: RowCoder, rows: str) -> Looked:
+        algorithm: Any = coder.algorithm
+        engine = coder.engine
+        columns = counted_columns(coder, algorithm.intervals)
+        pairs, told = engine.fresh("pairs"), []
+        if len(columns) > 1:
+            plain = exp.select().from_(table(rows, "s"))
+            engine.create(pairs, count_pairs(engine, columns, lambda c: col(c.code, "s"), plain))
+            told = information(engine, pairs)
+        blocks = blocks_of(with_sensitive(columns, told))
+        k = max(m.traits.min_class_size for m in coder.plan.models)
+        far = self._apart(coder, columns, pairs) if algorithm.dissimilarity == "ahmad_dey" else None
+        knowing = algorithm.knowing(Known(blocks, Draw(self.secret), k, far))
+        return Looked(replace(coder, plan=replace(coder.plan, algorithm=knowing)), columns, pairs)
+
+    def _apart(self, coder: RowCoder, columns: Sequence[Counted], pairs: str) -> Apart:
+        """Return Ahmad-Dey's distances from the counts of pairs, matrices by place."""
+        quasi = [c for c in columns if c.quasi]
+        lines = [p.axis.atoms is not None for p in coder.placed]
+        missing = [c.bins is not None or own.dictionary.null for c, own in zip(quasi, coder.coded, strict=True)]
+        found = [
+            Beside(c.name, c.size, line, c.size - 1 if null else None)
+            for c, line, null in zip(quasi, lines, missing, strict=True)
+        ]
+        require_few(found)
+        counts = {}
+        for i, j in combinations(range(len(quasi)), 2):
+            these = [exp.EQ(this=col(s), expression=text(quasi[a].name)) for s, a in (("first", i), ("second", j))]
+            both = [cast(col(c), "BIGINT") for c in ("x", "y", "n")]
+            told = coder.engine.arrow(exp.select(*both).from_(table(pairs)).where(*these))
+            x, y, n = (column.to_numpy() for column in told.columns)
+            counts[i, j] = np.zeros((quasi[i].size, quasi[j].size))
+            counts[i, j][x, y] = n
+        own = apart(found, counts)
+        by_place = {j: matrix[np.ix_(coder.placed[j].code, coder.placed[j].code)] for j, matrix in own.matrices.items()}
+        return replace(own, matrices=by_place)
+
+
+@dataclass(frozen=True)
+class PermutedRecoding(Recoding):
+    """Values are published as they are, in other rows: there are no levels, and nothing that maps a value."""
+
+    names: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names
+
+    def mapping(self, attribute: str) -> Any:
+        """Refuse: every value stays what it is."""
+        self._refuse()
+
+    def to_sql(self, dialect: str = "duckdb") -> str:
+        """Refuse: the permutation is secret."""
+        self._refuse()
+        return ""
+
+    def _refuse(self) -> None:
+        raise UnsupportedError("Values were permuted with secret random numbers: there is no recoding to write down.")
+
+
+class PermutedRows:
+    """Every row with values of other rows of its group."""
+
+    def __init__(self, plan: Plan, engine: Engine, counted: Frequency, division: Division) -> None:
+        if division.looked is None:
+            raise UnsupportedError("Nothing was permuted.")
+        self.plan, self.engine, self.division, self.looked = plan, engine, division, division.looked
+        algorithm: Any = division.looked.coder.algorithm
+        self.known: Known = algorithm.known
+        self.cells: list[Cell] = []
+        self.dictionaries = [c.dictionary for c in counted.coded]
+        self.names = tuple(a.name for a in plan.roles.quasi_identifiers)
+        class_map = engine.fresh("class_map")
+        columns = [col(c) for c in ("class_id", "n", "units", "kept")]
+        engine.create(class_map, exp.select(*columns).from_(table(division.boxes.table)))
+        self.relations = Relations(engine, {"class_map": class_map})
+        if len(self.looked.columns) > 1:
+            self.relations.recipes["pairs"] = self._pairs
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The quasi-identifiers that were permuted together."""
+        return tuple(tuple(self.names[j] for j in block) for block in self.known.blocks)
+
+    @property
+    def shown(self) -> Sequence[tuple[str, str]]:
+        return [(name, f"{RELEASED}{j}") for j, name in enumerate(self.names)]
+
+    def _kept(self, *columns: exp.Expr) -> exp.Select:
+        """Return columns of the coded rows ``s`` and of their groups ``k`` that are published."""
+        query = positional(exp.select(*columns).from_(table(self.division.rows, "s")), str(self.division.ids), "k")
+        if not self.division.suppressed:
+            return query
+        on = exp.EQ(this=col("class_id", "m"), expression=col("class_id", "k"))
+        return query.join(table(self.relations["class_map"], "m"), on=on).where(col("kept", "m"))
+
+    def _valued(self, inner: exp.Select, codes: Mapping[str, int], more: Sequence[str]) -> exp.Select:
+        """Return ``inner`` with values in place of codes: ``codes`` has the quasi-identifier of each such column."""
+        query = exp.select().from_(subquery(inner, "i"))
+        for position, (name, j) in enumerate(codes.items()):
+            alias = f"v{position}"
+            on = exp.EQ(this=col("code", alias), expression=col(name, "i"))
+            query = query.select(named(col("value", alias), name)).join(table(self.dictionaries[j].table, alias), on=on)
+        return query.select(*(col(name, "i") for name in more))
+
+    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        codes = {f"{RELEASED}{j}": j for j in range(len(self.names))}
+        passed = [f"p_{i}" for i in range(len(kept))]
+        beside = [named(qualified(expression, "s"), p) for p, (_, expression) in zip(passed, kept, strict=True)]
+        inner = self._kept(*(col(name, "k") for name in codes), *beside)
+        # Equal rows are equally placed, whatever group they were in.
+        key = call("hash", param("key0"), param("key1"), *(col(name, "i") for name in (*codes, *passed)))
+        return self._valued(inner, codes, passed).order_by(key)
+
+    def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
+        return exp.select(*(named(col(inner), name) for name, inner in columns)).from_(subquery(rows, "r"))
+
+    def recoding(self) -> Recoding:
+        return PermutedRecoding({}, self.plan, self.cells, self.engine, names=self.names)
+
+    # For the gate
+
+    @property
+    def passed(self) -> list[tuple[str, exp.Expr]]:
+        """The columns that are published as they are."""
+        others = [a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+        return [(a.name, self.plan.expression(a)) for a in others]
+
+    def person(self) -> exp.Expr | None:
+        """Return a keyed hash of the entity key; a collision could only make two persons one."""
+        entity = self.plan.entity
+        if entity is None:
+            return None
+        hidden = call("hash", param("key0"), param("key1"), entity)
+        return exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
+
+    def evidence(self, keys: Mapping[str, int]) -> Evidence:
+        """Create the table that ties the rows of the source to those of the release."""
+        codes = {f"s_{j}": j for j in range(len(self.names))} | {f"{RELEASED}{j}": j for j in range(len(self.names))}
+        of_source = [named(col(f"{CODE}{j}", "s"), f"s_{j}") for j in range(len(self.names))]
+        of_release = [col(f"{RELEASED}{j}", "k") for j in range(len(self.names))]
+        beside = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(self.passed)]
+        person = self.person()
+        if person is not None:
+            beside.append(named(qualified(person, "s"), PERSON))
+        more = [GROUP, *(b.alias for b in beside)]
+        inner = self._kept(*of_source, *of_release, *beside, named(col("class_id", "k"), GROUP))
+        name = self.engine.fresh("evidence")
+        self.engine.create(name, self._valued(inner, codes, more), keys if person is not None else None)
+        kept = tuple(name for name, _ in self.passed)
+        redraws = bool(getattr(self.plan.algorithm, "redraw", False))
+        k = max(m.traits.min_class_size for m in self.plan.models)
+        return Evidence(name, self.names, kept, self.blocks, k, redraws, person is not None)
+
+    # For the report
+
+    def described(self) -> dict[str, Any]:
+        """Return what was permuted together, and what columns tell of each other, in names and figures."""
+        return {
+            "blocks": [list(block) for block in self.blocks],
+            "drawn_again": int(self.division.searched.get("redrawn", 0)),
+            "mutual_information": self.told(),
+        }
+
+    def _pairs(self) -> exp.Query:
+        """Return how often values of two columns occur together, numbers in their intervals, before and after."""
+        columns = self.looked.columns
+        plain = exp.select().from_(table(self.division.rows, "s"))
+        before = count_pairs(self.engine, columns, lambda c: col(c.code, "s"), plain)
+        return union_all([before, count_pairs(self.engine, columns, self._code, self._kept(), released=True)])
+
+    def _code(self, column: Counted) -> exp.Expr:
+        if not column.quasi:
+            return col(column.code, "s")
+        return col(f"{RELEASED}{column.code.removeprefix(CODE)}", "k")
+
+    def told(self) -> dict[str, Any]:
+        """Return what columns tell of each other, in bits, before and after; nothing where there is one column."""
+        columns, before = self.looked.columns, self.looked.pairs
+        if len(columns) < 2:
+            return {}
+        after = count_pairs(self.engine, columns, self._code, self._kept(), released=True)
+        pairs = self.engine.fresh("pairs")
+        self.engine.create(pairs, union_all([exp.select("*").from_(table(before)), after]))
+        return mean_information(columns, information(self.engine, pairs))
+
+
+__all__ = ["Looker", "PermutedRecoding", "PermutedRows", "secret_of"]

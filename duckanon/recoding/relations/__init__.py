@@ -1,0 +1,1 @@
+"""The relations that models, metrics, risk and comparison read."""

@@ -1,0 +1,284 @@
+"""Everything that is known of a release whose classes are regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from duckanon.encoding.counting import ENTITY, count_domain, persons
+from duckanon.engine.sql.axes import equal, is_null
+from duckanon.engine.sql.boxes import RUN
+from duckanon.engine.sql.recode import pack
+from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table, text, union_all
+from duckanon.plan.roles import Role
+from duckanon.recoding.regions import Axis, Boxes, Published, publish_boxes, with_regions
+from duckanon.recoding.relations.pair_counts import Passed, pair_counts, source_rows
+from duckanon.recoding.relations.relations import Described, Relations, describe
+
+if TYPE_CHECKING:
+    from duckanon.encoding.dictionaries import Frequency
+    from duckanon.engine.base import Engine
+    from duckanon.plan.plan import Plan
+
+Rows = Callable[[Sequence[tuple[str, exp.Expr]]], exp.Query]
+"""Gives ``(class_id, p_0, ...)`` of the rows of the source in classes that are kept, p being named expressions."""
+
+
+def box_relations(
+    plan: Plan,
+    engine: Engine,
+    counted: Frequency,
+    boxes: Boxes,
+    published: Published,
+    rows: Rows,
+    functional: bool = True,
+) -> Relations:
+    """Return the relations of a release of regions; classes that are published alike are one.
+
+    ``functional`` says that all rows with the same values are in one class: ``tuple_map(w_0, ..., class_id, kept)``
+    gives it for every combination of values.
+    """
+    facts = _Facts(plan, engine, boxes, published, rows)
+    names = {key: engine.fresh(key) for key in ("class_map", "classes")}
+    engine.later(names["class_map"], lambda: engine.create(names["class_map"], facts.class_map()))
+    engine.later(names["classes"], lambda: engine.create(names["classes"], facts.classes(names["class_map"])))
+    relations = Relations(engine, {**names, "frequency": counted.table, "published": published.table})
+    width = len(published.axes)
+    attributes = facts.described()
+    describe(relations, attributes, facts.labelled, facts.members)
+    # Found by the numbers of the regions, which is much faster than by their names.
+    found_by_number = {"members": facts.members, "class_cells": facts.class_cells, "cell_rows": facts.cell_rows}
+    relations.recipes |= found_by_number
+    if functional:
+        sizes = [c.dictionary.size for c in counted.coded]
+        relations.recipes["tuple_map"] = lambda: _tuple_map(relations, sizes, width)
+    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
+    passed = None
+    if sensitive:
+        original = {a.name: plan.expression(a) for a in sensitive}
+        relations.recipes["class_values"] = lambda: facts.class_values(original)
+        relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
+        after = partial(facts.class_rows, original)
+        passed = Passed([(a.name, a.type) for a in sensitive], partial(source_rows, plan, sensitive), after)
+    if width + len(sensitive) > 1:
+        relations.recipes["pairs"] = lambda: pair_counts(relations, attributes, passed)
+    return relations
+
+
+def _tuple_map(relations: Relations, sizes: Sequence[int], width: int) -> exp.Query:
+    words = pack([col(f"c_{j}", "m") for j in range(width)], sizes)
+    packed = [named(word, f"w_{i}") for i, word in enumerate(words)]
+    query = exp.select(*packed, col("class_id", "m"), col("kept", "c")).from_(table(relations["members"], "m"))
+    on = equal(col("class_id", "c"), col("class_id", "m"))
+    return query.join(table(relations["class_map"], "c"), on=on)
+
+
+@dataclass
+class _Facts:
+    """Queries about the classes as they are published."""
+
+    plan: Plan
+    engine: Engine
+    boxes: Boxes
+    published: Published
+    rows: Rows
+
+    def class_map(self) -> exp.Query:
+        """Return ``(class_id, n, units, kept)``; suppressed classes keep their ids."""
+        columns = [col(c) for c in ("class_id", "n", "units", "kept")]
+        if not self.published.merged:
+            return exp.select(*columns).from_(table(self.boxes.table))
+        total = [named(cast(exp.Sum(this=col(c, "b")), "BIGINT"), c) for c in ("n", "units")]
+        kept = exp.select(named(col("ec", "p"), "class_id"), *total, named(exp.true(), "kept"))
+        kept = kept.from_(table(self.boxes.table, "b")).join(*self._ec("b")).group_by(col("ec", "p"))
+        entity = self.plan.entity
+        if entity is not None:
+            # A person may be in two classes that are published as one, and is one person there.
+            every = self.rows([(ENTITY, entity)])
+            distinct, nobody = persons(col("p_0", "r"))
+            people = exp.select(named(col("ec", "p"), "class_id"))
+            people = people.select(named(exp.Add(this=distinct, expression=nobody), "units"))
+            people = people.from_(subquery(every, "r")).join(*self._ec("r")).group_by(col("ec", "p"))
+            query = exp.select(*(col(c, "k") for c in ("class_id", "n")), col("units", "u"), col("kept", "k"))
+            on = equal(col("class_id", "u"), col("class_id", "k"))
+            kept = query.from_(subquery(kept, "k")).join(subquery(people, "u"), on=on)
+        lost = exp.select(*columns).from_(table(self.boxes.table)).where(exp.Not(this=col("kept")))
+        return union_all([kept, lost])
+
+    def classes(self, class_map: str) -> exp.Query:
+        """Return ``(class_id, n, suppressed)``."""
+        suppressed = named(exp.Not(this=col("kept")), "suppressed")
+        return exp.select(col("class_id"), col("n"), suppressed).from_(table(class_map))
+
+    def _ec(self, alias: str) -> tuple[exp.Table, exp.Expr]:
+        """Return what to join so that ``ec`` of ``p`` is the published class of an id."""
+        return table(self.published.table, "p"), equal(col("class_id", "p"), col("class_id", alias))
+
+    def members(self) -> exp.Query:
+        """Return ``(class_id, c_0, ..., n)`` of all classes."""
+        codes = [f"c_{j}" for j in range(len(self.published.axes))]
+        if not self.published.merged:
+            return exp.select(*(col(c) for c in ("class_id", *codes, "n"))).from_(table(self.boxes.members))
+        known, on = self._ec("m")
+        number_of = exp.func("COALESCE", col("ec", "p"), col("class_id", "m"))
+        query = exp.select(named(number_of, "class_id"), *(col(c, "m") for c in codes))
+        query = query.select(named(cast(exp.Sum(this=col("n", "m")), "BIGINT"), "n"))
+        query = query.from_(table(self.boxes.members, "m")).join(known, on=on, join_type="left")
+        return query.group_by(exp.var("ALL"))
+
+    def class_values(self, sensitive: dict[str, exp.Expr]) -> exp.Query:
+        """Return ``(class_id, attribute, value, n)``, counted on the rows themselves."""
+        parts: list[exp.Query] = []
+        for name, expression in sensitive.items():
+            found = exp.select(col("class_id"), col("p_0"), named(exp.Count(this=exp.Star()), "n"))
+            found = found.from_(subquery(self.rows([(name, expression)]), "r")).group_by(col("class_id"), col("p_0"))
+            count = cast(exp.Sum(this=col("n", "v")), "BIGINT")
+            query = exp.select(
+                named(col("ec", "p"), "class_id"),
+                named(text(name), "attribute"),
+                named(cast(col("p_0", "v"), "VARCHAR"), "value"),
+                named(count, "n"),
+            )
+            query = query.from_(subquery(found, "v")).join(*self._ec("v"))
+            parts.append(query.group_by(col("ec", "p"), col("p_0", "v")))
+        return union_all(parts)
+
+    def class_rows(self, sensitive: dict[str, exp.Expr]) -> exp.Query:
+        """Return ``(class_id, p_0, ..., n)``: how often sensitive values occur together in every class."""
+        values = [col(f"p_{i}") for i in range(len(sensitive))]
+        found = exp.select(col("class_id"), *values, named(exp.Count(this=exp.Star()), "n"))
+        found = found.from_(subquery(self.rows(list(sensitive.items())), "r")).group_by(col("class_id"), *values)
+        query = exp.select(named(col("ec", "p"), "class_id"), *(col(f"p_{i}", "v") for i in range(len(sensitive))))
+        return query.select(col("n", "v")).from_(subquery(found, "v")).join(*self._ec("v"))
+
+    # Cells: where several regions are published as one class, the smallest that holds them all.
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes with the regions of the classes as they are published."""
+        if not self.published.merged:
+            return self.published.axes
+        return with_regions(self.engine, self.published.axes, self.regions)
+
+    @cached_property
+    def regions(self) -> str:
+        """The table of published classes, in the form of ``Boxes.table``."""
+        if not self.published.merged:
+            return self.boxes.table
+        name = self.engine.fresh("boxes")
+        several = exp.select(col("ec")).from_(table(self.published.table)).group_by(col("ec"))
+        several = several.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(1)))
+        among = exp.In(this=col("ec", "p"), query=exp.Subquery(this=several))
+        keys = [f"{c}_{j}" for j in range(len(self.published.axes)) for c in "abv"]
+        own = exp.select(col("class_id", "b"), col("n", "b"), named(exp.true(), "kept"), *(col(k, "b") for k in keys))
+        own = own.from_(table(self.boxes.table, "b")).join(*self._ec("b")).where(exp.Not(this=among))
+        total = named(cast(exp.Sum(this=col("n", "b")), "BIGINT"), "n")
+        both = exp.select(named(col("ec", "p"), "class_id"), total, named(exp.true(), "kept"))
+        both = both.from_(table(self.boxes.table, "b")).join(*self._ec("b")).where(among.copy())
+        for axis in self.published.axes:
+            both = _hull(both, axis)
+        self.engine.create(name, union_all([own, both.group_by(col("ec", "p"))]))
+        return name
+
+    def labelled(self) -> exp.Query:
+        """Return ``(class_id, n, l_0, ...)`` of the published classes."""
+        query = exp.select(col("class_id", "b"), col("n", "b")).from_(table(self.regions, "b")).where(col("kept", "b"))
+        for axis in self.axes:
+            alias = f"r_{axis.position}"
+            query = query.select(named(col("cell", alias), f"l_{axis.position}"))
+            query = query.join(table(axis.regions, alias), on=axis.column.on(alias, axis.position, "b"))
+        return query
+
+    def class_cells(self) -> exp.Query:
+        """Return ``(class_id, attribute, cell, level, leaves, lo, hi)`` of the published classes."""
+        parts: list[exp.Query] = []
+        for axis in self.axes:
+            known = [col(c, "r") for c in ("cell", "level", "leaves", "lo", "hi")]
+            query = exp.select(col("class_id", "b"), named(text(axis.column.name), "attribute"), *known)
+            on = axis.column.on("r", axis.position, "b")
+            query = query.from_(table(self.regions, "b")).join(table(axis.cells, "r"), on=on)
+            parts.append(query.where(col("kept", "b")))
+        return union_all(parts)
+
+    def cell_rows(self) -> exp.Query:
+        """Return ``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
+        parts: list[exp.Query] = []
+        for axis in self.axes:
+            keys = [col(f"{c}_{axis.position}") for c in "abv"]
+            # Counted first and joined after: there are far fewer regions of a column than classes.
+            counted = exp.select(*keys, named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")).from_(table(self.regions))
+            counted = counted.where(col("kept")).group_by(*(key.copy() for key in keys))
+            query = exp.select(named(text(axis.column.name), "attribute"))
+            query = query.select(*(col(c, "r") for c in ("level", "leaves", "lo", "hi")), col("n", "b"))
+            on = axis.column.on("r", axis.position, "b")
+            parts.append(query.from_(subquery(counted, "b")).join(table(axis.cells, "r"), on=on))
+        return union_all(parts)
+
+    def described(self) -> list[Described]:
+        """Return the quasi-identifiers with what their regions stand for."""
+        types = {a.name: a.type for a in self.plan.roles.quasi_identifiers}
+        found = []
+        for j, axis in enumerate(self.published.axes):
+            column = axis.column
+            weight = self.plan.steering.weights.get(column.name, 1.0)
+            found.append(
+                Described(
+                    column.name,
+                    types[column.name],
+                    column.values,
+                    column.height,
+                    column.leaves,
+                    partial(self._cells, j),
+                    partial(self._covers, j),
+                    weight,
+                    spanned=True,
+                    # Where no region is an interval, all are values or nodes.
+                    labels=column.output == "lca" or not axis.has_runs,
+                )
+            )
+        return found
+
+    def _cells(self, j: int) -> exp.Query:
+        lowest = [named(exp.Min(this=col("level")), "level")]
+        lowest += [named(call("arg_min", col(c), col("level")), c) for c in ("leaves", "lo", "hi")]
+        # A name that two regions share stands for the one on the lower level.
+        return exp.select(col("cell"), *lowest).from_(table(self.axes[j].cells)).group_by(col("cell"))
+
+    def _covers(self, j: int) -> exp.Query:
+        return self.axes[j].covers()
+
+
+def _hull(query: exp.Select, axis: Axis) -> exp.Select:
+    """Add the smallest region that holds those of one column of all classes that are published alike."""
+    j, column = axis.position, axis.column
+    a, b, v = (col(f"{c}_{j}", "b") for c in "abv")
+    for alias, code in ((f"x_{j}", a), (f"y_{j}", b)):
+        query = query.join(table(column.axis, alias), on=equal(col("code", alias), code.copy()))
+    lowest, highest = (exp.Min(this=v), exp.Max(this=v.copy()))
+    same_region = [equal(exp.Min(this=c.copy()), exp.Max(this=c.copy())) for c in (a, b, v)]
+    level = exp.case().when(exp.and_(*same_region), lowest)
+    # A tree has nodes only; the regions of a line are joined to the run from the first to the last of their values.
+    if axis.has_runs:
+        no_run = exp.NEQ(this=v.copy(), expression=number(RUN))
+        missing = call("bool_or", exp.and_(is_null(col("value", f"y_{j}")), no_run))
+        level = level.when(missing, number(column.height)).else_(number(RUN))
+    else:
+        query = query.join(table(column.levels, f"k_{j}"), on=equal(col("code", f"k_{j}"), a.copy()))
+        for step in range(1, column.height):
+            node = col(f"c{step}", f"k_{j}")
+            one = equal(exp.Min(this=node), exp.Max(this=node.copy()))
+            low_enough = exp.LTE(this=highest.copy(), expression=number(step))
+            level = level.when(exp.and_(low_enough, one), number(step))
+        level = level.else_(number(column.height))
+    return query.select(
+        named(call("arg_min", a.copy(), col("place", f"x_{j}")), f"a_{j}"),
+        named(call("arg_max", b.copy(), col("place", f"y_{j}")), f"b_{j}"),
+        named(cast(level, "INTEGER"), f"v_{j}"),
+    )
+
+
+__all__ = ["Boxes", "Published", "Rows", "box_relations", "publish_boxes"]

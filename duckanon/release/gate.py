@@ -1,0 +1,179 @@
+"""The gate: every promise is checked again, in SQL, on what was materialised, by a path of its own.
+
+Nothing here reads what an algorithm claims. Classes are counted from the published columns alone, NULL being a value
+like any other, and a model's statement returns the classes that break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.encoding.counting import ENTITY, count_classes, count_rows, count_values, place_population
+from duckanon.engine.sql.files import load
+from duckanon.engine.sql.relations import (
+    col,
+    named,
+    number,
+    subquery,
+    table,
+    union_all,
+)
+from duckanon.errors import PrivacyViolation
+from duckanon.models.base import CheckResult, Model, sensitive_of
+from duckanon.recoding.evidence import Evidence
+from duckanon.release.permutation_gate import count_blocks, count_groups, require_blocks, require_file
+from duckanon.release.short_keys import short_keys
+from duckanon.release.truth import Fingerprint
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+    from duckanon.plan.roles import Roles
+
+MANY_ROWS = 500_000
+"""From so many rows on, classes are counted by hashes in place of texts."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a release is compared with: the table as it was before, and the population.
+
+    ``domain_values`` and ``domain_nodes`` describe the sensitive columns of the whole source, suppressed rows included;
+    ``population`` has the columns of the quasi-identifiers, recoded as they are published, and ``n``.
+    """
+
+    domain_values: str | None = None
+    domain_nodes: str | None = None
+    population: str | None = None
+    published: Fingerprint | None = None
+    """The rows that were found true, see ``side_by_side``."""
+    evidence: Evidence | None = None
+    """What ties the rows of a release to those of its source, where it is about groups that nobody can see."""
+
+
+def check_models(
+    engine: Engine, relations: Mapping[str, str], models: Sequence[Model], unit: str
+) -> tuple[CheckResult, ...]:
+    """Run every model's statement on the relations that it reads."""
+    (total,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations["classes"])))
+    return tuple(_check(engine, relations, model, unit, int(total)) for model in models)
+
+
+def _check(engine: Engine, relations: Mapping[str, str], model: Model, unit: str, total: int) -> CheckResult:
+    file = load(f"models/{model.name}")
+    parameters = model.parameters()
+    violating = subquery(file.bind({name: relations[name] for name in file.reads}), "v")
+    found = exp.select(exp.Count(this=exp.Star()), exp.func("COALESCE", exp.Sum(this=col("n")), number(0)))
+    bound: dict[str, Any] = {name: parameters[name] for name in file.params}
+    n_classes, n_rows = engine.row(found.from_(violating), bound)
+    return CheckResult(
+        model=model.name,
+        parameters=parameters,
+        holds=int(n_classes) == 0,
+        classes=total,
+        violating_classes=int(n_classes),
+        violating_rows=int(n_rows),
+        text=model.describe(unit),
+    )
+
+
+def require(checks: Sequence[CheckResult]) -> None:
+    """Raise a PrivacyViolation unless every check holds."""
+    failed = [c for c in checks if not c.holds]
+    if failed:
+        parts = "; ".join(
+            f"{c.model} is broken by {c.violating_classes} of {c.classes} classes ({c.violating_rows} rows)"
+            for c in failed
+        )
+        raise PrivacyViolation(f"The gate refused the release: {parts}. Nothing was published.", tuple(checks))
+
+
+def require_same_classes(engine: Engine, published: exp.Query, proof: exp.Query, columns: Sequence[str]) -> None:
+    """Raise unless two relations have the same classes with the same numbers of rows.
+
+    Persons are counted on a private copy that still has the entity key; this ties that copy to what is published.
+    """
+    # Under names of our own: a column of the release may be called as the sign is.
+    aliases = [f"q_{j}" for j in range(len(columns))]
+    both: list[exp.Query] = [
+        exp.select(
+            *(named(col(c), a) for c, a in zip(columns, aliases, strict=True)), named(number(sign), "sign")
+        ).from_(subquery(relation, "r"))
+        for relation, sign in ((published, 1), (proof, -1))
+    ]
+    # What one has more of than the other does not cancel out.
+    total = exp.Sum(this=col("sign"))
+    differing = exp.select(named(total, "more")).from_(subquery(union_all(both), "b"))
+    differing = differing.group_by(*(col(a) for a in aliases))
+    differing = differing.having(exp.NEQ(this=total.copy(), expression=number(0)))
+    if count_rows(engine, differing):
+        raise PrivacyViolation("The gate refused the release: persons were not counted on what is published.")
+
+
+def check_release(
+    engine: Engine,
+    written: exp.Query,
+    roles: Roles,
+    models: Sequence[Model],
+    unit: str,
+    rows: int,
+    proof: str | None,
+    reference: Reference | None = None,
+    published_as: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[CheckResult, ...]:
+    """Check a release as it lies on disk: its columns, its number of rows, and every promise; raise if one is broken.
+
+    ``proof`` is a private file with the published quasi-identifiers and the entity key, where persons are counted.
+    ``published_as`` has the names under which a quasi-identifier is published, where those are others than its own:
+    all of them together make the classes.
+    """
+    named_as = published_as or {}
+    names = [column for a in roles.quasi_identifiers for column in named_as.get(a.name, (a.name,))]
+    declared = [column for a in roles.published for column in named_as.get(a.name, (a.name,))]
+    if [c.name for c in engine.columns(written)] != declared:
+        raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
+    if count_rows(engine, written) != rows:
+        raise PrivacyViolation("The gate refused the release: the file does not hold the rows that were checked.")
+    if reference is not None and reference.evidence is not None:
+        return _check_hidden(engine, written, models, unit, reference.evidence)
+    counted, entity = written, None
+    if proof is not None:
+        counted, entity = engine.parquet([Path(proof)]), col(ENTITY)
+        require_same_classes(engine, written, counted, names)
+    keys: list[exp.Expr] = [col(n) for n in names]
+    sensitive = sensitive_of(models)
+    known = reference or Reference()
+    # The values that make a class are kept only where something is to be joined to them.
+    tied = bool(sensitive) or known.population is not None
+    if not tied and rows >= MANY_ROWS:
+        keys = short_keys(engine, counted, names)
+    own = {"classes": count_classes(engine, counted, keys, entity, keys=tied)}
+    if sensitive:
+        own["class_values"] = count_values(engine, written, keys, {s: col(s) for s in sensitive}, own["classes"])
+    if known.population is not None:
+        own["population_classes"] = place_population(engine, own["classes"], known.population, names)
+    given = {"domain_values": known.domain_values, "domain_nodes": known.domain_nodes}
+    checks = check_models(engine, own | {k: v for k, v in given.items() if v is not None}, models, unit)
+    engine.drop(*own.values())
+    require(checks)
+    if known.published is not None:
+        known.published.require(engine, written)
+    return checks
+
+
+def _check_hidden(
+    engine: Engine, written: exp.Query, models: Sequence[Model], unit: str, evidence: Evidence
+) -> tuple[CheckResult, ...]:
+    """Check promises about groups that the release does not show."""
+    require_blocks(evidence)
+    require_file(engine, evidence, written)
+    own = {"classes": count_groups(engine, evidence)}
+    own["permuted_blocks"] = count_blocks(engine, evidence, own["classes"])
+    checks = check_models(engine, own, models, unit)
+    engine.drop(*own.values())
+    require(checks)
+    return checks

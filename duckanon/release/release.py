@@ -1,0 +1,371 @@
+"""The release: the recoded rows in a private, checked Parquet file, with the proof, the loss and the recoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon._version import __version__
+from duckanon.engine.private_files import PrivateFolder, file_digest
+from duckanon.engine.sql.classes import sizes_of_classes
+from duckanon.engine.sql.relations import Column, call, col, number, table
+from duckanon.errors import ParameterError, PrivacyViolation, UnsupportedError
+from duckanon.hierarchy import Levels
+from duckanon.metrics.base import headlines, measure
+from duckanon.models.base import CheckResult, sensitive_of
+from duckanon.plan.publication import has_distance
+from duckanon.recoding.recoding import Recoding
+from duckanon.release.gate import Reference, check_release
+from duckanon.release.permutation_gate import highest_linkage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from duckanon.algorithms.base import Problem
+    from duckanon.algorithms.full_domain.listing import Seen
+    from duckanon.engine.base import Engine
+    from duckanon.hierarchy import Hierarchy
+    from duckanon.metrics.base import Measure
+    from duckanon.plan.plan import Plan
+    from duckanon.recoding.recoders import Recoder
+
+SEEDED = "seeded: for tests, not for release"
+
+
+_UNLIKELY = 1e-10
+"""How often a column of an honest file may seem to be in an order."""
+_ROWS, _PARTS = 20_000, 2
+"""Rows whose order the gate looks at, and row groups whose dictionaries it reads."""
+
+
+def require_no_leaks(path: Path) -> None:
+    """Raise a PrivacyViolation where a written file tells more than its rows: metadata, dictionaries, their order.
+
+    A column that numbers the rows is no leak here, for all columns are declared ones with the values that they have.
+    """
+    from duckanon.io.leaks import file_leaks
+
+    found = file_leaks(path, siblings=False, rows=_ROWS, parts=_PARTS, chance=_UNLIKELY)
+    kinds = dict.fromkeys(leak.kind for leak in found if leak.kind != "index")
+    if kinds:
+        raise PrivacyViolation(
+            f"The gate refused the release: its file tells more than its rows ({', '.join(kinds)}). "
+            "Nothing was published."
+        )
+
+
+def metric_parameters(plan: Plan) -> dict[str, Any]:
+    """Return what metrics are told besides relations: k, where the plan promises one."""
+    promised = [m.parameters().get("k") for m in plan.models if not m.needs_population]
+    return {"k": max((k for k in promised if k is not None), default=None)}
+
+
+@dataclass(repr=False)
+class Release:
+    """A recoding of the quasi-identifiers plus a proof.
+
+    The rows lie in ``path``, a Parquet file in a private folder that goes with the object; ``write`` publishes it.
+    """
+
+    plan: Plan
+    engine: Engine = field(repr=False)
+    path: Path
+    columns: tuple[Column, ...]
+    rows_in: int
+    rows_published: int
+    rows_suppressed: int
+    checks: tuple[CheckResult, ...]
+    recoding: Recoding
+    levels: tuple[Levels, ...] = field(repr=False)
+    relations: dict[str, str] = field(repr=False)
+    folder: PrivateFolder = field(repr=False)
+    reference: Reference = field(default_factory=Reference, repr=False)
+    problem: Problem | None = field(default=None, repr=False)
+    searched: dict[str, Any] = field(default_factory=dict, repr=False)
+    """How the search went: nodes, visits, value, bound and gap, where the algorithm says."""
+    seen: Seen | None = field(default=None, repr=False)
+    digest: str | None = field(default=None, repr=False)
+    """The SHA-256 of the file that the gate let pass."""
+    recoder: Recoder | None = field(default=None, repr=False)
+    """How rows of the source are published, for those who keep the recoding or tie persons to classes."""
+    used: tuple[Hierarchy, ...] = field(default=(), repr=False)
+    """The hierarchies of the quasi-identifiers in their order, those that were made among them."""
+
+    remarks: tuple[str, ...] = ()
+    """Further notes of whoever made the release, for its reports."""
+
+    def query(self) -> exp.Query:
+        """Return a query over the released rows."""
+        return self.engine.parquet([self.path])
+
+    def to_arrow(self) -> pa.Table:
+        """Return the released rows as an Arrow table."""
+        return self.engine.arrow(self.query())
+
+    def reader(self, batch: int = 100_000) -> pa.RecordBatchReader:
+        """Return the released rows as a stream of Arrow batches."""
+        return self.engine.reader(self.query(), batch=batch)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """Return the released rows as a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the released rows as a polars frame."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the promise is about groups that cannot be seen in the rows."""
+        return self.reference.evidence is not None
+
+    def require_visible(self, what: str) -> None:
+        """Raise an UnsupportedError where classes cannot be seen: whatever counts them would count something else."""
+        if self.hidden:
+            raise UnsupportedError(
+                f"{what} looks at classes, and those of this release are not visible by design: "
+                f"{self.plan.algorithm.name} permutes values within groups, so that equal rows are no class. Its "
+                "promise was checked by the gate (release.checks); duckanon.attack measures what it keeps from others."
+            )
+
+    def classes(self) -> pa.Table:
+        """Return the equivalence classes of the release: their published values and number of rows.
+
+        The number is the column ``n``, or ``n_`` where a published column has that name.
+        """
+        self.require_visible("classes()")
+        query, size = sizes_of_classes(self.query(), self.recoding.columns)
+        order = exp.Ordered(this=col(size), desc=True)
+        return self.engine.arrow(query.order_by(order, *(col(name) for name in self.recoding.columns)))
+
+    def measure(self, metrics: Sequence[str] | None = None) -> list[Measure]:
+        """Return what the release lost, by the metrics named or by all that can be computed."""
+        return measure(self.engine, self.relations, metrics, metric_parameters(self.plan))
+
+    def lattice(self, metrics: Sequence[str] | None = None, pareto: bool = False) -> pa.Table:
+        """Return the nodes that the search of this release knows, visited or inferred, with the metrics named.
+
+        The columns are those of ``duckanon.lattice``. Of a node that was inferred only ``anonymous`` is known; the
+        front of ``pareto`` is that of the nodes visited. By default the metric is the one that was searched by, or
+        "loss". Of a lattice with more than 200,000 nodes only those visited are listed. Of an iterative release it is
+        the search of its first pass, which may leave half of the rows to the next.
+        """
+        from duckanon.algorithms.full_domain.listing import tabulate
+
+        if self.problem is None or self.seen is None:
+            raise UnsupportedError(f"The algorithm {self.plan.algorithm.name} does not say which nodes it visited.")
+        problem = replace(self.problem, allowed=self.seen.allowed)
+        wanted = [self.searched.get("metric", "loss")] if metrics is None else metrics
+        return tabulate(problem, wanted, pareto=pareto, seen=self.seen)
+
+    def summary(self) -> dict[str, Any]:
+        """Return promise, proof and loss as plain values: what reports and terminals show. No cell value is in it."""
+        plan = self.plan.described()
+        hierarchies = [
+            {
+                "attribute": level.attribute,
+                "origin": level.origin,
+                "height": level.height,
+                # Regions stand on no level.
+                "level": self.recoding.levels.get(level.attribute),
+                "leaves": level.size,
+            }
+            for level in self.levels
+        ]
+        share = self.rows_suppressed / self.rows_in if self.rows_in else 0.0
+        return {
+            "duckanon": __version__,
+            "engine": {"name": self.engine.name, "version": self.engine.version},
+            **{k: plan[k] for k in ("source", "roles", "unit", "promise", "algorithm")},
+            **{k: plan[k] for k in ("suppression_limit", "steering")},
+            "hierarchies": hierarchies,
+            "found": {
+                "rows_in": self.rows_in,
+                "rows_published": self.rows_published,
+                "rows_suppressed": self.rows_suppressed,
+                "suppressed_share": share,
+                **self._class_sizes,
+            },
+            "search": {**({"pass": 1} if self.plan.steering.iterative else {}), **self.searched},
+            "checks": [c.to_dict() for c in self.checks],
+            "loss": self._loss,
+            **({"permutation": self._permutation} if self.hidden else {"bounds": self.plan.bounds}),
+            **{k: plan[k] for k in ("output", "within") if k in plan},
+            "seeded": self.plan.seed is not None,
+            "notes": self._notes(),
+            "seconds": {step: round(s, 3) for step, s in self.engine.progress.seconds.items()},
+        }
+
+    # Classes do not change once they are made: what several reports show is counted once.
+
+    @cached_property
+    def _loss(self) -> list[dict[str, Any]]:
+        if self.hidden:
+            return []
+        more = getattr(self.plan.algorithm, "reported", ())
+        if not any(has_distance(a.type) for a in self.plan.roles.quasi_identifiers):
+            more = ()
+        with self.engine.progress.step("measure", self.rows_published):
+            return [m.to_dict() for m in self.measure([*headlines(), *more])]
+
+    @cached_property
+    def _permutation(self) -> dict[str, Any]:
+        """Return what was permuted, and what columns tell of each other before and after."""
+        described = getattr(self.recoder, "described", None)
+        return {} if described is None else {**described(), "linkage": self._linkage()}
+
+    def _linkage(self) -> float | None:
+        """Return the most probable link of a person to a row, for who knows all quasi-identifiers and the rule."""
+        if self.reference.evidence is None:
+            return None
+        return highest_linkage(self.engine, self.reference.evidence)
+
+    @cached_property
+    def _class_sizes(self) -> dict[str, Any]:
+        """Return how many classes are published, and their sizes in what the promise counts: rows or persons."""
+        quantiles = [call("quantile_disc", col("units"), number(q)) for q in (0.25, 0.5, 0.75)]
+        row = self.engine.row(
+            exp.select(
+                exp.Count(this=exp.Star()),
+                exp.Min(this=col("units")),
+                quantiles[0],
+                quantiles[1],
+                exp.Avg(this=col("units")),
+                quantiles[2],
+                exp.Max(this=col("units")),
+            )
+            .from_(table(self.relations["class_map"]))
+            .where(col("kept"))
+        )
+        names = ("min", "q25", "median", "mean", "q75", "max")
+        return {"classes": int(row[0]), "class_size": dict(zip(names, row[1:], strict=True))}
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.plan.seed is not None:
+            notes.append(SEEDED)
+        if self.hidden and self.plan.seed is not None:
+            notes.append("The permutation follows from the seed: who guesses it undoes the release.")
+        if self.plan.unit == "rows":
+            full = "group" if self.hidden else "class"
+            notes.append(f"k counts rows: without an entity key one person's rows may fill a {full}.")
+        if self.plan.algorithm.partitions and self.plan.suppression_limit and not self.plan.within and not self.hidden:
+            notes.append("Rows were divided until each class kept the promise: no row had to be suppressed.")
+        squares = {m["metric"]: m for m in self._loss if m["attribute"] is None}
+        if "sse" in squares and squares["sse_ratio"]["value"]:
+            sse, ratio = squares["sse"]["value"], squares["sse_ratio"]["value"]
+            notes.append(
+                f"Squared distances of numbers to the means of their classes (SSE) are {sse:.6g}, to the means of the "
+                f"table (SST) {sse / ratio:.6g}, in variances of the columns: SSE/SST is {ratio:.4f}."
+            )
+        passes = len(getattr(self.recoding, "passes", ()))
+        if passes:
+            notes.append(
+                f"Recoded in {passes} passes: rows that one suppressed have levels of their own, so that values of one "
+                "column are published on several levels. The levels shown are those of the first pass."
+            )
+        if self.rows_suppressed and sensitive_of(self.plan.models):
+            notes.append("Frequencies in the whole table are those of the source, suppressed rows included.")
+        if sensitive_of(self.plan.models) and self.plan.algorithm.minimal:
+            notes.append(
+                "The algorithm publishes as much detail as the promise about sensitive values allows: who knows that "
+                "can ask why no finer classes were published (minimality), and duckanon attack says what it tells."
+            )
+        if self.plan.unit == "persons" and sensitive_of(self.plan.models):
+            notes.append("Sizes of classes count persons; shares of sensitive values count rows.")
+        notes += [
+            f"hierarchy of {level.attribute}: {level.origin}"
+            for level in self.levels
+            if level.origin.startswith("made")
+        ]
+        notes += self.remarks
+        if self.plan.roles.dropped:
+            notes.append(f"{len(self.plan.roles.dropped)} columns have no role and are not published.")
+        return notes
+
+    def report(self, format: str = "md") -> str:  # noqa: A002 - the field's word
+        """Return the report as Markdown ("md"), JSON ("json") or a page of HTML ("html")."""
+        from duckanon.report import render
+
+        return render(self.summary(), format)
+
+    def write(self, path: str | Path, *, report: Sequence[str] = ("json", "md")) -> dict[str, Any]:
+        """Publish the release as a Parquet file, with reports and a manifest beside it.
+
+        The file is written beside its target, synced, read again and compared with the one that passed the gate, and
+        only then renamed. Whatever fails, what was there before is still there.
+        """
+        from duckanon.io.sinks import ParquetFile
+
+        if not isinstance(path, str | Path):
+            raise ParameterError(f"A release is written to a path. Got a {type(path).__name__}.")
+        return ParquetFile(Path(path)).publish(self, reports={kind: self.report(kind) for kind in report}, run={})
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The paths and patterns of the files that the release was made from."""
+        return self.plan.relation.files
+
+    def described(self) -> dict[str, Any]:
+        """Return the summary with the published columns: what a manifest needs, so that files alone can be checked."""
+        roles = {a.name: a for a in self.plan.roles.published}
+        named_as = self.plan.published_as
+        of = {column: name for name in roles for column in named_as.get(name, (name,))}
+        columns = [
+            {"name": c.name, "type": c.type, "role": str(roles[of[c.name]].role), "of": of[c.name]}
+            for c in self.columns
+        ]
+        return {**self.summary(), "columns": columns}
+
+    def verify(self, path: Path) -> None:
+        """Make sure that a file is, byte for byte, the one that the gate let pass; else check every promise again.
+
+        A PrivacyViolation says what is broken.
+        """
+        if self.digest is not None and file_digest(path) == self.digest:
+            return
+        self.inspect(path)
+        self.verify_rows(self.engine.parquet([path]))
+
+    def inspect(self, path: Path) -> None:
+        """Raise a PrivacyViolation where a file that is to be published tells more than its rows."""
+        require_no_leaks(path)
+
+    def verify_rows(self, relation: exp.Query) -> None:
+        """Check every promise on rows read again from their target; a PrivacyViolation says what is broken."""
+        self.checks = check_release(
+            self.engine,
+            relation,
+            self.plan.roles,
+            self.plan.models,
+            self.plan.unit,
+            self.rows_published,
+            self.relations.get("proof"),
+            self.reference,
+            self.plan.published_as,
+        )
+
+    def close(self) -> None:
+        """Remove the private file and everything else that the release holds."""
+        self.folder.close()
+        self.engine.close()
+
+    def __repr__(self) -> str:
+        held = ", ".join(c.text for c in self.checks)
+        return f"<Release of {self.rows_published} rows, {self.rows_suppressed} suppressed: {held}>"
+
+    def __enter__(self) -> Release:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""The stages of the pipeline, in the order in which they run."""

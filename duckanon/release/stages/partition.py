@@ -1,0 +1,411 @@
+"""Divide the rows of a source into classes that are regions: rows are coded, arrays are cut, rows get classes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.algorithms.clustering.clustering import medoids
+from duckanon.algorithms.partition.items import Items
+from duckanon.algorithms.partition.judging import judge, rows_of, undivided
+from duckanon.algorithms.partition.partition import Parts, Rules, classes_of_items
+from duckanon.algorithms.partition.presplit import FirstCuts
+from duckanon.engine.memory import give_back
+from duckanon.engine.sql.recode import pack
+from duckanon.engine.sql.relations import col, named, positional, subquery, table
+from duckanon.engine.threads import workers
+from duckanon.errors import DataError, InfeasibleError
+from duckanon.io.part_files import RID, ClassFile, PartFiles
+from duckanon.io.shuffled_writer import MANY_ROWS
+from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
+from duckanon.recoding.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
+from duckanon.recoding.few_cells import FEW_CLASSES
+from duckanon.recoding.partitioned_rows import RELEASED, Cuts, Division, Looked
+from duckanon.recoding.relations.regions import Boxes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from duckanon.algorithms.partition.presplit import Cutting
+    from duckanon.engine.base import Engine
+    from duckanon.plan.plan import Plan
+
+    Totals = dict[str, tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]]
+
+_BATCH = 250_000
+"""Items that are read at a time where they do not all fit."""
+_ROOMS = 4
+"""What a search worked in is kept for the next step where so many times as much would fit."""
+_OF_PERSONS = 48
+"""Bytes of an item that are needed to tell persons apart."""
+
+
+@dataclass
+class _Found:
+    """The classes so far, and the table that has them."""
+
+    boxes: str | None = None
+    few: pa.Table | None = None
+    classes: int = 0
+    kept: int = 0
+    suppressed: int = 0
+    items: int = 0
+    told: dict[str, Any] = field(default_factory=dict)
+    ends: list[int] = field(default_factory=lambda: [0])
+    """How many classes there are after each part."""
+    cuts: list[NDArray[Any]] = field(default_factory=list)
+    room: list[NDArray[Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Divider:
+    """Divides the rows of a source; ``totals`` has the sensitive values of the whole table, see ``Rules``.
+
+    ``look`` is given the coded rows before anything is divided, by an algorithm that must know how
+    values occur together.
+    """
+
+    coder: RowCoder
+    totals: Totals
+    allowed: int
+    look: Callable[[RowCoder, str], Looked] | None = None
+    found: _Found = field(default_factory=_Found)
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be done."""
+        return self.coder.plan
+
+    @property
+    def engine(self) -> Engine:
+        """Where the rows are."""
+        return self.coder.engine
+
+    def divide(self, expected: int) -> Division:
+        """Code the rows, divide them, and say what class each is in."""
+        engine, coder = self.engine, self.coder
+        # The compiler's library takes a second to load: that is done while the database is at work.
+        with engine.progress.step("code", expected), workers(min(2, self.engine.threads())) as pool:
+            pool.submit(coder.algorithm.load)
+            rows = coder.rows(expected)
+        if rows.count != expected:
+            raise DataError("The source changed while it was read: its number of rows differs between two passes.")
+        if self.look is None:
+            return self._divided(rows, None)
+        with engine.progress.step("associate", expected):
+            looked = self.look(coder, rows.table)
+        return replace(self, coder=looked.coder)._divided(rows, looked)
+
+    def _divided(self, rows: CodedRows, looked: Looked | None) -> Division:
+        engine, coder, extras = self.engine, self.coder, rows.extras
+        with engine.progress.step("search", rows.count, unit="rows"):
+            grouped = coder.grouped(rows)
+            cuts = self._first_cuts(grouped or rows.table, extras, grouped is not None)
+            cutting = cuts.parts(self._budget(extras))
+            parts = len(cutting.bounds)
+            ids = self._in_parts(cuts, cutting, extras) if parts > 1 else self._at_once(cuts, extras, rows.words)
+        if not self.found.kept or self.found.boxes is None:
+            raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
+        boxes = self.found.boxes
+        words = self._words(grouped, ids) if grouped is not None else None
+        members = engine.fresh("members")
+        tables = tuple(p.table for p in self.coder.placed)
+        division = Division(
+            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds(), self.found.few),
+            rows.table,
+            None if words else ids,
+            words,
+            tuple(c.dictionary.size for c in self.coder.coded),
+            self.found.suppressed,
+            {**({"parts": parts} if parts > 1 else {}), **self.found.told},
+            looked,
+            rows.short,
+            self._cuts(cutting),
+            self.found.room,
+        )
+        engine.later(members, lambda: self._members(division))
+        return division
+
+    def _kinds(self) -> tuple[str, ...]:
+        """Return what each axis is: a line cut on a "grid", another "line", or a "tree"."""
+        kinds = ["tree" if p.axis.atoms is None else "line" if p.grid is None else "grid" for p in self.coder.placed]
+        return tuple(kinds)
+
+    def _cuts(self, cutting: Cutting) -> Cuts | None:
+        """Return all cuts: those between parts, and those that were made within them."""
+        import numpy as np
+
+        if not self.plan.remember:
+            return None
+        return Cuts(np.concatenate([cutting.log(self.found.ends), *self.found.cuts]), tuple(self.coder.placed))
+
+    def _budget(self, extras: Sequence[str]) -> int:
+        """Return how many items arrays may hold at once."""
+        if self.coder.algorithm.budget is not None:
+            return self.coder.algorithm.budget
+        limit = self.engine.array_limit()
+        largest = max(p.axis.size for p in self.coder.placed)
+        row = self.coder.algorithm.bytes_of_item(len(self.coder.placed), 2 if largest <= 2**16 else 4)
+        row += 16 * len(extras) + (_OF_PERSONS if PERSON in extras else 0)
+        return sys.maxsize if limit is None else max(limit // row, 100_000)
+
+    def _first_cuts(self, source: str, extras: Sequence[str], counted: bool) -> FirstCuts:
+        names = [c.dictionary.attribute for c in self.coder.coded]
+        return FirstCuts(
+            self.engine,
+            source,
+            [f"{CODE}{j}" for j in range(len(self.coder.coded))],
+            self.coder.placed,
+            [names.index(name) for name in self.plan.within],
+            self._rules(),
+            {name: f"{VALUE}{i}" for i, name in enumerate(self.coder.values)},
+            PERSON if PERSON in extras else None,
+            counted,
+        )
+
+    def _at_once(self, cuts: FirstCuts, extras: Sequence[str], words: str | None) -> str:
+        """Divide all items; return the table of their classes, in the order of the items.
+
+        ``words`` is the table of all rows where codes share words.
+        """
+        import pyarrow as pa
+
+        packed = words is not None and not cuts.counted
+        source = words if words is not None and packed else cuts.source
+        found = self.engine.arrow(self._read(source, extras, cuts.counted, packed))
+        items = self.coder.items(found.column, extras, cuts.counted, packed)
+        del found
+        parts, kept, units = self._partition(items, self._whole())
+        of_items = self._keep(items, parts, kept, units, False)
+        limit, size = self.engine.array_limit(), sum(array.nbytes for array in parts.room)
+        if len(items) >= MANY_ROWS and (limit is None or _ROOMS * size <= limit):
+            self.found.room += parts.room
+        return self._stored("ids", pa.table(of_items))
+
+    def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
+        """Divide the items part by part, see ``_at_once``; what is not at work lies in files."""
+        import numpy as np
+
+        engine = self.engine
+        files = PartFiles(engine.scratch(), engine.fresh("part"))
+        codes = [f"{CODE}{j}" for j in range(len(self.coder.coded))]
+        for batch in engine.reader(self._read(cuts.source, extras, cuts.counted), batch=_BATCH, private=True):
+            files.add(batch, cutting.parts_of([batch.column(c).to_numpy() for c in codes]))
+        classes: ClassFile | None = None
+        for part, bounds in enumerate(cutting.bounds):
+            records = files.take(part)
+            items = self.coder.items(records.__getitem__, extras, cuts.counted)
+            rid = np.ascontiguousarray(records[RID])
+            del records
+            regions = self._whole()
+            for j, (low, high) in bounds.items():
+                regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
+            of_items = self._keep(items, *self._partition(items, regions), True)
+            if classes is None:
+                classes = ClassFile(engine.scratch() / engine.fresh("classes"), files.count, tuple(of_items))
+            classes.put(rid, of_items)
+            # What a part needed is not kept beside what the database needs.
+            del items, rid, of_items
+            give_back()
+        assert classes is not None
+        name, incoming = engine.fresh("ids"), engine.fresh("incoming")
+        engine.register(incoming, classes.reader())
+        engine.create_file(name, exp.select("*").from_(table(incoming)))
+        engine.unregister(incoming)
+        classes.remove()
+        return name
+
+    def _read(self, source: str, extras: Sequence[str], counted: bool, packed: bool = False) -> exp.Select:
+        """Return the codes of the items and what else the search looks at, in the order of the items."""
+        codes = self.coder.words if packed else self.coder.codes
+        columns = [*codes, *(col(e) for e in extras), *([col("n")] if counted else [])]
+        query = exp.select(*columns).from_(table(source))
+        return query if self.engine.keeps_order() else query.order_by(exp.column("rowid"))
+
+    def _whole(self) -> NDArray[np.int32]:
+        import numpy as np
+
+        return np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.coder.placed], dtype=np.int32)
+
+    def _keep(
+        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], several: bool
+    ) -> dict[str, Any]:
+        """Store the classes of a part, and return the class of every item, with what else is known of it."""
+        import numpy as np
+        import pyarrow as pa
+
+        classes, first = len(parts.starts) - 1, self.found.classes
+        columns: dict[str, Any] = {
+            "class_id": np.arange(first + 1, first + classes + 1, dtype=np.int64),
+            "n": rows_of(parts, items.counts),
+            "units": units,
+            "kept": kept,
+        }
+        for j, placed in enumerate(self.coder.placed):
+            code = placed.code.astype(np.int32)
+            columns[f"a_{j}"] = code[parts.regions[:, j, 0]]
+            columns[f"b_{j}"] = code[parts.regions[:, j, 1]]
+            columns[f"v_{j}"] = np.ascontiguousarray(parts.levels[:, j])
+        if "medoid" in self.plan.output.values():
+            chosen = medoids([p.axis for p in self.coder.placed], items, parts)
+            for j, placed in enumerate(self.coder.placed):
+                columns[f"m_{j}"] = placed.code.astype(np.int32)[items.places[chosen, j]]
+        stored = pa.table(columns)
+        self.found.boxes = self._stored("boxes", stored, self.found.boxes)
+        self.found.few = stored if not several and classes <= FEW_CLASSES else None
+        ids = classes_of_items(parts, first + 1, self.engine.threads())
+        of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
+        if parts.cuts is not None:
+            # Each group begins and ends where a class does.
+            cuts = parts.cuts.astype(np.int64)
+            cuts[:, :ON] = np.searchsorted(parts.starts, cuts[:, :ON]) + first
+            self.found.cuts.append(cuts)
+        self.found.classes += classes
+        self.found.ends.append(self.found.classes)
+        self.found.kept += int(kept.sum())
+        self.found.suppressed += int(columns["n"][~kept].sum())
+        return of_items
+
+    def _permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> dict[str, Any]:
+        """Return the codes that rows are published with, where values are permuted within classes."""
+        found = self.coder.algorithm.permuted(items, parts, units, label)
+        if found is None:
+            return {}
+        self.found.told["redrawn"] = self.found.told.get("redrawn", 0) + found.redrawn
+        codes = [p.code.astype("int32") for p in self.coder.placed]
+        return {f"{RELEASED}{j}": own[found.places[:, j]] for j, own in enumerate(codes)}
+
+    # Items to classes
+
+    def _rules(self) -> Rules:
+        algorithm, plan = self.coder.algorithm, self.plan
+        return Rules(
+            plan.models, self.totals, algorithm.by_rows, algorithm.choice, plan.bounds == "tight", plan.remember
+        )
+
+    def _partition(
+        self, items: Items, regions: NDArray[np.int32]
+    ) -> tuple[Parts, NDArray[np.bool_], NDArray[np.int64]]:
+        """Divide the items; return the classes, which of them are kept, and the members of each."""
+        import numpy as np
+
+        rules = self._rules()
+        axes = [p.axis for p in self.coder.placed]
+        order, starts = self._regions(items)
+        ordered = items if order is None else items.taken(order)
+        whole = undivided(ordered, starts, rules)
+        allowed, _ = judge(whole, ordered, rules)
+        self._require(rows_of(whole, ordered.counts), allowed)
+        before, progress = self.found.items, self.engine.progress
+        parts = self.coder.algorithm.divide(
+            axes,
+            ordered,
+            rules,
+            starts=starts,
+            regions=regions,
+            threads=self.engine.threads(),
+            advance=lambda n: progress.advance(before + n),
+        )
+        self.found.items += len(items)
+        for name, value in parts.told.items():
+            self.found.told[name] = self.found.told.get(name, 0) + value
+        if order is not None:
+            parts = replace(parts, order=order[parts.order].astype(np.int32))
+            if parts.cuts is not None:
+                parts = replace(parts, cuts=np.concatenate([self._between(ordered, starts), parts.cuts]))
+        if allowed.all() and items.entity is None and parts.judged:
+            # Every side of every cut was asked; the gate asks again.
+            rows = rows_of(parts, items.counts)
+            return parts, np.ones(len(rows), dtype=np.bool_), rows
+        kept, units = judge(parts, items, rules)
+        return parts, kept if parts.refused is None else kept & ~parts.refused, units
+
+    def _regions(self, items: Items) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+        """Return the order that brings rows together which are equal ``within`` some columns, and where they end."""
+        import numpy as np
+
+        count = len(items)
+        names = [c.dictionary.attribute for c in self.coder.coded]
+        columns = [items.places[:, names.index(name)] for name in self.plan.within]
+        if not columns:
+            return None, np.array([0, count], dtype=np.int64)
+        order = np.lexsort(columns[::-1])
+        changes = np.zeros(count, dtype=np.bool_)
+        for column in columns:
+            changes[1:] |= column[order][1:] != column[order][:-1]
+        return order, np.concatenate([[0], np.flatnonzero(changes), [count]]).astype(np.int64)
+
+    def _between(self, ordered: Items, starts: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the cuts between values that stay apart: by one column after the other, a group for each value."""
+        import numpy as np
+
+        names = [c.dictionary.attribute for c in self.coder.coded]
+        whole = np.array([0, len(starts) - 1])
+        lines = []
+        for axis in (names.index(name) for name in self.plan.within):
+            places = ordered.places[starts[:-1], axis]
+            changed = np.flatnonzero(np.diff(places)) + 1
+            pieces = np.unique(np.concatenate([whole, changed]))
+            over = np.searchsorted(whole, pieces[:-1], side="right") - 1
+            cut = [starts[whole[over]], starts[whole[over + 1]], starts[pieces[:-1]], starts[pieces[1:]]]
+            own = np.stack([*cut, *(np.full(len(over), n) for n in (axis, 0, -1))], axis=1)
+            # What has one value only is not cut.
+            lines.append(own[(own[:, WHOLE] != own[:, PIECE]) | (own[:, WHOLE_END] != own[:, PIECE_END])])
+            whole = pieces
+        return np.concatenate(lines).astype(np.int32)
+
+    def _require(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_]) -> None:
+        """Raise unless the rows, or enough of the regions, satisfy the models before anything is divided."""
+        lost = int(rows[~allowed].sum()) + self.found.suppressed
+        if lost <= self.allowed and (allowed.any() or self.plan.within):
+            return
+        promise = " and ".join(m.describe(self.plan.unit) for m in self.plan.models)
+        if not self.plan.within:
+            raise InfeasibleError(f"The table as a whole breaks the promise ({promise}): no division can keep it.")
+        raise InfeasibleError(
+            f"{int((~allowed).sum())} of {len(allowed)} parts by {', '.join(self.plan.within)} ({lost} rows) break the "
+            f"promise as a whole ({promise}), and {self.allowed} rows may be suppressed."
+        )
+
+    # Classes to tables
+
+    def _stored(self, stem: str, data: pa.Table, to: str | None = None) -> str:
+        """Create a table of arrays, or add them ``to`` one that is there."""
+        incoming = self.engine.fresh("incoming")
+        self.engine.register(incoming, data)
+        every = exp.select("*").from_(table(incoming))
+        if to is not None:
+            self.engine.run(exp.Insert(this=table(to), expression=every))
+        else:
+            to = self.engine.fresh(stem)
+            self.engine.create(to, every)
+        self.engine.unregister(incoming)
+        return to
+
+    def _words(self, grouped: str, ids: str) -> str:
+        """Create ``(w_0, ..., class_id)``: the class of every combination of codes."""
+        sizes = [c.dictionary.size for c in self.coder.coded]
+        words = pack([col(f"{CODE}{j}", "g") for j in range(len(sizes))], sizes)
+        query = exp.select(*(named(w, f"w_{i}") for i, w in enumerate(words)), col("class_id", "i")).distinct()
+        name = self.engine.fresh("words")
+        self.engine.create(name, positional(query.from_(table(grouped, "g")), ids, "i"))
+        self.engine.drop(grouped)
+        return name
+
+    def _members(self, division: Division) -> None:
+        """Make ``members(class_id, c_0, ..., n)`` a view: nobody may ask for it."""
+        codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.coder.coded))]
+        inner = division.classed(codes)
+        names = [col(f"c_{j}") for j in range(len(codes))]
+        query = exp.select(col("class_id"), *names, named(exp.Count(this=exp.Star()), "n"))
+        query = query.from_(subquery(inner, "m")).group_by(exp.var("ALL"))
+        self.engine.create_view(division.boxes.members, query)
+
+
+__all__ = ["Divider"]
