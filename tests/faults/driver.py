@@ -31,7 +31,7 @@ from duckanon.errors import DuckanonError
 from duckanon.io.postgres.session import Address, Session
 from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
 from duckanon.jobs import run_job
-from tests.unit.jobs import fill, write
+from tests.jobs.jobs import fill, write
 
 # Every place where a run may be killed: the call, and where it is looked up.
 POINTS: dict[str, list[tuple[Any, str]]] = {

@@ -16,8 +16,8 @@ import duckdb
 import pyarrow.parquet as pq
 
 from duckanon.release.verify import Verified, verify_export
+from tests.jobs.jobs import CANARY, STATE, fill, write
 from tests.postgres.conftest import Server
-from tests.unit.jobs import CANARY, STATE, fill, write
 
 KINDS = ("write", "job", "parquet", "csv", "folder", "table")
 TABLES = ("table", "postgres")

@@ -12,7 +12,7 @@ import pytest
 import duckanon
 from duckanon.io.sinks import Sink, folder
 from tests.faults.driver import make_sink
-from tests.unit.jobs import fill
+from tests.jobs.jobs import fill
 
 
 @pytest.fixture

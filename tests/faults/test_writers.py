@@ -13,7 +13,7 @@ import pytest
 
 from duckanon.release.verify import verify_export
 from tests.faults.site import ROOT
-from tests.unit.jobs import fill
+from tests.jobs.jobs import fill
 
 PROGRAM = textwrap.dedent("""
     import json, sys

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.nights_made import K, Town, classes_of, fresh_state, night, published, recount
 
 from duckanon.errors import InfeasibleError
 from duckanon.hierarchy import Hierarchy
+from tests.jobs.nights_made import K, Town, classes_of, fresh_state, night, published, recount
 
 LEVELS: dict[str, Any] = {
     "algorithm": "datafly",

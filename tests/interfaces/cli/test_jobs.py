@@ -1,0 +1,103 @@
+"""The commands about jobs: drafts, validation, the schema, runs with options, history."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from duckanon.jobs.schema import schema
+from duckanon.testing.hospital import write_hospital
+from tests.interfaces.cli.tools import call, document
+from tests.jobs.jobs import PEOPLE, fill, write
+from tests.jobs.test_job_tables import SEVERAL, folder  # noqa: F401 - a fixture
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write(fill(tmp_path))
+
+
+def test_a_draft_is_written_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_hospital("stays.parquet", 1000)
+    made = call("job", "init", "stays.parquet", "-o", "stays.toml", "-k", "3")
+    assert made.exit_code == 0, made.output
+    assert "stays.toml: a draft" in made.stdout
+    assert tomllib.loads(Path("stays.toml").read_text())["privacy"] == {"k": 3}
+    assert json.loads(Path("duckanon.schema.json").read_text()) == schema()
+    again = call("job", "init", "stays.parquet", "-o", "stays.toml")
+    assert (again.exit_code, "is there already" in again.stderr) == (2, True)
+    assert call("job", "init", "stays.parquet", "-o", "stays.toml", "--force").exit_code == 0
+    good = call("job", "validate", "stays.toml")
+    assert good.exit_code == 0, good.output
+    assert good.stdout.startswith("ok: stays: ")
+    assert call("run", "stays.toml", "--dry-run").exit_code == 0
+
+
+def test_validate_says_what_is_wrong(job: Path) -> None:
+    found = document(call("job", "validate", "job.toml", "--json"))
+    assert (found["valid"], found["tables"][0]["published"]) == (True, ["age", "town", "ill"])
+    write(job.parent, ('["age", "town"]', '["agee", "town"]'))
+    wrong = call("job", "validate", "job.toml")
+    assert (wrong.exit_code, "'agee'" in wrong.stderr) == (2, True)
+
+
+def test_schema(job: Path) -> None:
+    assert json.loads(call("job", "schema").stdout) == schema()
+    assert call("job", "schema", "-o", "s.json").exit_code == 0
+    assert json.loads(Path("s.json").read_text()) == schema()
+
+
+def test_run_with_options(job: Path) -> None:
+    assert call("run", "job.toml").exit_code == 0
+    pq.write_table(PEOPLE.slice(0, 10), "people.parquet")
+    stopped = call("run", "job.toml")
+    assert (stopped.exit_code, "--accept-drift" in stopped.stderr) == (3, True)
+    assert call("run", "job.toml", "--accept-drift").exit_code == 0
+    bad = call("run", "job.toml", "--date", "yesterday")
+    assert bad.exit_code == 2
+    told = document(call("history", "job.toml", "--json"))["job"]
+    assert [(run["outcome"], run["exit_code"]) for run in told] == [("published", 0), ("failed", 3), ("published", 0)]
+    shown = call("history", "job.toml")
+    assert "3 runs" in shown.stdout
+    assert "1 failed" in shown.stdout
+
+
+def test_history_before_the_first_run(job: Path) -> None:
+    assert call("history", "job.toml").stdout == "job: no run yet\n"
+    assert document(call("history", "job.toml", "--json")) == {"job": []}
+    assert not Path("job.state").exists()
+
+
+def test_log_lines_are_json_without_values(job: Path) -> None:
+    result = call("run", "job.toml", "--log", "json")
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert {line.get("step") for line in lines} >= {"encode", "search", "recode", "gate", "write"}
+    assert {line.get("table") for line in lines} == {"job"}
+    assert lines[-1]["event"].startswith("published: 40 of 40 rows")
+    for cell in ("Zaphod", "Bonn", "gout"):
+        assert cell not in result.stderr
+
+
+def test_several_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811 - the fixture
+    monkeypatch.chdir(folder)
+    write(folder, text=SEVERAL)
+    result = call("run", "job.toml")
+    assert result.exit_code == 0, result.output
+    assert [line for line in result.stdout.splitlines() if line.startswith("table:")] == [
+        "table: people",
+        "table: ages",
+    ]
+    told = document(call("run", "job.toml", "--json"))
+    assert [table["table"] for table in told["tables"]] == ["people", "ages"]
+    assert call("plan", "job.toml").exit_code == 2
+    assert call("plan", "job.toml", "--table", "ages").exit_code == 0
+    checked = call("verify", "out", "--accept", "persons")
+    assert checked.exit_code == 0, checked.output
+    assert checked.stdout.count("as published") == 2
