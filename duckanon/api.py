@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.files import load
-from duckanon.plan.plan import Plan, open_engine
+from duckanon.plan.plan import Plan
 from duckanon.plan.requirements import Promise, require_visible
 from duckanon.release.gate import check_models
 from duckanon.release.pipeline import make
@@ -245,4 +246,4 @@ def check(
             workspace.close()
 
 
-__all__ = ["anonymize", "check", "open_engine"]
+__all__ = ["anonymize", "check"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.assess.subject import opened
 from duckanon.encoding.dictionaries import canonical
+from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table
 from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.hierarchy.rules import ColumnType
@@ -132,7 +132,7 @@ def identifying_sets(
     """
     require_int("identifying_sets", "max_size", max_size, 1)
     require_int("identifying_sets", "sample_size", sample_size, 2)
-    with opened(connection) as engine:
+    with workspace(connection) as engine:
         relation = Source.of(data).open(engine)
         found = search(
             engine, relation, columns, by=by, threshold=threshold, max_size=max_size, sample_size=sample_size

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from duckanon.algorithms.full_domain.listing import MOST, require_metrics, tabulate
+from duckanon.engine.open import open_engine
 from duckanon.errors import ParameterError
-from duckanon.plan.plan import Plan, open_engine, resolve_algorithm
+from duckanon.plan.plan import Plan, resolve_algorithm
 from duckanon.release.pipeline import prepare
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from sqlglot import exp
 from duckanon.assess.subject import published_columns
 from duckanon.encoding.counting import persons
 from duckanon.encoding.dictionaries import canonical
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import cast, col, conjunction, ident, named, number, qualified, same, subquery, table
 from duckanon.errors import DataError, RoleError
 from duckanon.io.source import Source
-from duckanon.plan.plan import open_engine
 from duckanon.plan.roles import Roles
 from duckanon.release.release import Release
 

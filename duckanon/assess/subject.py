@@ -12,12 +12,13 @@ from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, count_classes, count_domain, count_rows, count_values, place_population
 from duckanon.encoding.dictionaries import canonical, dictionary, published_type
+from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import cast, col, named, subquery, table, union_all
 from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Relation, Source
-from duckanon.plan.plan import open_engine, open_population
+from duckanon.plan.plan import open_population
 from duckanon.plan.roles import Role, Roles, column_names
 from duckanon.release.pipeline import code_hierarchy, node_queries
 from duckanon.release.release import Release
@@ -153,19 +154,6 @@ def comparable(first: str, second: str) -> bool:
 
 
 @contextmanager
-def opened(connection: Any) -> Iterator[Engine]:
-    """Open an engine and close it again; one that is given in place of a connection is its owner's to close."""
-    if hasattr(connection, "fresh"):
-        yield connection
-        return
-    engine = open_engine(connection)
-    try:
-        yield engine
-    finally:
-        engine.close()
-
-
-@contextmanager
 def looked_at(
     data: object,
     *,
@@ -181,7 +169,7 @@ def looked_at(
         data.require_visible("This")
         yield of_release(data, quasi_identifiers, sensitive, hierarchies=hierarchies, population=population)
         return
-    with opened(connection) as engine:
+    with workspace(connection) as engine:
         yield of_table(
             engine, data, quasi_identifiers, sensitive, entity_key, hierarchies=hierarchies, population=population
         )

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from duckanon.assess import identifiers
 from duckanon.assess.identifying_sets import SAMPLE, THRESHOLD, IdentifyingSet, countable, sample_of, sampled, search
-from duckanon.assess.subject import opened
+from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table
 from duckanon.errors import DataError
 from duckanon.hierarchy.rules import ColumnType
@@ -90,7 +90,7 @@ def suggest(
 
     require_int("suggest", "sample_size", sample_size, 2)
     require_int("suggest", "max_size", max_size, 0)
-    with opened(connection) as engine:
+    with workspace(connection) as engine:
         relation = Source.of(data).open(engine)
         (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(relation.query, "s")))
         if not rows:

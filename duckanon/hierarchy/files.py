@@ -177,15 +177,12 @@ def as_text(data: object, columns: list[str] | None = None) -> pa.Table:
         return arrow
     from sqlglot import exp
 
-    from duckanon.engine.duckdb.engine import DuckDBEngine
+    from duckanon.engine.open import workspace
     from duckanon.engine.sql.relations import table
 
-    engine = DuckDBEngine()
-    try:
+    with workspace(None) as engine:
         engine.register("incoming", arrow)
         return select_text(engine, exp.select("*").from_(table("incoming")))
-    finally:
-        engine.close()
 
 
 def select_text(engine: Engine, query: Any) -> pa.Table:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.open import workspace
 from duckanon.engine.private_files import data_folder
 from duckanon.engine.sql.relations import call, col, ident, named, table, text
 from duckanon.errors import HierarchyError, did_you_mean
@@ -25,21 +26,6 @@ if TYPE_CHECKING:
 SCHEMA = "duckanon"
 _SHIPPED = re.compile(r"[A-Za-z0-9_-]+")
 _LISTED = 30
-
-
-@contextmanager
-def workspace(connection: Any) -> Iterator[Engine]:
-    """Yield an engine: the one given, or one on a DuckDB connection (or none) that is closed afterwards."""
-    if hasattr(connection, "fresh"):
-        yield connection
-        return
-    from duckanon.engine.duckdb.engine import DuckDBEngine
-
-    engine = DuckDBEngine(connection)
-    try:
-        yield engine
-    finally:
-        engine.close()
 
 
 def save(connection: Any, name: str, hierarchy: Hierarchy, replace: bool = False) -> None:

@@ -80,9 +80,9 @@ class Hierarchy:
         """Use the result of a SELECT; ``connection`` is a DuckDB connection or an engine."""
         from sqlglot import exp
 
+        from duckanon.engine.open import workspace
         from duckanon.engine.sql.relations import table
         from duckanon.hierarchy.files import select_text
-        from duckanon.hierarchy.store import workspace
 
         with workspace(connection) as engine:
             if engine.statement_kind(sql) != (1, "SELECT"):

@@ -148,9 +148,9 @@ def _validate_file(path: Path, values: object, separator: str, connection: Any) 
 
 def _validate_rule(hierarchy: Hierarchy, values: object, connection: Any) -> Validation:
     """Check what follows a rule, and what it makes of values; its parameters were checked when it was made."""
+    from duckanon.engine.open import workspace
     from duckanon.hierarchy.build import column
     from duckanon.hierarchy.chain import chain, height
-    from duckanon.hierarchy.store import workspace
 
     assert hierarchy.rule is not None
     name, leaves, missing = hierarchy.rule.name, 0, None

@@ -12,6 +12,7 @@ from sqlglot import exp
 from duckanon.algorithms.base import Algorithm, algorithms
 from duckanon.encoding.dictionaries import Dictionary, canonical, dictionary_query, frequency_query
 from duckanon.encoding.wide_numbers import with_decimals
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import DIALECT, cast, col
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
@@ -22,7 +23,6 @@ from duckanon.plan.publication import Outputs, extended
 from duckanon.plan.requirements import Promise
 from duckanon.plan.roles import Attribute, Role, Roles
 from duckanon.plan.search_options import Steering
-from duckanon.progress import Listener, Progress
 from duckanon.registry import make_from, parse_call
 
 if TYPE_CHECKING:
@@ -291,15 +291,6 @@ class Plan:
         for step, sql in self.statements():
             lines += ["", f"-- {step}", f"{sql};"]
         return "\n".join(lines)
-
-
-def open_engine(connection: Any = None, progress: Listener | None = None, **settings: Any) -> Engine:
-    """Return a DuckDB engine on a cursor of ``connection``, or on a private database."""
-    from duckanon.engine.duckdb.engine import DuckDBEngine
-
-    if progress is not None and not callable(progress):
-        raise ParameterError(f"progress must be callable. Got a {type(progress).__name__}.")
-    return DuckDBEngine(connection, progress=Progress(progress), **settings)
 
 
 def _gate_step(model: Model) -> str:

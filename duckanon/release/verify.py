@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.counting import count_classes, count_rows, count_values
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import Column, call, col, number, subquery
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
@@ -45,7 +46,6 @@ from duckanon.io.sinks.manifest import (
 from duckanon.io.sinks.signing import PublicKey, envelope_problems
 from duckanon.io.sinks.tables import TableReports, open_database, run_in_comment, table_comment_in, table_rows
 from duckanon.models.base import CheckResult, Model, sensitive_of
-from duckanon.plan.plan import open_engine
 from duckanon.release.agreement import Expected, disagreements, model_of, size_problems
 from duckanon.release.gate import check_models
 from duckanon.report import formats

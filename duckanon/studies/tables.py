@@ -72,8 +72,8 @@ def _read(told: str, rows: int) -> tuple[pa.Table, int | None]:
 
 
 def _file(path: str) -> pa.Table:
+    from duckanon.engine.open import open_engine
     from duckanon.io.source import Source
-    from duckanon.plan.plan import open_engine
 
     engine = open_engine()
     try:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.base import Algorithm, algorithms
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import col, table
 from duckanon.errors import DataError, DuckanonError, InfeasibleError
 from duckanon.models.k_anonymity import KAnonymity
-from duckanon.plan.plan import Plan, open_engine
+from duckanon.plan.plan import Plan
 from duckanon.release.pipeline import make
 from duckanon.release.release import Release
 from duckanon.testing.common import require, require_documented, require_frozen

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from duckanon.engine.open import open_engine
 from duckanon.models.base import Groups, Histograms, Model, Traits, models
-from duckanon.plan.plan import open_engine
 from duckanon.release.gate import check_models
 from duckanon.testing.common import make_relations, require, require_documented, require_frozen, require_statement
 

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 from duckanon import Source
+from duckanon.engine.open import open_engine
 from duckanon.errors import DataError
 from duckanon.jobs import exit_code
-from duckanon.plan.plan import open_engine
 
 CANARY = "Canary-Q7-Doe"
 SAMPLE = 30_000

@@ -10,11 +10,11 @@ import pytest
 from sqlglot import exp
 
 from duckanon import anonymize
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import DataError
 from duckanon.io.sinks.files import CsvFile
 from duckanon.io.source import Source
-from duckanon.plan.plan import open_engine
 
 
 def written(folder: Path, *queries: str) -> str:

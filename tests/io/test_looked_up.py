@@ -14,6 +14,7 @@ import pytest
 
 import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import Column
 from duckanon.errors import EngineError, PrivacyViolation
 from duckanon.io import shuffled_writer as looked_up
@@ -22,7 +23,6 @@ from duckanon.io.shuffled_writer import LookedUp, can_look_up
 from duckanon.io.sorted_rows import SortedRows
 from duckanon.kernels.lookup import look_up
 from duckanon.kernels.ordering import deal, order_of
-from duckanon.plan.plan import open_engine
 from duckanon.recoding import coded_rows, recoders
 from duckanon.release.stages import partition as dividing
 

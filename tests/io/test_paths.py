@@ -26,7 +26,7 @@ from duckanon.hierarchy import validate
 from duckanon.hierarchy.store import from_path
 from duckanon.jobs import exit_code
 from duckanon.io.paths import covers
-from duckanon.plan import open_engine
+from duckanon.engine.open import open_engine
 from duckanon.release.verify import verify_export
 
 folder = sys.argv[1]

@@ -10,9 +10,9 @@ import pytest
 
 import duckanon
 from duckanon import Source
+from duckanon.engine.open import open_engine
 from duckanon.errors import DataError
 from duckanon.jobs import exit_code, run_job
-from duckanon.plan.plan import open_engine
 
 SECRET = "canary-of-a-local-file"
 

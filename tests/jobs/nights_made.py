@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from duckanon.engine.open import open_engine
 from duckanon.jobs.nights import Night, State, make_night
-from duckanon.plan.plan import Plan, open_engine
+from duckanon.plan.plan import Plan
 from duckanon.release.release import Release
 
 QUASI = ["age", "zip"]

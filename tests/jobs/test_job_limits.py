@@ -16,10 +16,10 @@ from sqlglot import parse_one
 from duckanon import Source
 from duckanon.engine.base import Engine
 from duckanon.engine.duckdb.guard import clean_error
+from duckanon.engine.open import open_engine
 from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.errors import DataError, EngineError, HierarchyError, ResourceError
 from duckanon.jobs import exit_code, run_job
-from duckanon.plan.plan import open_engine
 from tests.jobs.jobs import STATE, fill, write
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -166,7 +166,7 @@ import os, sys
 from contextlib import closing
 from duckanon import Source
 from duckanon.jobs import exit_code
-from duckanon.plan import open_engine
+from duckanon.engine.open import open_engine
 
 for source in (Source.file(sys.argv[1]), Source.file(sys.argv[2]), Source.database(sys.argv[3], table="t")):
     with closing(open_engine()) as engine:

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from duckanon.engine.open import open_engine
 from duckanon.errors import ConfigError, DataError, InfeasibleError, ParameterError, UnknownValueError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
 from duckanon.jobs import exit_code
@@ -27,7 +28,6 @@ from duckanon.jobs.nights import (
     require_recoding,
 )
 from duckanon.jobs.nights.frozen import plain_type
-from duckanon.plan.plan import open_engine
 from duckanon.release.pipeline import make
 from duckanon.release.release import Release
 from tests.jobs.nights_made import K, Town, classes_of, fresh_state, plan_of, published, rows

@@ -20,6 +20,7 @@ import pytest
 from sqlglot import exp
 
 import duckanon
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import table as relation
 from duckanon.errors import ConfigError, DataError, EngineError, ParameterError, PrivacyViolation, UnsupportedError
 from duckanon.io.postgres import published_comment, require_writable, write_table
@@ -155,7 +156,7 @@ def test_odd_names(server: Server, name: str) -> None:
         assert write(server, data, given, comment='it\'s \\ "2"') == 1
         assert held(server, given) == [(1, "x")]
         assert published_comment(server.uri, given) == 'it\'s \\ "2"'
-        engine = duckanon.plan.plan.open_engine(None)
+        engine = open_engine()
         assert Source.postgres(server.uri, table=given).open(engine).names == data.column_names
         engine.close()
     assert published_comment(server.uri, "elsewhere") is None
@@ -439,7 +440,3 @@ def test_from_postgresql_through_the_gate_and_back(
     )
     assert [r.holds for r in results] == [True, True]
     assert PASSWORD not in caplog.text
-
-
-def open_engine():
-    return duckanon.plan.plan.open_engine(None)

@@ -13,9 +13,10 @@ import pyarrow as pa
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from duckanon.engine.open import open_engine
 from duckanon.errors import InfeasibleError
 from duckanon.jobs.nights import Stored, freeze, frozen_plan, remembering
-from duckanon.plan.plan import Plan, open_engine
+from duckanon.plan.plan import Plan
 from duckanon.release.pipeline import make
 from duckanon.release.release import Release
 from tests.effort import share

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from duckanon.assess.composition import compared
 from duckanon.engine.base import Engine
-from duckanon.plan.plan import open_engine
+from duckanon.engine.open import open_engine
 from tests.effort import share
 from tests.nightly import groups
 

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 import duckanon
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import cast, col, number, table, text
-from duckanon.plan.plan import Plan, open_engine
+from duckanon.plan.plan import Plan
 from duckanon.recoding.recoders import FullDomain, Local, Regions
 from duckanon.release.pipeline import Seam, make
 

@@ -183,7 +183,7 @@ class TestEngine:
 
     @pytest.mark.parametrize(("memory", "pool"), [("200MB", "system"), ("2GB", None)])
     def test_little_memory_is_not_kept_by_arrow(self, memory: str, pool: str | None, tmp_path: Path) -> None:
-        opened = f"from duckanon.plan.plan import open_engine; open_engine(memory={memory!r}).close()"
+        opened = f"from duckanon.engine.open import open_engine; open_engine(memory={memory!r}).close()"
         asked = "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
         env = {n: v for n, v in os.environ.items() if n != "ARROW_DEFAULT_MEMORY_POOL"} | {"PYTHONPATH": str(ROOT)}
 

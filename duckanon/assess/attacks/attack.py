@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from duckanon.assess.attacks.base import LEVELS, MUCH, Case, Finding, Settings, attackers
 from duckanon.assess.placing import Placed, place
-from duckanon.assess.subject import Subject, of_release, of_table, opened, originals
+from duckanon.assess.subject import Subject, of_release, of_table, originals
+from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import col, named, table, text
 from duckanon.errors import DataError, HierarchyError, ParameterError, RoleError, did_you_mean
 from duckanon.io.source import Source
@@ -172,7 +173,7 @@ def attack(
     if isinstance(release, Release):
         case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)
         return _run(chosen, case)
-    with opened(connection) as engine:
+    with workspace(connection) as engine:
         return _run(
             chosen, _of_table(engine, release, original, control, quasi_identifiers, sensitive, hierarchies, settings)
         )

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.assess.published_cells import understood
-from duckanon.assess.subject import Subject, of_table, opened
+from duckanon.assess.subject import Subject, of_table
 from duckanon.encoding.counting import count_values
 from duckanon.encoding.dictionaries import Dictionary, frequency_query
+from duckanon.engine.open import workspace
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table, union_all
 from duckanon.errors import DataError, HierarchyError, ParameterError
@@ -96,7 +97,7 @@ def measure(
         raise ParameterError(f"hierarchies must be a mapping of columns. Got a {type(hierarchies).__name__}.")
     params = {"k": None if k is None else require_int("measure", "k", k, 1)}
     reads = {name: set(load(f"metrics/{registry.get(name).name}").reads) for name in metrics or registry}
-    with opened(connection) as engine:
+    with workspace(connection) as engine:
         released = of_table(engine, release, quasi_identifiers, sensitive)
         source = of_table(engine, original, list(released.quasi))
         relations = Relations(engine, {"classes": _classes(source, released)})

@@ -12,9 +12,9 @@ from duckanon.assess.utility.cells import BATCH, Cells, Layout, Mixtures, Texts,
 from duckanon.assess.utility.codebook import METHODS, Codebook, as_sets
 from duckanon.assess.utility.learn_domain import Seen, learn
 from duckanon.assess.utility.shares import ClassShares, owned_hierarchies
+from duckanon.engine.open import workspace
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve
-from duckanon.hierarchy.store import workspace
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:

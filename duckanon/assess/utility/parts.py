@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.engine.open import open_engine
 from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.io.source import Source
-from duckanon.plan.plan import open_engine
 
 if TYPE_CHECKING:
     import pyarrow as pa

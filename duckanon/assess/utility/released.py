@@ -105,8 +105,8 @@ def encoder_of(
 
 
 def _listed(given: Any, values: pa.ChunkedArray) -> Hierarchy:
+    from duckanon.engine.open import open_engine
     from duckanon.hierarchy import Hierarchy, resolve
-    from duckanon.plan.plan import open_engine
 
     engine = open_engine()
     try:

@@ -11,10 +11,10 @@ from sqlglot import exp
 
 from duckanon.assess.utility.domain import WHOLE, Leaves
 from duckanon.assess.utility.learn_domain import Seen, listed
+from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import col, table
 from duckanon.hierarchy.build import column
 from duckanon.hierarchy.chain import chain as links_of
-from duckanon.hierarchy.store import workspace
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

@@ -10,9 +10,10 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon.assess.published_cells import understood
-from duckanon.assess.subject import of_table, opened
+from duckanon.assess.subject import of_table
 from duckanon.assess.utility.asking import Asked, Drawn, draw
 from duckanon.assess.utility.released import hierarchies_of, released_table
+from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import col, qualified
 from duckanon.errors import DataError, ParameterError, RoleError
 from duckanon.io.source import Source
@@ -148,7 +149,7 @@ def queries(
     """
     _require(n, dimensions, selectivity, sanity)
     names, data, known = _released(release, columns, hierarchies)
-    with opened(connection) as engine:
+    with workspace(connection) as engine:
         released = of_table(engine, data, names)
         source = of_table(engine, original, list(released.quasi))
         rows = source.rows()

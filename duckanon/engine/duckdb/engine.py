@@ -9,7 +9,6 @@ import re
 import secrets
 import tempfile
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +18,7 @@ from sqlglot import exp
 
 from duckanon.engine.duckdb.caller import cursor_of, parse_path, write_path
 from duckanon.engine.duckdb.guard import guarded
+from duckanon.engine.live import remember
 from duckanon.engine.memory import keep_little, share_of_database, size_in_bytes
 from duckanon.engine.permitted_paths import is_within
 from duckanon.engine.private_files import PrivateFolder, data_folder, sweep
@@ -56,9 +56,6 @@ _BEGIN = (
     exp.select(exp.Literal.number(1)).from_(exp.Table(this=builtin("duckdb_schemas"))).sql(dialect=DIALECT),
 )
 """Begin a transaction, and look into the first database and then into all."""
-
-_live: weakref.WeakSet[DuckDBEngine] = weakref.WeakSet()
-_live_lock = threading.Lock()
 
 
 class DuckDBEngine:
@@ -140,8 +137,7 @@ class DuckDBEngine:
             else:
                 caller = cursor_of(connection)
                 self._connection, self._path = caller.cursor, caller.search_path
-        with _live_lock:
-            _live.add(self)
+        remember(self)
         try:
             self._settle()
         except BaseException:
@@ -602,14 +598,6 @@ class DuckDBEngine:
             done.set()
             with contextlib.suppress(RuntimeError):
                 thread.join()
-
-
-def interrupt_all() -> None:
-    """Interrupt the statements that engines of this process run now; safe from any thread."""
-    with _live_lock:
-        engines = list(_live)
-    for engine in engines:
-        engine.interrupt()
 
 
 def _lowered(parts: Sequence[str]) -> tuple[str, ...]:

@@ -69,8 +69,8 @@ def build(
     """Build a hierarchy from a column's values by a rule, and write it as CSV (the form of ARX)."""
     if (rule is None) == (rule_file is None):
         raise typer.BadParameter("Give either --rule or --rule-file.")
+    from duckanon.engine.open import open_engine
     from duckanon.hierarchy import Hierarchy, resolve
-    from duckanon.plan.plan import open_engine
 
     if rule_file is not None:
         if width is not None or settings:
@@ -107,10 +107,10 @@ def _values(source: str, column: str) -> Any:
     """Return the distinct values of a column."""
     from sqlglot import exp
 
+    from duckanon.engine.open import open_engine
     from duckanon.engine.sql.relations import col, subquery
     from duckanon.errors import RoleError, did_you_mean
     from duckanon.io.source import Source
-    from duckanon.plan.plan import open_engine
 
     engine = open_engine()
     try:
@@ -243,9 +243,9 @@ def show(
     verbose: Verbose = False,
 ) -> None:
     """Show the levels of a hierarchy, how many labels each has, and the first lines."""
+    from duckanon.engine.open import open_engine
     from duckanon.hierarchy import resolve
     from duckanon.hierarchy.chain import chain, height, in_words
-    from duckanon.plan.plan import open_engine
 
     engine = open_engine()
     try:

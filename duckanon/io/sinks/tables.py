@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon._version import __version__
+from duckanon.engine.open import open_engine
 from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.engine.sql.relations import col, table, text
 from duckanon.errors import ConfigError, DataError, EngineError
@@ -297,10 +298,8 @@ def open_database(
 
     It keeps to the memory and threads of ``like``, or to the ``memory`` of a process.
     """
-    from duckanon.engine.duckdb.engine import DuckDBEngine
-
     limit = like.memory_limit() if like is not None else None
-    engine = DuckDBEngine(
+    engine = open_engine(
         memory_limit=f"{limit}B" if limit is not None else None,
         threads=like.threads() if like is not None else None,
         memory=memory,

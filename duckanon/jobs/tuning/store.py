@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import col, table, text
 from duckanon.errors import DataError, EngineError
-from duckanon.plan.plan import open_engine
 
 if TYPE_CHECKING:
     import pyarrow as pa

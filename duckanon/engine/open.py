@@ -1,0 +1,47 @@
+"""The one place where an engine is chosen and opened; who gets one does not know which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from duckanon.errors import ParameterError
+from duckanon.progress import Listener, Progress
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+
+
+def open_engine(connection: Any = None, progress: Listener | None = None, **settings: Any) -> Engine:
+    """Return an engine on a session of its own beside ``connection``, or on a private database.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection, optional
+    progress : callable, optional
+        Gets an event whenever something happens.
+    **settings
+        Limits of the private database, such as ``memory``, ``memory_limit``, ``threads`` and ``temp_directory``.
+    """
+    from duckanon.engine.duckdb.engine import DuckDBEngine
+
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress must be callable. Got a {type(progress).__name__}.")
+    return DuckDBEngine(connection, progress=Progress(progress), **settings)
+
+
+@contextmanager
+def workspace(connection: Any) -> Iterator[Engine]:
+    """Yield an engine: the one given, which its owner closes, or one on a connection that is closed afterwards."""
+    if hasattr(connection, "fresh"):
+        yield connection
+        return
+    engine = open_engine(connection)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+__all__ = ["open_engine", "workspace"]
