@@ -23,6 +23,7 @@ settings.register_profile("explore", max_examples=5000, deadline=None, print_blo
 settings.register_profile("quick", max_examples=8, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
 
+_COMPILED = pytest.StashKey[tuple[set[str], set[str]]]()
 _ON_DEMAND = ("slow", "bench", "peers", "postgres", "dbt")
 
 
@@ -51,9 +52,24 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     workers = getattr(config.option, "numprocesses", None)
     if workers and not hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
-        from tests.warm import warm
+        from tests.warm import compiled_kernels, warm
 
+        before = compiled_kernels()
         warm(int(workers))
+        config.stash[_COMPILED] = (before, compiled_kernels())
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how many kernels were compiled, and which of them only when a test called them."""
+    stages = config.stash.get(_COMPILED, None)
+    if stages is not None:
+        from tests.warm import compiled_kernels
+
+        before, warmed = stages
+        late = sorted(compiled_kernels() - warmed)
+        early = len(warmed - before)
+        text = f"kernels: {len(before)} in the cache, {early} compiled before the tests, {len(late)} by tests"
+        terminalreporter.write_line(": ".join(filter(None, [text, ", ".join(late)])))
 
 
 @pytest.hookimpl(tryfirst=True)

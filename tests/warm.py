@@ -83,6 +83,13 @@ def clustering() -> None:
     descend(corners, ways[:1], ways[:1] - 1, ways, *[ways[:1]] * 2, ways[:1] - 1, corners, corners, ways.copy())
 
 
+def compiled_kernels() -> set[str]:
+    """Return the names of the compiled kernels in the cache, one for each combination of types."""
+    from duckanon.kernels import jit
+
+    return {path.stem for path in jit._FOLDER.glob("*.nbc")}
+
+
 def warm(processes: int) -> None:
     """Compile in so many processes."""
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:

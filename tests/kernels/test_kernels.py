@@ -75,8 +75,8 @@ def test_parts_side_by_side_give_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("setting", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
-def test_interpreted_and_with_bounds_checked(setting: str, tmp_path) -> None:
+def test_interpreted_and_with_bounds_checked(setting: str) -> None:
     paths = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, setting: "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
+    environment = {**os.environ, setting: "1", "PYTHONPATH": paths}
     command = [sys.executable, "-c", "from tests.kernels.test_kernels import cases; cases(60)"]
     subprocess.run(command, env=environment, check=True, timeout=600)
