@@ -79,6 +79,12 @@ def test_every_test_file_has_its_statement(path: Path) -> None:
     assert f"query {path.parent.name.removesuffix('s')} {path.stem}" in directives
 
 
+def test_every_level_is_that_of_a_model() -> None:
+    for name in names("levels"):
+        assert name.split("/")[1] in models
+        assert load(name).returns == ("attribute", "parameter", "value")
+
+
 def test_bind_replaces_relations_and_nothing_else() -> None:
     bound = load("metrics/loss").bind({"classes": 'c"1', "cell_rows": "cells 2", "domain": "domain"})
     tables = {t.name for t in bound.find_all(exp.Table)}
