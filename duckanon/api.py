@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from duckanon.engine.open import open_engine
 from duckanon.engine.sql.files import load
 from duckanon.plan.plan import Plan
+from duckanon.plan.request import PARAMETERS, Request
 from duckanon.plan.requirements import Promise, require_visible
 from duckanon.release.gate import check_models
 from duckanon.release.pipeline import make
@@ -163,37 +164,12 @@ def anonymize(
     >>> release.rows_published, [c.holds for c in release.checks]
     (6, [True])
     """
+    given = locals()
+    request = Request(**{name: given[name] for name in PARAMETERS})
     owned = engine is None
     workspace = engine if engine is not None else open_engine(connection, progress)
     try:
-        plan = Plan.make(
-            data,
-            workspace,
-            quasi_identifiers=quasi_identifiers,
-            sensitive=sensitive,
-            identifiers=identifiers,
-            insensitive=insensitive,
-            unlisted=unlisted,
-            entity_key=entity_key,
-            hierarchies=hierarchies,
-            k=k,
-            l=l,
-            t=t,
-            models=models,
-            population=population,
-            algorithm=algorithm,
-            levels=levels,
-            min_levels=min_levels,
-            max_levels=max_levels,
-            weights=weights,
-            iterative=iterative,
-            bounds=bounds,
-            output=output,
-            within=within,
-            suppression_limit=suppression_limit,
-            on_unknown=on_unknown,
-            seed=seed,
-        )
+        plan = Plan.resolve(request, workspace)
         return make(plan, workspace, Path(stage) if stage is not None else None)
     except BaseException:
         if owned:

@@ -10,6 +10,7 @@ from duckanon.algorithms.full_domain.listing import MOST, require_metrics, tabul
 from duckanon.engine.open import open_engine
 from duckanon.errors import ParameterError
 from duckanon.plan.plan import Plan, resolve_algorithm
+from duckanon.plan.request import Request
 from duckanon.release.pipeline import prepare
 
 if TYPE_CHECKING:
@@ -81,9 +82,10 @@ def lattice(
     require_metrics(metrics, pareto)
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ParameterError("most must be a whole number of at least 1.")
+    request = Request(data=data, quasi_identifiers=quasi_identifiers, **parameters)
     workspace = engine if engine is not None else open_engine(connection, progress)
     try:
-        plan = Plan.make(data, workspace, quasi_identifiers=quasi_identifiers, **parameters)
+        plan = Plan.resolve(request, workspace)
         return nodes_of(plan, workspace, metrics, pareto=pareto, most=most)
     finally:
         if engine is None:

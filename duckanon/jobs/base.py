@@ -61,7 +61,7 @@ class JobTable:
     expect: Expect = field(default_factory=Expect)
 
     def anonymize_arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments that ``anonymize`` and ``Plan.make`` have in common."""
+        """Return the keyword arguments that ``anonymize`` and ``plan.Request`` have in common."""
         named = {"hierarchies": self.hierarchies, "algorithm": self.algorithm}
         return {**self.roles, **self.privacy, **self.steering, **self.form, **named}
 
@@ -90,8 +90,10 @@ class JobTable:
     def plan(self, engine: Engine, *, read: bool = True) -> Plan:
         """Resolve the names; with ``read=False`` only the schema of the data is looked at."""
         from duckanon.plan.plan import Plan
+        from duckanon.plan.request import Request
 
-        return Plan.make(self.source, engine, base=self.folder, read=read, **self.anonymize_arguments())
+        request = Request(data=self.source, **self.anonymize_arguments())
+        return Plan.resolve(request, engine, base=self.folder, read=read)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from duckanon.hierarchy import Hierarchy, resolve, saved
 from duckanon.io.source import Relation, Source
 from duckanon.models.base import Model
 from duckanon.plan.publication import Outputs, extended
+from duckanon.plan.request import PARAMETERS, Request
 from duckanon.plan.requirements import Promise
 from duckanon.plan.roles import Attribute, Role, Roles
 from duckanon.plan.search_options import Steering
@@ -88,109 +89,69 @@ class Plan:
         return [column for a in self.roles.published for column in named_as.get(a.name, (a.name,))]
 
     @classmethod
-    def make(
-        cls,
-        data: object,
-        engine: Engine,
-        *,
-        quasi_identifiers: Sequence[str],
-        sensitive: Sequence[str] = (),
-        identifiers: Sequence[str] = (),
-        insensitive: Sequence[str] = (),
-        unlisted: str = "drop",
-        entity_key: str | None = None,
-        hierarchies: Mapping[str, Any] | None = None,
-        k: int | None = None,
-        l: int | None = None,  # noqa: E741 - the field's own name
-        t: float | None = None,
-        models: Sequence[Model | str | Mapping[str, Any]] = (),
-        population: object = None,
-        algorithm: str | Algorithm | None = None,
-        levels: Mapping[str, int] | None = None,
-        min_levels: Mapping[str, int] | None = None,
-        max_levels: Mapping[str, int] | None = None,
-        weights: Mapping[str, float] | None = None,
-        iterative: bool = False,
-        bounds: str = "grid",
-        output: str | Mapping[str, str] = "interval",
-        within: Sequence[str] = (),
-        suppression_limit: float = 0.0,
-        on_unknown: str = "error",
-        seed: int | None = None,
-        base: Path | None = None,
-        read: bool = True,
-    ) -> Plan:
-        """Resolve every name and validate every parameter; with ``read=False`` only the schema is looked at."""
-        promise = Promise.of(k=k, l=l, t=t, models=models)
-        chosen = resolve_algorithm(
-            algorithm or _usual(promise, levels=bool(levels or min_levels or max_levels), iterative=iterative)
-        )
+    def resolve(cls, request: Request, engine: Engine, *, base: Path | None = None, read: bool = True) -> Plan:
+        """Resolve every name of a request and check every parameter.
+
+        Relative paths of hierarchies start from ``base``. With ``read=False`` only the schema of the data is looked at.
+        """
+        asked: dict[str, Any] = {"k": request.k, "l": request.l, "t": request.t, "models": request.models}
+        promise = Promise.of(**asked)
+        by_levels = bool(request.levels or request.min_levels or request.max_levels)
+        chosen = resolve_algorithm(request.algorithm or _usual(promise, levels=by_levels, iterative=request.iterative))
         if chosen.permutes:
-            promise = Promise.of_hidden(k=k, l=l, t=t, models=models)
+            promise = Promise.of_hidden(**asked)
         for model in promise.models:
             if not chosen.supports(model) or model.hidden != chosen.permutes:
                 raise UnsupportedError(f"The algorithm {chosen.name} cannot enforce {model.name}.{_hint(chosen)}")
-        promise.require_population(population is not None)
-        limit = _fraction("suppression_limit", suppression_limit)
-        if on_unknown not in ("error", "top"):
-            raise ParameterError(f"on_unknown must be 'error' or 'top'. Got {on_unknown!r}.")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        promise.require_population(request.population is not None)
+        limit = _fraction("suppression_limit", request.suppression_limit)
+        if request.on_unknown not in PARAMETERS["on_unknown"].choices:
+            raise ParameterError(f"on_unknown must be 'error' or 'top'. Got {request.on_unknown!r}.")
+        if request.seed is not None and (isinstance(request.seed, bool) or not isinstance(request.seed, int)):
             raise ParameterError("seed must be an int.")
-        others = {"sensitive": sensitive, "insensitive": insensitive, "an identifier": identifiers}
-        quasi = extended(quasi_identifiers, within, {**others, "the entity key": [entity_key] if entity_key else []})
-        relation = with_decimals(engine, Source.of(data).open(engine, read=read), read)
-        roles = Roles.resolve(
-            relation.columns,
-            quasi_identifiers=quasi,
-            sensitive=sensitive,
-            identifiers=identifiers,
-            insensitive=insensitive,
-            entity_key=entity_key,
-            unlisted=unlisted,
-        )
+        relation = with_decimals(engine, Source.of(request.data).open(engine, read=read), read)
+        roles = _roles(request, relation)
         steering = Steering.of(
             [a.name for a in roles.quasi_identifiers],
-            levels=levels,
-            min_levels=min_levels,
-            max_levels=max_levels,
-            weights=weights,
-            iterative=iterative,
+            levels=request.levels,
+            min_levels=request.min_levels,
+            max_levels=request.max_levels,
+            weights=request.weights,
+            iterative=request.iterative,
         )
-        outputs = Outputs.of(roles.quasi_identifiers, bounds=bounds, output=output, within=within)
-        _require_partition(chosen, outputs)
-        if not partitions(chosen) and outputs.given and (population is not None or steering.iterative):
-            other = (
-                "a population is recoded to labels" if population is not None else "iterative=True has several levels"
-            )
-            raise UnsupportedError(
-                f"output='proportional' of {chosen.name} is of classes on one level each, and {other}."
-            )
-        if chosen.permutes and set(outputs.given) - {"within"}:
-            raise ParameterError(f"{chosen.name} publishes values as they are: bounds and output are for regions.")
+        outputs = Outputs.of(
+            roles.quasi_identifiers, bounds=request.bounds, output=request.output, within=request.within
+        )
         outputs.require_free(roles.published)
-        if partitions(chosen):
-            steering.require_no_levels(chosen.name)
-            _require_ordered(chosen, [a.name for a in roles.quasi_identifiers])
-            if bounds == "cut" and not getattr(chosen, "cuts", True):
-                raise ParameterError(
-                    f"{chosen.name} makes classes of rows near each other, and no cuts between them: use "
-                    "bounds='grid' or 'tight'."
-                )
-        if steering.iterative and population is not None:
-            raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
-        resolved = _resolve_hierarchies(hierarchies or {}, roles, engine, base)
+        _require_fitting(chosen, roles, steering, outputs, request.population is not None)
+        resolved = _resolve_hierarchies(request.hierarchies or {}, roles, engine, base)
         ours = {a.name: resolved[a.name] for a in roles.quasi_identifiers}
         theirs = {name: h for name, h in resolved.items() if name not in ours and h is not None}
-        promised = promise.bound(roles, theirs)
-        people = open_population(population, roles, engine, read) if population is not None else None
-        return cls(relation, roles, ours, promised, chosen, limit, on_unknown, seed, people, theirs, steering, outputs)
+        people = None
+        if request.population is not None:
+            people = open_population(request.population, roles, engine, read)
+        return cls(
+            relation=relation,
+            roles=roles,
+            hierarchies=ours,
+            models=promise.bound(roles, theirs),
+            algorithm=chosen,
+            suppression_limit=limit,
+            on_unknown=request.on_unknown,
+            seed=request.seed,
+            population=people,
+            sensitive_hierarchies=theirs,
+            steering=steering,
+            outputs=outputs,
+        )
 
     @classmethod
     def of(cls, data: object, *, connection: Any = None, **parameters: Any) -> Plan:
         """Return what ``anonymize`` would do with the same parameters; only the schema of the data is touched."""
+        request = Request(data=data, **parameters)
         engine = open_engine(connection)
         try:
-            return cls.make(data, engine, read=False, **parameters)
+            return cls.resolve(request, engine, read=False)
         finally:
             engine.close()
 
@@ -330,6 +291,48 @@ def _hint(algorithm: Algorithm) -> str:
 def partitions(algorithm: Algorithm) -> bool:
     """Say whether an algorithm divides the rows into regions, rather than put columns on levels."""
     return bool(getattr(algorithm, "partitions", False))
+
+
+def _roles(request: Request, relation: Relation) -> Roles:
+    others = {
+        "sensitive": request.sensitive,
+        "insensitive": request.insensitive,
+        "an identifier": request.identifiers,
+        "the entity key": [request.entity_key] if request.entity_key else [],
+    }
+    return Roles.resolve(
+        relation.columns,
+        quasi_identifiers=extended(request.quasi_identifiers, request.within, others),
+        sensitive=request.sensitive,
+        identifiers=request.identifiers,
+        insensitive=request.insensitive,
+        entity_key=request.entity_key,
+        unlisted=request.unlisted,
+    )
+
+
+def _require_fitting(
+    algorithm: Algorithm, roles: Roles, steering: Steering, outputs: Outputs, population: bool
+) -> None:
+    """Raise where an algorithm cannot do what is asked of the search or of what is published."""
+    _require_partition(algorithm, outputs)
+    if not partitions(algorithm) and outputs.given and (population or steering.iterative):
+        other = "a population is recoded to labels" if population else "iterative=True has several levels"
+        raise UnsupportedError(
+            f"output='proportional' of {algorithm.name} is of classes on one level each, and {other}."
+        )
+    if algorithm.permutes and set(outputs.given) - {"within"}:
+        raise ParameterError(f"{algorithm.name} publishes values as they are: bounds and output are for regions.")
+    if partitions(algorithm):
+        steering.require_no_levels(algorithm.name)
+        _require_ordered(algorithm, [a.name for a in roles.quasi_identifiers])
+        if outputs.bounds == "cut" and not getattr(algorithm, "cuts", True):
+            raise ParameterError(
+                f"{algorithm.name} makes classes of rows near each other, and no cuts between them: use "
+                "bounds='grid' or 'tight'."
+            )
+    if steering.iterative and population:
+        raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
 
 
 def _require_partition(algorithm: Algorithm, outputs: Outputs) -> None:

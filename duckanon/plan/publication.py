@@ -8,25 +8,13 @@ from dataclasses import dataclass, field
 from duckanon.encoding.dictionaries import published_type
 from duckanon.errors import ParameterError, RoleError, did_you_mean
 from duckanon.hierarchy.rules import ColumnType
+from duckanon.plan.request import PARAMETERS
 from duckanon.plan.roles import Attribute, column_names
 
-BOUNDS = ("grid", "cut", "tight")
+BOUNDS = PARAMETERS["bounds"].choices
 """Where published bounds come from: the hierarchy, the cuts between classes, or the values of the class itself."""
 
-KINDS = (
-    "interval",
-    "bounds",
-    "struct",
-    "midpoint",
-    "mean",
-    "median",
-    "geometric_mean",
-    "mode",
-    "medoid",
-    "lca",
-    "set",
-    "proportional",
-)
+KINDS = PARAMETERS["output"].choices
 """What is written of a region of values, or of the values of its class."""
 
 MEASURED = ("bounds", "struct", "midpoint", "mean", "median", "geometric_mean")
@@ -58,7 +46,8 @@ class Outputs:
 
         Examples
         --------
-        >>> from duckanon.plan.roles import Role
+        >>> from duckanon.plan.request import PARAMETERS
+        from duckanon.plan.roles import Role
         >>> age = Attribute("age", "INTEGER", Role.QUASI_IDENTIFIER)
         >>> city = Attribute("city", "VARCHAR", Role.QUASI_IDENTIFIER)
         >>> Outputs.of([age, city], output="midpoint").kinds

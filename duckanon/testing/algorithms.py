@@ -15,6 +15,7 @@ from duckanon.engine.sql.relations import col, table
 from duckanon.errors import DataError, DuckanonError, InfeasibleError
 from duckanon.models.k_anonymity import KAnonymity
 from duckanon.plan.plan import Plan
+from duckanon.plan.request import Request
 from duckanon.release.pipeline import make
 from duckanon.release.release import Release
 from duckanon.testing.common import require, require_documented, require_frozen
@@ -117,9 +118,8 @@ def _check_allowed(algorithm: Algorithm) -> None:
 def _solve(algorithm: Algorithm, case: Case, threads: int = 2, backwards: bool = False) -> Release:
     engine = open_engine(threads=threads)
     try:
-        plan = Plan.make(
-            case.table(backwards),
-            engine,
+        request = Request(
+            data=case.table(backwards),
             quasi_identifiers=case.quasi,
             sensitive=["ill"],
             entity_key="person" if case.persons else None,
@@ -128,7 +128,7 @@ def _solve(algorithm: Algorithm, case: Case, threads: int = 2, backwards: bool =
             suppression_limit=case.limit,
             seed=_SEED,
         )
-        return make(plan, engine)
+        return make(Plan.resolve(request, engine), engine)
     except BaseException:
         engine.close()
         raise
@@ -265,8 +265,8 @@ def _check_errors(algorithm: Algorithm) -> None:
     engine = open_engine()
     try:
         empty = Case("no rows", (("a", "b", 1),), 2).table().slice(0, 0)
-        plan = Plan.make(empty, engine, quasi_identifiers=["q0", "q1"], k=2, algorithm=algorithm)
-        make(plan, engine).close()
+        request = Request(data=empty, quasi_identifiers=["q0", "q1"], k=2, algorithm=algorithm)
+        make(Plan.resolve(request, engine), engine).close()
     except DataError:
         return
     finally:

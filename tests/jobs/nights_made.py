@@ -12,6 +12,7 @@ import pyarrow as pa
 from duckanon.engine.open import open_engine
 from duckanon.jobs.nights import Night, State, make_night
 from duckanon.plan.plan import Plan
+from duckanon.plan.request import Request
 from duckanon.release.release import Release
 
 QUASI = ["age", "zip"]
@@ -69,7 +70,7 @@ def plan_of(data: pa.Table, engine: Any, **changes: Any) -> Plan:
         "k": K,
         "algorithm": "mondrian",
     }
-    return Plan.make(data, engine, **(given | changes))
+    return Plan.resolve(Request(data=data, **(given | changes)), engine)
 
 
 def night(data: pa.Table, state: State, run: str, plan: dict[str, Any] | None = None, **how: Any) -> Night:

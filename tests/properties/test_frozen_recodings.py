@@ -17,6 +17,7 @@ from duckanon.engine.open import open_engine
 from duckanon.errors import InfeasibleError
 from duckanon.jobs.nights import Stored, freeze, frozen_plan, remembering
 from duckanon.plan.plan import Plan
+from duckanon.plan.request import Request
 from duckanon.release.pipeline import make
 from duckanon.release.release import Release
 from tests.effort import share
@@ -35,7 +36,7 @@ class Nights:
     def make(self, data: pa.Table, stored: Stored | None = None) -> Release:
         engine = open_engine()
         try:
-            plan = Plan.make(data, engine, **self.plan)
+            plan = Plan.resolve(Request(data=data, **self.plan), engine)
             release = make(remembering(plan) if stored is None else frozen_plan(plan, stored), engine)
         except BaseException:
             engine.close()

@@ -18,6 +18,7 @@ from duckanon.hierarchy import Levels, auto
 from duckanon.hierarchy.grids import grid_bounds
 from duckanon.plan.plan import Plan
 from duckanon.plan.publication import Outputs
+from duckanon.plan.request import Request
 from duckanon.recoding.relations.regions import Boxes, Published, box_relations, publish_boxes
 from duckanon.recoding.relations.relations import Relations
 
@@ -58,7 +59,7 @@ class Made:
         engine, cursor = self.engine, self.engine._connection
         numbered = self.data.append_column("row", pa.array(range(len(self.data))))
         given = {"quasi_identifiers": list(self.regions), "k": 1, "algorithm": Cutter()}
-        self.plan = Plan.make(numbered, engine, **(given | dict(self.options)))
+        self.plan = Plan.resolve(Request(data=numbered, **(given | dict(self.options))), engine)
         source = self.plan.relation.query
         coded, bound, grids, order = [], [], [], []
         for attribute in self.plan.roles.quasi_identifiers:

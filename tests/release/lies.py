@@ -16,6 +16,7 @@ import duckanon
 from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import cast, col, number, table, text
 from duckanon.plan.plan import Plan
+from duckanon.plan.request import Request
 from duckanon.recoding.recoders import FullDomain, Local, Regions
 from duckanon.release.pipeline import Seam, make
 
@@ -84,7 +85,7 @@ def released(case: str, seam: Seam | None = None, data: pa.Table | None = None, 
     given = BASE | CASES[case] | more
     engine = open_engine(threads=1)
     try:
-        return make(Plan.make(people() if data is None else data, engine, **given), engine, seam=seam)
+        return make(Plan.resolve(Request(data=people() if data is None else data, **given), engine), engine, seam=seam)
     except BaseException:
         engine.close()
         raise

@@ -21,6 +21,7 @@ from duckanon.hierarchy import Hierarchy, resolve, save, saved, shipped
 from duckanon.interfaces.sql.group_classes import CLASSES
 from duckanon.interfaces.sql.verbs import verbs
 from duckanon.plan.plan import Plan
+from duckanon.plan.request import PARAMETERS, Request
 from duckanon.plan.roles import Role
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
     engine = request.engine
     arguments = {"quasi_identifiers": [], **request.arguments}
     given = arguments.pop("source")
-    plan = Plan.make(given, engine, read=False, **arguments)
+    plan = Plan.resolve(Request(data=given, **arguments), engine, read=False)
     watch = _Watch(plan)
     seen = watch.look(engine)
     given_for = {**plan.hierarchies, **plan.sensitive_hierarchies}
@@ -247,33 +248,9 @@ def _save_hierarchy(request: Call) -> exp.Query:
     return exp.select(named(text(name), "name"), named(cast(height, "INTEGER"), "height"))
 
 
-_ANONYMIZE = (
-    Parameter("source", "text", required=True),
-    Parameter("quasi_identifiers", "texts"),
-    Parameter("sensitive", "texts"),
-    Parameter("identifiers", "texts"),
-    Parameter("insensitive", "texts"),
-    Parameter("unlisted", "text"),
-    Parameter("entity_key", "text"),
-    Parameter("hierarchies", "mapping"),
-    Parameter("k", "integer"),
-    Parameter("l", "integer"),
-    Parameter("t", "number"),
-    Parameter("models", "models"),
-    Parameter("population", "text"),
-    Parameter("algorithm", "text"),
-    Parameter("levels", "mapping"),
-    Parameter("min_levels", "mapping"),
-    Parameter("max_levels", "mapping"),
-    Parameter("weights", "mapping"),
-    Parameter("iterative", "boolean"),
-    Parameter("bounds", "text"),
-    Parameter("output", "text or mapping"),
-    Parameter("within", "texts"),
-    Parameter("suppression_limit", "number"),
-    Parameter("on_unknown", "text"),
-    Parameter("seed", "integer"),
-)
+_SOURCE = Parameter("source", "text", required=True)
+# Quasi-identifiers may stand in ``within`` alone.
+_ANONYMIZE = (_SOURCE, *(Parameter(name, p.kind) for name, p in PARAMETERS.items() if name != "data"))
 
 FUNCTIONS = {
     function.name: function
