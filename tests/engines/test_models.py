@@ -6,27 +6,24 @@ Thresholds are often exactly what a class reaches, so that rounding has a chance
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import models as reference
 from reference.classes import OTHER, SENSITIVE, WHOLE_TABLE, Case, expected, relations
 
-from duckanon.engine.sql.files import load, names
+from duckanon.engine.base import Engine
+from duckanon.engine.sql.files import names
 from duckanon.models import models
 from duckanon.models.base import Groups, Histograms, Model
-from duckanon.testing.common import RELATIONS
 from tests.effort import share
-
-KINDS = {"int64": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "float64": pa.float64()}
+from tests.engines.relations import ask
 
 
 @st.composite
@@ -122,28 +119,9 @@ def promises(draw: st.DrawFn, name: str) -> tuple[Case, dict[str, Any]]:
     return case, {key: value for key, value in given_.items() if key in wanted}
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(":memory:") as opened:
-        yield opened
-
-
-def register(database: duckdb.DuckDBPyConnection, rows: dict[str, list[tuple[Any, ...]]]) -> None:
-    """Make the relations readable under their own names."""
-    for relation, found in rows.items():
-        columns = {
-            column: pa.array([row[i] for row in found], KINDS[kind])
-            for i, (column, kind) in enumerate(RELATIONS[relation].items())
-        }
-        database.register(relation, pa.table(columns))
-
-
-def violating(database: duckdb.DuckDBPyConnection, model: Model, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
-    """Return the classes that the statement names, on tables that are called like the relations it reads."""
-    file = load(f"models/{model.name}")
-    register(database, {relation: rows[relation] for relation in file.reads})
-    parameters = model.parameters()
-    found = database.execute(file.text, {p: parameters[p] for p in file.params}).fetchall()
+def violating(engine: Engine, model: Model, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
+    """Return the classes that the statement names."""
+    found = ask(engine, f"models/{model.name}", rows, **model.parameters())
     sizes = {row[0]: row[1] for row in rows["classes"]}
     assert all(sizes.get(class_id, 0) == n for class_id, n in found)
     assert len({class_id for class_id, _ in found}) == len(found)
@@ -161,14 +139,14 @@ def instance(name: str, given_: dict[str, Any]) -> Model:
 
 @pytest.mark.parametrize("name", list(models))
 @pytest.mark.thinned(2)
-def test_statement_arrays_and_definition_agree(name: str, database: duckdb.DuckDBPyConnection) -> None:
+def test_statement_arrays_and_definition_agree(name: str, shared_engine: Engine) -> None:
     @given(promises(name))
     def check(drawn: tuple[Case, dict[str, Any]]) -> None:
         case, given_ = drawn
         model = instance(name, given_)
         wanted = expected(name, case, given_)
         assert model.satisfied(groups(case)).tolist() == wanted
-        found = violating(database, model, relations(case))
+        found = violating(shared_engine, model, relations(case))
         broken = {i for i, holds in zip(case.kept, wanted, strict=True) if not holds}
         if name in WHOLE_TABLE:
             sizes = [case.members[i] for i in case.kept]
@@ -188,12 +166,12 @@ def test_statement_arrays_and_definition_agree(name: str, database: duckdb.DuckD
 
 @share(1)
 @given(cases())
-def test_levels_are_the_strongest_parameters(database: duckdb.DuckDBPyConnection, case: Case) -> None:
-    register(database, relations(case))
+def test_levels_are_the_strongest_parameters(shared_engine: Engine, case: Case) -> None:
+    rows = relations(case)
     found: dict[str, dict[str, float | None]] = {SENSITIVE: {}, OTHER: {}}
     plain: dict[str, float | None] = {}
     for name in names("levels"):
-        for attribute, parameter, value in database.execute(load(name).text).fetchall():
+        for attribute, parameter, value in ask(shared_engine, name, rows):
             found.get(attribute, plain)[f"{name.removeprefix('levels/')} {parameter}"] = value
     if not case.kept:
         assert found == {SENSITIVE: {}, OTHER: {}}
