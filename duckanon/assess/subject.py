@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -229,9 +228,9 @@ def of_release(
     )
     names = [a.name for a in resolved.quasi_identifiers]
     counted, entity = release.query(), None
-    proof = release.relations.get("proof")
+    proof = release.proof
     if proof is not None and set(names) <= set(own):
-        counted, entity = release.engine.parquet([Path(proof)]), col(ENTITY)
+        counted, entity = release.engine.parquet([proof]), col(ENTITY)
     hidden = resolved.named(Role.SENSITIVE)
     original = {a.name: release.plan.expression(a) for a in roles.attributes if a.name in hidden}
     as_made = (

@@ -29,7 +29,6 @@ from duckanon.engine.sql.relations import (
     union_all,
 )
 from duckanon.errors import UnsupportedError
-from duckanon.plan.roles import Role
 from duckanon.recoding.associations import (
     Counted,
     count_pairs,
@@ -41,6 +40,7 @@ from duckanon.recoding.associations import (
 from duckanon.recoding.coded_rows import CODE, RowCoder
 from duckanon.recoding.evidence import GROUP, PERSON, Evidence
 from duckanon.recoding.partitioned_rows import RELEASED, Division, Looked
+from duckanon.recoding.recoders import Recoder
 from duckanon.recoding.recoding import Recoding
 from duckanon.recoding.relations.relations import Relations
 
@@ -125,7 +125,7 @@ class PermutedRecoding(Recoding):
         raise UnsupportedError("Values were permuted with secret random numbers: there is no recoding to write down.")
 
 
-class PermutedRows:
+class PermutedRows(Recoder):
     """Every row with values of other rows of its group."""
 
     def __init__(self, plan: Plan, engine: Engine, counted: Frequency, division: Division) -> None:
@@ -185,39 +185,24 @@ class PermutedRows:
     def recoding(self) -> Recoding:
         return PermutedRecoding({}, self.plan, self.cells, self.engine, names=self.names)
 
-    # For the gate
-
-    @property
-    def passed(self) -> list[tuple[str, exp.Expr]]:
-        """The columns that are published as they are."""
-        others = [a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-        return [(a.name, self.plan.expression(a)) for a in others]
-
-    def person(self) -> exp.Expr | None:
-        """Return a keyed hash of the entity key; a collision could only make two persons one."""
-        entity = self.plan.entity
-        if entity is None:
-            return None
-        hidden = call("hash", param("key0"), param("key1"), entity)
-        return exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
-
-    def evidence(self, keys: Mapping[str, int]) -> Evidence:
+    def evidence(
+        self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, keys: Mapping[str, int]
+    ) -> Evidence:
         """Create the table that ties the rows of the source to those of the release."""
         codes = {f"s_{j}": j for j in range(len(self.names))} | {f"{RELEASED}{j}": j for j in range(len(self.names))}
         of_source = [named(col(f"{CODE}{j}", "s"), f"s_{j}") for j in range(len(self.names))]
         of_release = [col(f"{RELEASED}{j}", "k") for j in range(len(self.names))]
-        beside = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(self.passed)]
-        person = self.person()
+        beside = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
         if person is not None:
             beside.append(named(qualified(person, "s"), PERSON))
         more = [GROUP, *(b.alias for b in beside)]
         inner = self._kept(*of_source, *of_release, *beside, named(col("class_id", "k"), GROUP))
         name = self.engine.fresh("evidence")
         self.engine.create(name, self._valued(inner, codes, more), keys if person is not None else None)
-        kept = tuple(name for name, _ in self.passed)
+        others = tuple(name for name, _ in kept)
         redraws = bool(getattr(self.plan.algorithm, "redraw", False))
         k = max(m.traits.min_class_size for m in self.plan.models)
-        return Evidence(name, self.names, kept, self.blocks, k, redraws, person is not None)
+        return Evidence(name, self.names, others, self.blocks, k, redraws, person is not None)
 
     # For the report
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -29,6 +30,7 @@ from duckanon.io.shuffled_writer import MANY_ROWS, LookedUp, can_look_up
 from duckanon.io.sorted_rows import Room, SortedRows
 from duckanon.plan.publication import has_distance
 from duckanon.recoding.coded_rows import CODE, kept_columns
+from duckanon.recoding.evidence import Evidence
 from duckanon.recoding.recoding import BoxRecoding, LocalRecoding, Recoding
 from duckanon.recoding.relations.levels import class_relations, local_relations
 from duckanon.recoding.relations.regions import box_relations, publish_boxes
@@ -48,33 +50,66 @@ if TYPE_CHECKING:
 _ENUM_LIMIT = 50_000
 
 
-class Recoder(Protocol):
+class Recoder(ABC):
     """Knows the classes of a release, and how a row of the source is published."""
 
     engine: Engine
     cells: list[Cell]
     relations: Relations
+    by_code = False
+    """Whether ``kept`` of ``rows`` are columns of the coded rows, where the source's own are gone."""
 
     @property
+    @abstractmethod
     def shown(self) -> Sequence[tuple[str, str]]:
         """The published columns of the quasi-identifiers, each with its name among ``rows``."""
 
+    @abstractmethod
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         """Return the published rows as ``(q_0, ..., p_0, ...)``, p being ``kept``, in an order of their own."""
 
+    @abstractmethod
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
         """Return the release from ``rows``, in their order: (published name, name among rows) for each column."""
 
+    @abstractmethod
     def recoding(self) -> Recoding:
         """Return the recoding as the owner sees it."""
 
+    def write(
+        self,
+        kept: Sequence[tuple[str, exp.Expr]],
+        columns: Sequence[tuple[str, str]],
+        path: Path,
+        params: Mapping[str, int],
+        count: int,
+        from_file: Callable[[exp.Select], exp.Select] | None = None,
+    ) -> bool:
+        """Write the release and return True where there is a faster way than a query of ``rows``; else False.
 
-@runtime_checkable
-class Generalizing(Recoder, Protocol):
-    """A recoder whose cells stand for the values of their rows."""
+        The order is that of ``rows``. ``from_file`` puts rows into a file before they are sorted, where there is too
+        little memory to join and sort them at a time.
+        """
+        return False
 
-    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
-        """Return all rows of the source as they were and as they are published; p is ``kept``."""
+    # What the gate compares with the source: each recoder gives one of the two.
+
+    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide | None:
+        """Return all rows of the source as they were and as they are published, where cells stand for values."""
+        return None
+
+    def evidence(
+        self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, keys: Mapping[str, int]
+    ) -> Evidence | None:
+        """Create what ties the published rows to those of the source, where values were permuted between rows.
+
+        ``person`` is a keyed hash of the entity key, ``keys`` its parameters.
+        """
+        return None
+
+    def described(self) -> dict[str, Any]:
+        """Return what reports say of the permutation; nothing where none was made."""
+        return {}
 
 
 def _through(kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, alias: str) -> list[exp.Expr]:
@@ -117,10 +152,8 @@ def _is_text(plan: Plan, cell: Cell) -> bool:
     return not cell.constant and (not cell.typed or published_type(kind) == "VARCHAR")
 
 
-class _OnLevels:
+class _OnLevels(Recoder):
     """What recoders share that put values on levels."""
-
-    cells: list[Cell]
 
     @property
     def shown(self) -> Sequence[tuple[str, str]]:
@@ -255,8 +288,10 @@ class Local(_OnLevels):
         return LocalRecoding(self.levels[0], self.plan, self.cells, self.engine, passes=tuple(self.levels))
 
 
-class Regions:
+class Regions(Recoder):
     """Every class has a region of its own."""
+
+    by_code = True
 
     def __init__(
         self, plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], division: Division
@@ -333,11 +368,7 @@ class Regions:
         count: int,
         from_file: Callable[[exp.Select], exp.Select] | None = None,
     ) -> bool:
-        """Write the release by looking up its texts after the sort, and say so; false where rows are few or odd.
-
-        The order is that of ``rows``. ``from_file`` puts rows into a file before they are sorted, where there is too
-        little memory to join and sort them at a time.
-        """
+        """Write the release by looking up its texts after the sort; False where rows are few or of other types."""
         names, room = [inner for _, inner in self.published.inner], Room(self.division.room)
         self.division.room.clear()
         if count < MANY_ROWS or not names:
@@ -419,4 +450,4 @@ class Regions:
         return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)
 
 
-__all__ = ["FullDomain", "Generalizing", "Local", "Recoder", "Regions", "cells_at"]
+__all__ = ["FullDomain", "Local", "Recoder", "Regions", "cells_at"]

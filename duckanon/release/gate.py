@@ -121,7 +121,7 @@ def check_release(
     models: Sequence[Model],
     unit: str,
     rows: int,
-    proof: str | None,
+    proof: Path | None,
     reference: Reference | None = None,
     published_as: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[CheckResult, ...]:
@@ -142,7 +142,7 @@ def check_release(
         return _check_hidden(engine, written, models, unit, reference.evidence)
     counted, entity = written, None
     if proof is not None:
-        counted, entity = engine.parquet([Path(proof)]), col(ENTITY)
+        counted, entity = engine.parquet([proof]), col(ENTITY)
         require_same_classes(engine, written, counted, names)
     keys: list[exp.Expr] = [col(n) for n in names]
     sensitive = sensitive_of(models)

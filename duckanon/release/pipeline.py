@@ -54,7 +54,7 @@ from duckanon.recoding.coded_rows import RowCoder
 from duckanon.recoding.evidence import Evidence
 from duckanon.recoding.partition_axes import place_column
 from duckanon.recoding.permutation import Looker, PermutedRows, secret_of
-from duckanon.recoding.recoders import FullDomain, Generalizing, Local, Recoder, Regions
+from duckanon.recoding.recoders import FullDomain, Local, Recoder, Regions
 from duckanon.release.cell_meaning import Shown
 from duckanon.release.gate import Reference, check_release
 from duckanon.release.node_measure import NodeMeasure
@@ -229,22 +229,21 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
         leaks = pool.submit(require_no_leaks, path)
         types = require_types(plan, engine, written)
         reference = _reference(plan, engine, recoder.cells, prepared.nodes)
-        if isinstance(recoder, PermutedRows):
-            evidence = _evidence(plan, engine, recoder, shuffle_keys(plan.seed))
-            reference = replace(reference, evidence=evidence)
-        elif plan.entity is not None:
-            relations["proof"] = str(folder.path / "proof.parquet")
-            write_proof(plan, recoder, Path(relations["proof"]))
+        evidence = _evidence(plan, engine, recoder, shuffle_keys(plan.seed))
+        reference, proof = replace(reference, evidence=evidence), None
+        if evidence is None and plan.entity is not None:
+            proof = folder.path / "proof.parquet"
+            write_proof(plan, recoder, proof)
         if suppressed > prepared.problem.allowed:
             raise PrivacyViolation("The gate refused the release: more rows are suppressed than allowed.")
         if published + suppressed != counted.rows:
             raise PrivacyViolation("The gate refused the release: rows in are not rows published plus suppressed.")
-        if isinstance(recoder, Generalizing):
-            told = recoder.beside(_passed(plan), _person(plan))
+        told = recoder.beside(_passed(plan), _person(plan))
+        if told is not None:
             told = replace(told, params=shuffle_keys(None))
             published_rows = require_truth(engine, told, _claim(plan, engine, prepared, types), suppressed)
             reference = replace(reference, published=published_rows)
-        elif reference.evidence is None:
+        elif evidence is None:
             raise PrivacyViolation("The gate refused the release: nothing says which of its rows is whose.")
         checks = check_release(
             engine,
@@ -253,7 +252,7 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
             plan.models,
             plan.unit,
             published,
-            relations.get("proof"),
+            proof,
             reference,
             plan.published_as,
         )
@@ -277,14 +276,18 @@ def _materialise(plan: Plan, solved: _Solved, folder: PrivateFolder, path: Path,
         seen=solved.seen,
         digest=digest.result(),
         recoder=recoder,
+        proof=proof,
         used=prepared.used,
     )
 
 
-def _evidence(plan: Plan, engine: Engine, recoder: PermutedRows, keys: Mapping[str, int]) -> Evidence:
-    """Return what ties the permuted rows to those of the source, and make sure that it has no others."""
-    evidence, person = recoder.evidence(keys), recoder.person()
-    source = [plan.expression(a) for a in plan.roles.quasi_identifiers] + [e for _, e in _passed(plan)]
+def _evidence(plan: Plan, engine: Engine, recoder: Recoder, keys: Mapping[str, int]) -> Evidence | None:
+    """Return what ties permuted rows to those of the source, and make sure that it has no others."""
+    passed, person = _passed(plan), _person(plan)
+    evidence = recoder.evidence(passed, person, keys)
+    if evidence is None:
+        return None
+    source = [plan.expression(a) for a in plan.roles.quasi_identifiers] + [e for _, e in passed]
     if person is not None:
         source.append(person)
     require_source(engine, evidence, plan.relation.query, source, keys if evidence.persons else {})

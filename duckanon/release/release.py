@@ -96,6 +96,8 @@ class Release:
     used: tuple[Hierarchy, ...] = field(default=(), repr=False)
     """The hierarchies of the quasi-identifiers in their order, those that were made among them."""
 
+    proof: Path | None = field(default=None, repr=False)
+    """The published quasi-identifiers with the hashed entity keys of their rows, where persons are counted."""
     remarks: tuple[str, ...] = ()
     """Further notes of whoever made the release, for its reports."""
 
@@ -221,8 +223,7 @@ class Release:
     @cached_property
     def _permutation(self) -> dict[str, Any]:
         """Return what was permuted, and what columns tell of each other before and after."""
-        described = getattr(self.recoder, "described", None)
-        return {} if described is None else {**described(), "linkage": self._linkage()}
+        return {} if self.recoder is None else {**self.recoder.described(), "linkage": self._linkage()}
 
     def _linkage(self) -> float | None:
         """Return the most probable link of a person to a row, for who knows all quasi-identifiers and the rule."""
@@ -350,7 +351,7 @@ class Release:
             self.plan.models,
             self.plan.unit,
             self.rows_published,
-            self.relations.get("proof"),
+            self.proof,
             self.reference,
             self.plan.published_as,
         )

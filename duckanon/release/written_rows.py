@@ -16,7 +16,7 @@ from duckanon.engine.sql.relations import call, cast, col, named, param, subquer
 from duckanon.errors import PrivacyViolation
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.plan.roles import Role
-from duckanon.recoding.recoders import Recoder, Regions
+from duckanon.recoding.recoders import Recoder
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -39,9 +39,7 @@ def write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
         return _stored_rows(engine, stored, rows, keys)
 
     crowded = engine.is_crowded_by(expected * 24 * len(columns))
-    if isinstance(recoder, Regions) and recoder.write(
-        kept, columns, path, keys, expected, from_file if crowded else None
-    ):
+    if recoder.write(kept, columns, path, keys, expected, from_file if crowded else None):
         engine.drop(stored)
         return
     rows, params = recoder.rows(kept), keys

@@ -87,7 +87,6 @@ def test_relations_are_made_when_they_are_asked_for() -> None:
         release.summary()
         assert "tuples" not in dict.keys(release.relations)
         assert release.relations.get("tuples") == release.relations["tuples"]
-        assert release.relations.get("proof") is None
         with pytest.raises(KeyError):
             release.relations["nothing"]
 

@@ -13,7 +13,6 @@ from duckanon.engine.sql.relations import col, named, subquery, table
 from duckanon.errors import UnsupportedError
 from duckanon.hierarchy import Hierarchy
 from duckanon.recoding.coded_rows import CODE
-from duckanon.recoding.recoders import Regions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +65,7 @@ class ClassShares:
         self._index(release.engine.arrow(keys.from_(subquery(query.copy(), "r"))))
         counted = exp.select("*", named(exp.Count(this=exp.Star()), count)).from_(subquery(query, "r"))
         counted = counted.group_by(exp.var("ALL"))
-        self._coded = _by_code(release, books) if isinstance(_recoder(release), Regions) else None
+        self._coded = _by_code(release, books) if _recoder(release).by_code else None
         rows = release.engine.reader(counted, private=True)
         self.matrix = self._counted(rows, books, originals, count)
 
@@ -151,7 +150,7 @@ def _beside(release: Release, names: Sequence[str]) -> tuple[exp.Select, list[st
     """Return the published rows with their original values, the names of those columns, and one for a count."""
     recoder = _recoder(release)
     # The rows of regions are coded once, and have no other trace of the original values.
-    coded = isinstance(recoder, Regions)
+    coded = recoder.by_code
     kept = [(c.name, col(f"{CODE}{j}") if coded else c.expression) for j, c in enumerate(recoder.cells)]
     rows = recoder.rows(kept)
     rows.set("order", None)
