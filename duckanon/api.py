@@ -10,7 +10,7 @@ from duckanon.engine.open import open_engine
 from duckanon.engine.sql.files import load
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import PARAMETERS, Request
-from duckanon.plan.requirements import Promise, require_visible
+from duckanon.plan.requirements import Requirements, require_visible
 from duckanon.release.gate import check_models
 from duckanon.release.pipeline import make
 from duckanon.release.release import Release
@@ -75,11 +75,11 @@ def anonymize(
         How each quasi-identifier is generalized; where none is given one is made, and the report says so. That of a
         sensitive column is for hierarchical t-closeness.
     k : int, optional
-        Promise k-anonymity.
+        k-anonymity: the smallest size of an equivalence class.
     l : int, optional
-        Promise distinct l-diversity of every sensitive column.
+        Distinct l-diversity of every sensitive column.
     t : float, optional
-        Promise t-closeness of every sensitive column: ordered distance for numbers, dates and times, equal distance
+        t-closeness of every sensitive column: ordered distance for numbers, dates and times, equal distance
         for everything else.
     models : sequence of Model, text or mapping
         Further promises, each about one sensitive column or, where it names none, about all of them:
@@ -206,17 +206,17 @@ def check(
     """
     from duckanon.assess.subject import of_table
 
-    promise = Promise.of(k=k, l=l, t=t, models=models)
-    promise.require_population(population is not None)
-    require_visible(promise.models)
+    requirements = Requirements.of(k=k, l=l, t=t, models=models)
+    requirements.require_population(population is not None)
+    require_visible(requirements.models)
     workspace = engine if engine is not None else open_engine(connection, None)
     try:
         subject = of_table(
             workspace, data, quasi_identifiers, sensitive, entity_key, hierarchies=hierarchies, population=population
         )
-        promised = promise.bound(subject.roles, subject.hierarchies)
-        relations = subject.relations({name for m in promised for name in load(f"models/{m.name}").reads})
-        return list(check_models(workspace, relations, promised, subject.unit))
+        bound = requirements.bound(subject.roles, subject.hierarchies)
+        relations = subject.relations({name for m in bound for name in load(f"models/{m.name}").reads})
+        return list(check_models(workspace, relations, bound, subject.unit))
     finally:
         if engine is None:
             workspace.close()

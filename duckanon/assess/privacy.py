@@ -10,7 +10,7 @@ from duckanon.assess.subject import Subject, looked_at
 from duckanon.engine.sql.files import load, names
 from duckanon.models.base import CheckResult, Model
 from duckanon.models.base import models as registry
-from duckanon.plan.requirements import Promise, is_ordered, require_visible
+from duckanon.plan.requirements import Requirements, is_ordered, require_visible
 from duckanon.release.gate import check_models
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def privacy(
     [('k', 2.0, None), ('l', 2.0, False)]
     """
     asked = any(p is not None for p in (k, l, t)) or models != ()
-    promise = Promise.of(k=k, l=l, t=t, models=models) if asked else Promise(())
-    require_visible(promise.models)
+    requirements = Requirements.of(k=k, l=l, t=t, models=models) if asked else Requirements(())
+    require_visible(requirements.models)
     if population is None:
-        promise.require_population(False)
+        requirements.require_population(False)
     with looked_at(
         data,
         quasi_identifiers=quasi_identifiers,
@@ -103,11 +103,11 @@ def privacy(
         hierarchies=hierarchies,
         population=population,
     ) as subject:
-        promised = promise.bound(subject.roles, subject.hierarchies)
-        files = [f"models/{m.name}" for m in promised] + names("levels")
+        bound = requirements.bound(subject.roles, subject.hierarchies)
+        files = [f"models/{m.name}" for m in bound] + names("levels")
         relations = subject.relations({r for name in files for r in load(name).reads}, shared=True)
         levels = _levels(subject, relations)
-        checks = check_models(subject.engine, relations, promised, subject.unit)
+        checks = check_models(subject.engine, relations, bound, subject.unit)
         row = subject.engine.row(load("risk/sizes").bind({"classes": relations["classes"]}))
         sizes = dict(zip(("classes", "members", "smallest", "largest", "singletons"), row, strict=True))
         subject.drop(relations)

@@ -68,14 +68,14 @@ class JobTable:
     def expected(self, job: str) -> Expected:
         """Return what a manifest of this table's releases must agree with; ``job`` is the name of the job."""
         from duckanon.plan.publication import extended
-        from duckanon.plan.requirements import Promise
+        from duckanon.plan.requirements import Requirements
         from duckanon.release.agreement import Expected
 
         asked = {k: self.privacy[k] for k in ("k", "l", "t", "models") if k in self.privacy}
         hidden = self.algorithm is not None and self.algorithm.permutes
         within = self.roles.get("within", ())
         return Expected(
-            promise=Promise.of_hidden(**asked) if hidden else Promise.of(**asked),
+            requirements=Requirements.of_hidden(**asked) if hidden else Requirements.of(**asked),
             roles={**self.roles, "quasi_identifiers": extended(self.roles["quasi_identifiers"], within)},
             hierarchies=tuple(self.hierarchies),
             settings={

@@ -249,14 +249,14 @@ def _hierarchies(tables: Tables, columns: Sequence[str]) -> dict[str, Any]:
 def _privacy(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Check the promise here already: an error then names the file and the table."""
     from duckanon.io.source import Source
-    from duckanon.plan.requirements import Promise
+    from duckanon.plan.requirements import Requirements
 
     limit = table.get("suppression_limit", 0.0)
     if not 0 <= limit <= 1:
         raise JobError(f"[privacy] suppression_limit is a fraction between 0 and 1. Got {limit}.")
     found = dict(table)
     try:
-        promise = Promise.of(k=table.get("k"), l=table.get("l"), t=table.get("t"), models=table.get("models", ()))
+        promise = Requirements.of(k=table.get("k"), l=table.get("l"), t=table.get("t"), models=table.get("models", ()))
         promise.require_population("population" in table)
     except (ParameterError, UnsupportedError) as error:
         raise JobError(f"[privacy] {error}") from None
@@ -284,10 +284,10 @@ def _algorithm(table: dict[str, Any]) -> Algorithm | None:
 
 
 def _steering(table: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    from duckanon.plan.search_options import Steering
+    from duckanon.plan.search_options import SearchOptions
 
     try:
-        Steering.of(columns, **table)
+        SearchOptions.of(columns, **table)
     except ParameterError as error:
         raise JobError(f"[steering] {error}") from None
     return table

@@ -19,11 +19,11 @@ from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you
 from duckanon.hierarchy import Hierarchy, resolve, saved
 from duckanon.io.source import Relation, Source
 from duckanon.models.base import Model
-from duckanon.plan.publication import Outputs, extended
+from duckanon.plan.publication import Publication, extended
 from duckanon.plan.request import PARAMETERS, Request
-from duckanon.plan.requirements import Promise
+from duckanon.plan.requirements import Requirements
 from duckanon.plan.roles import Attribute, Role, Roles
-from duckanon.plan.search_options import Steering
+from duckanon.plan.search_options import SearchOptions
 from duckanon.registry import make_from, parse_call
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done: the source, the roles, the promise and the way to it.
+    """What will be done: the source, the roles, the privacy requirements and the algorithm.
 
     Made by ``duckanon.plan``, or inside ``duckanon.anonymize``; SQL, Python and job files all end here.
     """
@@ -52,8 +52,8 @@ class Plan:
     seed: int | None
     population: Relation | None = None
     sensitive_hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
-    steering: Steering = field(default_factory=Steering)
-    outputs: Outputs = field(default_factory=Outputs)
+    search_options: SearchOptions = field(default_factory=SearchOptions)
+    publication: Publication = field(default_factory=Publication)
     remember: bool = False
     """Whether a division is to remember its cuts, for who stores the recoding."""
 
@@ -65,22 +65,22 @@ class Plan:
     @property
     def bounds(self) -> str:
         """Where published bounds come from: "grid", "cut" or "tight"."""
-        return self.outputs.bounds
+        return self.publication.bounds
 
     @property
     def output(self) -> dict[str, str]:
         """What is written of each quasi-identifier."""
-        return self.outputs.kinds
+        return self.publication.kinds
 
     @property
     def within(self) -> tuple[str, ...]:
         """The quasi-identifiers that are published as they are."""
-        return self.outputs.within
+        return self.publication.within
 
     @property
     def published_as(self) -> dict[str, tuple[str, ...]]:
         """The names under which each quasi-identifier is published: two for its bounds."""
-        return {a.name: self.outputs.columns_of(a.name) for a in self.roles.quasi_identifiers}
+        return {a.name: self.publication.columns_of(a.name) for a in self.roles.quasi_identifiers}
 
     @property
     def published_names(self) -> list[str]:
@@ -95,15 +95,17 @@ class Plan:
         Relative paths of hierarchies start from ``base``. With ``read=False`` only the schema of the data is looked at.
         """
         asked: dict[str, Any] = {"k": request.k, "l": request.l, "t": request.t, "models": request.models}
-        promise = Promise.of(**asked)
+        requirements = Requirements.of(**asked)
         by_levels = bool(request.levels or request.min_levels or request.max_levels)
-        chosen = resolve_algorithm(request.algorithm or _usual(promise, levels=by_levels, iterative=request.iterative))
+        chosen = resolve_algorithm(
+            request.algorithm or _usual(requirements, levels=by_levels, iterative=request.iterative)
+        )
         if chosen.permutes:
-            promise = Promise.of_hidden(**asked)
-        for model in promise.models:
+            requirements = Requirements.of_hidden(**asked)
+        for model in requirements.models:
             if not chosen.supports(model) or model.hidden != chosen.permutes:
                 raise UnsupportedError(f"The algorithm {chosen.name} cannot enforce {model.name}.{_hint(chosen)}")
-        promise.require_population(request.population is not None)
+        requirements.require_population(request.population is not None)
         limit = _fraction("suppression_limit", request.suppression_limit)
         if request.on_unknown not in PARAMETERS["on_unknown"].choices:
             raise ParameterError(f"on_unknown must be 'error' or 'top'. Got {request.on_unknown!r}.")
@@ -111,7 +113,7 @@ class Plan:
             raise ParameterError("seed must be an int.")
         relation = with_decimals(engine, Source.of(request.data).open(engine, read=read), read)
         roles = _roles(request, relation)
-        steering = Steering.of(
+        search_options = SearchOptions.of(
             [a.name for a in roles.quasi_identifiers],
             levels=request.levels,
             min_levels=request.min_levels,
@@ -119,11 +121,11 @@ class Plan:
             weights=request.weights,
             iterative=request.iterative,
         )
-        outputs = Outputs.of(
+        publication = Publication.of(
             roles.quasi_identifiers, bounds=request.bounds, output=request.output, within=request.within
         )
-        outputs.require_free(roles.published)
-        _require_fitting(chosen, roles, steering, outputs, request.population is not None)
+        publication.require_free(roles.published)
+        _require_fitting(chosen, roles, search_options, publication, request.population is not None)
         resolved = _resolve_hierarchies(request.hierarchies or {}, roles, engine, base)
         ours = {a.name: resolved[a.name] for a in roles.quasi_identifiers}
         theirs = {name: h for name, h in resolved.items() if name not in ours and h is not None}
@@ -134,15 +136,15 @@ class Plan:
             relation=relation,
             roles=roles,
             hierarchies=ours,
-            models=promise.bound(roles, theirs),
+            models=requirements.bound(roles, theirs),
             algorithm=chosen,
             suppression_limit=limit,
             on_unknown=request.on_unknown,
             seed=request.seed,
             population=people,
             sensitive_hierarchies=theirs,
-            steering=steering,
-            outputs=outputs,
+            search_options=search_options,
+            publication=publication,
         )
 
     @classmethod
@@ -215,8 +217,8 @@ class Plan:
             ],
             "algorithm": {"name": self.algorithm.name, "parameters": self.algorithm.parameters()},
             "suppression_limit": self.suppression_limit,
-            "steering": self.steering.to_dict(),
-            **self.outputs.to_dict(),
+            "steering": self.search_options.to_dict(),
+            **self.publication.to_dict(),
             "hierarchies": {
                 name: h.origin if h is not None else "none given: one will be made"
                 for name, h in self.hierarchies.items()
@@ -225,7 +227,7 @@ class Plan:
             "hidden": self.roles.hidden,
         }
 
-    def _outputs_in_words(self) -> list[str]:
+    def _publication_in_words(self) -> list[str]:
         """Return what is published of regions of values, where the algorithm makes such."""
         kinds = {name: kind for name, kind in self.output.items() if kind != "interval"}
         lines = [f"bounds: {self.bounds}"] if partitions(self.algorithm) else []
@@ -240,8 +242,8 @@ class Plan:
             f"source: {plan['source']['kind']} {plan['source']['name']}",
             *(f"promise: {p['text']} ({p['model']})" for p in plan["promise"]),
             f"algorithm: {self.algorithm.name}, at most {self.suppression_limit:.2%} of the rows suppressed",
-            *(f"{name.replace('_', ' ')}: {value}" for name, value in self.steering.to_dict().items()),
-            *self._outputs_in_words(),
+            *(f"{name.replace('_', ' ')}: {value}" for name, value in self.search_options.to_dict().items()),
+            *self._publication_in_words(),
             f"published: {', '.join(plan['published'])}",
             f"never published: {', '.join(plan['hidden']) or 'nothing'}",
             *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
@@ -271,11 +273,11 @@ def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:
     return make_from(algorithms, *parse_call(algorithm, hint))
 
 
-def _usual(promise: Promise, *, levels: bool, iterative: bool) -> str:
+def _usual(requirements: Requirements, *, levels: bool, iterative: bool) -> str:
     """Return the algorithm where none is named: Mondrian, unless something is asked for that only levels can give."""
-    if any(m.hidden for m in promise.models):
+    if any(m.hidden for m in requirements.models):
         return "probabilistic"
-    whole = any(m.needs_population or m.traits.whole_table for m in promise.models)
+    whole = any(m.needs_population or m.traits.whole_table for m in requirements.models)
     return "datafly" if levels or iterative or whole else "mondrian"
 
 
@@ -312,32 +314,32 @@ def _roles(request: Request, relation: Relation) -> Roles:
 
 
 def _require_fitting(
-    algorithm: Algorithm, roles: Roles, steering: Steering, outputs: Outputs, population: bool
+    algorithm: Algorithm, roles: Roles, search_options: SearchOptions, publication: Publication, population: bool
 ) -> None:
     """Raise where an algorithm cannot do what is asked of the search or of what is published."""
-    _require_partition(algorithm, outputs)
-    if not partitions(algorithm) and outputs.given and (population or steering.iterative):
+    _require_partition(algorithm, publication)
+    if not partitions(algorithm) and publication.given and (population or search_options.iterative):
         other = "a population is recoded to labels" if population else "iterative=True has several levels"
         raise UnsupportedError(
             f"output='proportional' of {algorithm.name} is of classes on one level each, and {other}."
         )
-    if algorithm.permutes and set(outputs.given) - {"within"}:
+    if algorithm.permutes and set(publication.given) - {"within"}:
         raise ParameterError(f"{algorithm.name} publishes values as they are: bounds and output are for regions.")
     if partitions(algorithm):
-        steering.require_no_levels(algorithm.name)
+        search_options.require_no_levels(algorithm.name)
         _require_ordered(algorithm, [a.name for a in roles.quasi_identifiers])
-        if outputs.bounds == "cut" and not getattr(algorithm, "cuts", True):
+        if publication.bounds == "cut" and not getattr(algorithm, "cuts", True):
             raise ParameterError(
                 f"{algorithm.name} makes classes of rows near each other, and no cuts between them: use "
                 "bounds='grid' or 'tight'."
             )
-    if steering.iterative and population:
+    if search_options.iterative and population:
         raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
 
 
-def _require_partition(algorithm: Algorithm, outputs: Outputs) -> None:
+def _require_partition(algorithm: Algorithm, publication: Publication) -> None:
     # What a class is made of can be told wherever there are classes.
-    if partitions(algorithm) or set(outputs.given) <= {"output='proportional'"}:
+    if partitions(algorithm) or set(publication.given) <= {"output='proportional'"}:
         return
     able = []
     for name in algorithms:
@@ -345,7 +347,7 @@ def _require_partition(algorithm: Algorithm, outputs: Outputs) -> None:
         with contextlib.suppress(TypeError):
             able += [name] if partitions(algorithms.get(name)()) else []
     raise UnsupportedError(
-        f"The algorithm {algorithm.name} puts columns on levels, and {' and '.join(outputs.given)} is for one that "
+        f"The algorithm {algorithm.name} puts columns on levels, and {' and '.join(publication.given)} is for one that "
         f"divides the rows into regions: {', '.join(able) or 'none is known'}."
     )
 

@@ -22,7 +22,7 @@ MEASURED = ("bounds", "struct", "midpoint", "mean", "median", "geometric_mean")
 
 
 @dataclass(frozen=True)
-class Outputs:
+class Publication:
     """What is published of the regions that a partition is made of.
 
     ``kinds`` has every quasi-identifier, ``within`` those that are published as they are: no class has two values of
@@ -41,7 +41,7 @@ class Outputs:
         bounds: str = "grid",
         output: str | Mapping[str, str] = "interval",
         within: Sequence[str] = (),
-    ) -> Outputs:
+    ) -> Publication:
         """Match the names with the quasi-identifiers; whatever does not fit is a ParameterError.
 
         Examples
@@ -50,7 +50,7 @@ class Outputs:
         from duckanon.plan.roles import Role
         >>> age = Attribute("age", "INTEGER", Role.QUASI_IDENTIFIER)
         >>> city = Attribute("city", "VARCHAR", Role.QUASI_IDENTIFIER)
-        >>> Outputs.of([age, city], output="midpoint").kinds
+        >>> Publication.of([age, city], output="midpoint").kinds
         {'age': 'midpoint', 'city': 'interval'}
         """
         _one_of("bounds", bounds, BOUNDS)
@@ -80,7 +80,7 @@ class Outputs:
 
         Examples
         --------
-        >>> Outputs(kinds={"age": "bounds"}).columns_of("age")
+        >>> Publication(kinds={"age": "bounds"}).columns_of("age")
         ('age_lo', 'age_hi')
         """
         return (f"{name}_lo", f"{name}_hi") if self.kinds.get(name) == "bounds" else (name,)
@@ -200,4 +200,4 @@ def _require_fit(attribute: Attribute, kind: str, within: Sequence[str]) -> None
         raise ParameterError(f"{attribute.name!r} is in within, so it is published as it is: it has no other output.")
 
 
-__all__ = ["BOUNDS", "KINDS", "MEASURED", "Outputs", "extended", "has_distance", "named_kinds"]
+__all__ = ["BOUNDS", "KINDS", "MEASURED", "Publication", "extended", "has_distance", "named_kinds"]

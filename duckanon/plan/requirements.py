@@ -31,7 +31,7 @@ def is_ordered(type_name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Requirements:
     """The models that were asked for, before they know the columns of the table.
 
     ``t`` is the keyword's threshold: its distance depends on the type of each sensitive column, ordered for numbers,
@@ -49,7 +49,7 @@ class Promise:
         l: int | None = None,  # noqa: E741 - the field's own name
         t: float | None = None,
         models: Sequence[Model | str | Mapping[str, Any]] = (),
-    ) -> Promise:
+    ) -> Requirements:
         """Return what was asked for; asking for nothing is an error."""
         if isinstance(models, str | Model | Mapping) or not isinstance(models, Iterable):
             raise ParameterError("models must be a list, such as [KAnonymity(5)] or ['k_anonymity(k=5)'].")
@@ -73,7 +73,7 @@ class Promise:
         l: int | None = None,  # noqa: E741 - the field's own name
         t: float | None = None,
         models: Sequence[Model | str | Mapping[str, Any]] = (),
-    ) -> Promise:
+    ) -> Requirements:
         """Return what was asked for of groups that nobody sees: ``k`` is the promise of probabilistic k-anonymity.
 
         Models of classes stay what they are, so that whoever enforces the promise can refuse them.

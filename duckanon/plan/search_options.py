@@ -10,7 +10,7 @@ from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 
 
 @dataclass(frozen=True)
-class Steering:
+class SearchOptions:
     """What a search may choose, by quasi-identifier.
 
     ``levels`` fixes the node: columns that it does not name stay as they are. ``minimum`` and ``maximum`` bound the
@@ -33,7 +33,7 @@ class Steering:
         max_levels: Mapping[str, int] | None = None,
         weights: Mapping[str, float] | None = None,
         iterative: bool = False,
-    ) -> Steering:
+    ) -> SearchOptions:
         """Match the names with the quasi-identifiers; whatever does not fit is a ParameterError."""
         found = {
             name: _named(name, given, columns)

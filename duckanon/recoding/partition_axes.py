@@ -34,7 +34,7 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
     name, own = attribute.name, coded.dictionary
     ordered = {n.lower() for n in getattr(plan.algorithm, "ordered", ())}
     null = own.null
-    weight = plan.steering.weights.get(name, 1.0)
+    weight = plan.search_options.weights.get(name, 1.0)
     measured = has_distance(attribute.type)
     if name in plan.within:
         # Cut before everything else, and published as it is.

@@ -23,7 +23,7 @@ from duckanon.registry import make_from
 from duckanon.release.release import SEEDED
 
 if TYPE_CHECKING:
-    from duckanon.plan.requirements import Promise
+    from duckanon.plan.requirements import Requirements
 
 _NEEDED = {
     *("manifest", "duckanon", "engine", "python", "created", "unit", "promise", "checks", "algorithm"),
@@ -46,7 +46,7 @@ class Expected:
 
     Parameters
     ----------
-    promise : Promise
+    requirements : Requirements
         The models, before they know the columns.
     roles : mapping
         ``quasi_identifiers``, ``sensitive``, ``insensitive`` and ``identifiers``, and ``entity_key``.
@@ -58,7 +58,7 @@ class Expected:
         The names that the manifest's run must have.
     """
 
-    promise: Promise
+    requirements: Requirements
     roles: Mapping[str, Any]
     hierarchies: Collection[str]
     settings: Mapping[str, Any]
@@ -85,7 +85,7 @@ class Expected:
             if not same and not (name == "bounds" and name not in content):
                 found.append(f"{name} is not that of the job")
         try:
-            wanted_models = self.promise.bound(_roles(content), _lowered_as(self.hierarchies, content))
+            wanted_models = self.requirements.bound(_roles(content), _lowered_as(self.hierarchies, content))
         except DuckanonError:
             return [*found, "the promise of the job does not fit the columns"]
         promised = [(p["model"], p["parameters"]) for p in content["promise"]]

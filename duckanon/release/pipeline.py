@@ -131,8 +131,8 @@ def _problem(plan: Plan, engine: Engine, counted: Frequency, tallies: dict[str, 
         plan.algorithm.allowed_rows(counted.rows, plan.suppression_limit, plan.models),
         plan.unit,
         tallies,
-        plan.steering.spans(names, [c.height for c in counted.coded]),
-        tuple(plan.steering.weights.get(name, 1.0) for name in names),
+        plan.search_options.spans(names, [c.height for c in counted.coded]),
+        tuple(plan.search_options.weights.get(name, 1.0) for name in names),
     )
 
 
@@ -166,7 +166,7 @@ def _search(plan: Plan, engine: Engine, path: Path) -> _Solved:
     problem = prepared.problem
     rows = problem.frequency.rows
     with engine.progress.step("search", unit="nodes"):
-        if plan.steering.iterative:
+        if plan.search_options.iterative:
             passes = search_passes(plan.algorithm, problem)
         else:
             passes = [Pass(problem, plan.algorithm.search(problem))]

@@ -198,7 +198,7 @@ class Release:
                 "suppressed_share": share,
                 **self._class_sizes,
             },
-            "search": {**({"pass": 1} if self.plan.steering.iterative else {}), **self.searched},
+            "search": {**({"pass": 1} if self.plan.search_options.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
             "loss": self._loss,
             **({"permutation": self._permutation} if self.hidden else {"bounds": self.plan.bounds}),

@@ -14,7 +14,7 @@ from duckanon.algorithms import Datafly
 from duckanon.errors import ConfigError, ParameterError, RoleError
 from duckanon.models import KAnonymity
 from duckanon.plan.plan import Plan, resolve_algorithm
-from duckanon.plan.requirements import Promise
+from duckanon.plan.requirements import Requirements
 
 TABLE = pa.table({"age": [30, 31], "zip": ["1", "2"], "ill": ["Canary", "b"], "name": ["x", "y"], "id": [1, 2]})
 GOOD = {"quasi_identifiers": ["age", "zip"], "k": 2}
@@ -55,7 +55,7 @@ def test_what_is_refused(changes: dict, error: type[ConfigError], message: str) 
 
 
 def test_resolving() -> None:
-    assert Promise.of(k=3, models=[KAnonymity(4)]).models == (KAnonymity(3), KAnonymity(4))
+    assert Requirements.of(k=3, models=[KAnonymity(4)]).models == (KAnonymity(3), KAnonymity(4))
     assert resolve_algorithm("datafly") == Datafly()
     assert resolve_algorithm(Datafly(stop="k")) == Datafly(stop="k")
 

@@ -17,7 +17,7 @@ from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.hierarchy import Levels, auto
 from duckanon.hierarchy.grids import grid_bounds
 from duckanon.plan.plan import Plan
-from duckanon.plan.publication import Outputs
+from duckanon.plan.publication import Publication
 from duckanon.plan.request import Request
 from duckanon.recoding.relations.regions import Boxes, Published, box_relations, publish_boxes
 from duckanon.recoding.relations.relations import Relations
@@ -142,7 +142,7 @@ class Made:
         """Return the same classes with another output."""
         other = copy(self)
         quasi = self.plan.roles.quasi_identifiers
-        own = Outputs.of(quasi, bounds=self.plan.bounds, output=output, within=self.plan.within)
+        own = Publication.of(quasi, bounds=self.plan.bounds, output=output, within=self.plan.within)
         other.plan = replace(self.plan, outputs=own)
         other.known = None
         return other

@@ -87,5 +87,5 @@ def _said(case: Case, what: str) -> str:
         return ""
     if what == "bounds":
         return _SETTINGS.get(plan.bounds, "")
-    kinds = [kind for kind in dict.fromkeys(plan.outputs.kinds.values()) if kind in _POINTS]
+    kinds = [kind for kind in dict.fromkeys(plan.publication.kinds.values()) if kind in _POINTS]
     return f"Values of persons are published (output={kinds[0]!r})." if kinds else ""

@@ -47,7 +47,7 @@ class Minimality(Attacker):
         unfollowed = {
             "that counts rows: why classes of persons were not divided": plan.unit != "rows",
             "without suppression: why rows were left out": bool(plan.suppression_limit),
-            "of one pass: why a later one changed nothing": plan.steering.iterative,
+            "of one pass: why a later one changed nothing": plan.search_options.iterative,
             "whose quasi-identifiers were all recoded: what was kept as it is (within)": bool(plan.within),
             "with numbers, dates or times to cut: why a hierarchy was": plan.algorithm.partitions and not lines(plan),
         }

@@ -33,7 +33,7 @@ def level_classes(release: Release, sensitive: str) -> tuple[list[Members], Ints
     """Return the classes of a node with the nodes one step below that sizes alone allow, and the values' totals."""
     cells: Any = release.recoder.cells  # type: ignore[union-attr]
     query = exp.select().from_(subquery(release.plan.relation.query, "s"))
-    lowest = release.plan.steering.minimum
+    lowest = release.plan.search_options.minimum
     steps = [j for j, cell in enumerate(cells) if cell.level > lowest.get(cell.name, 0)]
     for j, cell in enumerate(cells):
         query = _coded(query, j, cell.values, cell.levels, qualified(cell.expression, "s"))

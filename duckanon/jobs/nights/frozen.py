@@ -56,7 +56,7 @@ def require_freezable(plan: Plan) -> None:
     algorithm, others = plan.algorithm, "levels (datafly, optimal and the others) and strict mondrian can be frozen"
     if algorithm.dealt is not None:
         raise UnsupportedError(f"{algorithm.name} deals values at random and cannot be frozen: {others}.")
-    if plan.steering.iterative:
+    if plan.search_options.iterative:
         raise UnsupportedError(f"iterative=True recodes in several passes, which cannot be frozen: {others}.")
     if not algorithm.partitions:
         _require_outputs(plan)
@@ -130,7 +130,7 @@ def freeze(release: Release, folder: Path) -> None:
         "format": FORMAT,
         "duckanon": __version__,
         "algorithm": plan.algorithm.name,
-        "outputs": plan.outputs.to_dict(),
+        "outputs": plan.publication.to_dict(),
         "attributes": attributes,
         "files": {name: file_digest(folder / name) for name in names},
     }
@@ -235,7 +235,7 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
             raise DataError(
                 f"The column {attribute.name!r} has another type than when the recoding was stored. {REFRESH}"
             )
-    if (plan.algorithm.name, plan.outputs.to_dict()) != (meta["algorithm"], meta["outputs"]):
+    if (plan.algorithm.name, plan.publication.to_dict()) != (meta["algorithm"], meta["outputs"]):
         raise ConfigError(f"Algorithm, bounds or output are others than when the recoding was stored. {REFRESH}")
     hierarchies: dict[str, Hierarchy | None] = {}
     for attribute, kept in zip(quasi, stored.hierarchies, strict=True):

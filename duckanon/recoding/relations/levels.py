@@ -167,7 +167,7 @@ def _described(plan: Plan, counted: Frequency, column: int, own: Sequence[Cell])
         cells = exp.select(col("cell"), *lowest).from_(subquery(every, "e")).group_by(col("cell"))
         under = union_all([level_covers(c, coded.domain_size) for c in levels.values()])
         covers = exp.select(col("cell"), col("code")).distinct().from_(subquery(under, "u"))
-    weight = plan.steering.weights.get(attribute.name, 1.0)
+    weight = plan.search_options.weights.get(attribute.name, 1.0)
     values = coded.dictionary.table
     described = (attribute.name, attribute.type, values, coded.height, coded.domain_size, cells, covers, weight)
     return Described(*described, labels=True)

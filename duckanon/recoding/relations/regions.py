@@ -224,7 +224,7 @@ class _Facts:
         found = []
         for j, axis in enumerate(self.published.axes):
             column = axis.column
-            weight = self.plan.steering.weights.get(column.name, 1.0)
+            weight = self.plan.search_options.weights.get(column.name, 1.0)
             found.append(
                 Described(
                     column.name,
