@@ -20,6 +20,7 @@ from duckanon.engine.sql.relations import (
     named,
     number,
     qualified,
+    registered,
     same,
     subquery,
     table,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from duckanon.engine.base import Engine
+    from duckanon.engine.sql.relations import TableName
 
 FEW = 10_000
 """Most values of a column whose texts and labels are looked at in memory, which saves statements."""
@@ -93,8 +95,8 @@ class Coded:
     """
 
     dictionary: Dictionary
-    levels: str
-    labels: str
+    levels: TableName
+    labels: TableName
     height: int
     sizes: tuple[int, ...]
     domain_size: int
@@ -204,8 +206,8 @@ def dictionary_query(source: exp.Query, expression: exp.Expr, further: exp.Query
 def code_levels(
     engine: Engine,
     values: Dictionary,
-    tree: str,
-    leaves: str,
+    tree: TableName,
+    leaves: TableName,
     height: int,
     domain_size: int,
     top: str,
@@ -217,13 +219,12 @@ def code_levels(
     ``tree(code, known, l1, ..., lh)`` holds the labels of each value, ``leaves(level, label, leaves)`` how many leaves
     of the domain lie under each. ``arrays`` are both tables once more, where all values are known and few.
     """
-    labels, levels = engine.fresh("labels"), engine.fresh("levels")
     if arrays is not None:
         made = _numbered_arrays(*arrays, height)
-        engine.later(levels, lambda: engine.register(levels, made[0]))
-        engine.later(labels, lambda: engine.register(labels, made[1]))
+        tables = registered(engine, "levels", made[0]), registered(engine, "labels", made[1])
         counts = made[1].column("level").value_counts().field("counts").to_pylist()
-        return Coded(values, levels, labels, height, (values.size, *counts), domain_size, masked, made)
+        return Coded(values, *tables, height, (values.size, *counts), domain_size, masked, made)
+    labels, levels = engine.fresh("labels"), engine.fresh("levels")
     base = tree
     if masked:
         base = engine.fresh("masked")
@@ -337,7 +338,7 @@ def ungrouped(counts: exp.Select) -> exp.Select:
     return plain
 
 
-def _with_level_zero(values: Dictionary, tree: str, height: int, top: str) -> exp.Select:
+def _with_level_zero(values: Dictionary, tree: TableName, height: int, top: str) -> exp.Select:
     """Return the tree with ``l0``: the value's text, or the top label where the hierarchy does not know the value."""
     zero = exp.Case().when(col("known", "t"), col("text", "v"), copy=False).else_(text(top), copy=False)
     return (
@@ -347,7 +348,7 @@ def _with_level_zero(values: Dictionary, tree: str, height: int, top: str) -> ex
     )
 
 
-def _numbered(base: str, leaves: str, levels: Sequence[int], top: str, domain_size: int) -> exp.Select:
+def _numbered(base: TableName, leaves: TableName, levels: Sequence[int], top: str, domain_size: int) -> exp.Select:
     """Number the distinct labels of each level in their order, and say how many leaves lie under each."""
     distinct: list[exp.Query] = [
         exp.select(named(number(level), "level"), named(col(f"l{level}"), "label"))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from duckanon.engine.sql.relations import Column
+    from duckanon.engine.sql.relations import Column, TableName
     from duckanon.progress import Progress
 
     Statement = exp.Expr
@@ -71,7 +71,7 @@ class Engine(Protocol):
     def later(self, name: str, make: Callable[[], object]) -> None:
         """Have a private table of a fresh name made by the first statement that names it, if there is one."""
 
-    def drop(self, *names: str) -> None:
+    def drop(self, *names: TableName) -> None:
         """Drop private tables that exist."""
 
     def fresh(self, stem: str) -> str:

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.engine.sql.relations import call, cast, col, left, named, number, same, subquery, table, text, union_all
+from duckanon.engine.sql.relations import (
+    call,
+    cast,
+    col,
+    left,
+    named,
+    number,
+    registered,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 from duckanon.errors import HierarchyError, ParameterError, UnknownValueError
 from duckanon.hierarchy.rules import ColumnType, Field, Kind, Labelling
 
@@ -15,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from duckanon.engine.base import Engine
+    from duckanon.engine.sql.relations import TableName
     from duckanon.hierarchy.table import Hierarchy
 
 ON_UNKNOWN = ("error", "top")
@@ -29,8 +43,8 @@ class Levels:
     """
 
     attribute: str
-    tree: str
-    leaves: str
+    tree: TableName
+    leaves: TableName
     height: int
     size: int
     top: str
@@ -66,13 +80,11 @@ def bind(
     if listed is not None and texts is not None:
         found = _looked_up(listed, texts)
         if found is not None:
-            top, height, tree = _top(listed), listed.num_columns - 1, engine.fresh("tree")
+            top, height = _top(listed), listed.num_columns - 1
             counted, size = _listed_leaves(listed, texts.null_count > 0, top)
-            leaves = engine.fresh("leaves")
-            engine.later(tree, lambda: engine.register(tree, found))
-            engine.later(leaves, lambda: engine.register(leaves, counted))
+            tables = registered(engine, "tree", found), registered(engine, "leaves", counted)
             origin, arrays = hierarchy.origin, (found, counted)
-            return Levels(attribute, tree, leaves, height, size, top, origin, column.kind, 0, arrays)
+            return Levels(attribute, *tables, height, size, top, origin, column.kind, 0, arrays)
     field = Field(engine, values, attribute, column)
     domain = engine.fresh("domain")
     if listed is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlglot import exp
 
-from duckanon.engine.sql.relations import col, named, number, subquery, table
+from duckanon.engine.sql.relations import TableName, col, named, number, subquery, table
 from duckanon.errors import HierarchyError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Labelling:
     top: str | None = None
     total: bool = True
     nulls: bool = False
-    scratch: tuple[str, ...] = ()
+    scratch: tuple[TableName, ...] = ()
 
 
 class Rule(ABC):

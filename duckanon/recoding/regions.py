@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from duckanon.encoding.dictionaries import Coded, Dictionary, Frequency
     from duckanon.engine.base import Engine
+    from duckanon.engine.sql.relations import TableName
     from duckanon.hierarchy import Levels
     from duckanon.plan.plan import Plan
     from duckanon.plan.roles import Attribute
@@ -64,7 +65,7 @@ class Boxes:
     table: str
     places: tuple[str, ...]
     grids: tuple[str | None, ...]
-    members: str
+    members: TableName
     kinds: tuple[str, ...] = ()
     few: pa.Table | None = field(default=None, repr=False, compare=False)
 
@@ -292,14 +293,14 @@ def _by_class(output: str, bounds: str) -> bool:
     return output in AGGREGATES or (output, bounds) == ("set", "tight")
 
 
-def _stored(engine: Engine, members: str) -> str:
+def _stored(engine: Engine, members: TableName) -> str:
     """Return the members as a table: they may be a view, which is too dear to look at twice."""
     name = engine.fresh("members")
     engine.create(name, exp.select("*").from_(table(members), copy=False))
     return name
 
 
-def _shown_by_class(axis: Axis, boxes: str, members: str) -> exp.Query | str:
+def _shown_by_class(axis: Axis, boxes: str, members: TableName) -> exp.Query | str:
     """Return ``(class_id, q)``, a table or a query of one."""
     engine, column = axis.engine, axis.column
     if column.output == "geometric_mean":

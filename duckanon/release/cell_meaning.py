@@ -53,15 +53,15 @@ _DIGITS = re.compile(r"\d+")
 class Shown:
     """A quasi-identifier, and how it is published.
 
-    ``known(place, value, text, known, l1, ...)`` has its values with their labels, ``place`` being their order;
-    ``height`` counts the levels, of which ``top`` is the last label. ``by_tree`` says that labels mean what the
-    hierarchy says, whatever they look like.
+    ``labelled_values`` gives the query ``(place, value, text, known, l1, ...)`` of its values with their labels,
+    ``place`` being their order; ``height`` counts the levels, of which ``top`` is the last label. ``by_tree`` says that
+    labels mean what the hierarchy says, whatever they look like.
     """
 
     name: str
     type: str
     kind: str
-    known: exp.Query
+    labelled_values: Callable[[], exp.Query]
     height: int
     top: str
     by_tree: bool
@@ -381,7 +381,7 @@ class _Reader:
     def _ranges(self, listed: str) -> str:
         """Create the cells of listed values: a range where no other value lies between them."""
         ranked = exp.select(col("value"), named(_rank(col("value")), "rank")).distinct()
-        ranked = exp.select("*").from_(subquery(ranked.from_(subquery(self.shown.known, "k")), "k"))
+        ranked = exp.select("*").from_(subquery(ranked.from_(subquery(self.shown.labelled_values(), "k")), "k"))
         on = same(col("value", "l"), col("value", "k"))
         every = exp.select(col("cell", "l"), col("value", "l"), col("rank", "k")).from_(table(listed, "l"))
         every = every.join(subquery(ranked, "k"), on=on)
@@ -437,7 +437,9 @@ class _Reader:
     def _order(self, name: str, by: Sequence[exp.Expr]) -> None:
         order = exp.Order(expressions=[exp.Ordered(this=e, desc=False, nulls_first=False) for e in by])
         rank = cast(exp.Window(this=exp.RowNumber(), order=order), "INTEGER")
-        self.engine.create(name, exp.select(col("value"), named(rank, "at")).from_(subquery(self.shown.known, "k")))
+        self.engine.create(
+            name, exp.select(col("value"), named(rank, "at")).from_(subquery(self.shown.labelled_values(), "k"))
+        )
 
     def _reaches(self, listed: str, places: str, labels: Sequence[str | None]) -> str:
         on = same(col("value", "p"), col("value", "l"))
@@ -467,11 +469,13 @@ class _Reader:
         layout = {"cell": "string", "low": "string", "high": "string"}
         rows = [(label, *ends) for label, ends in ranges.items()]
         query = exp.select(col("cell", "r"), col("value", "k")).from_(table(self._table(rows, layout), "r"))
-        known = subquery(self.shown.known.copy(), "k")
+        known = subquery(self.shown.labelled_values(), "k")
         inside: list[exp.Expr] = [present(col("text", "k"))]
         for end, side, alias in (("low", exp.GTE, "a"), ("high", exp.LTE, "b")):
             query = query.join(
-                subquery(self.shown.known.copy(), alias), on=equal(col("text", alias), col(end, "r")), join_type="left"
+                subquery(self.shown.labelled_values(), alias),
+                on=equal(col("text", alias), col(end, "r")),
+                join_type="left",
             )
             beyond = side(this=col("place", "k"), expression=col("place", alias))
             inside.append(exp.or_(is_null(col(end, "r")), beyond))
@@ -486,7 +490,7 @@ class _Reader:
         parts: list[exp.Query] = []
         for name in ("text", *(f"l{i}" for i in range(1, self.shown.height + 1))):
             on = same(col(name, "k"), col("cell", "o"))
-            query = exp.select(col("cell", "o"), col("value", "k")).from_(subquery(self.shown.known.copy(), "k"))
+            query = exp.select(col("cell", "o"), col("value", "k")).from_(subquery(self.shown.labelled_values(), "k"))
             parts.append(query.join(table(own, "o"), on=on))
         sets = {label: members for label in labels if label is not None and (members := members_of(label))}
         if sets:
@@ -502,7 +506,7 @@ class _Reader:
         rows = [(label, member, len(members)) for label, members in sets.items() for member in members]
         members = self._table(rows, {"cell": "string", "member": "string", "size": "int64"})
         found = exp.select(col("cell", "m"), col("size", "m"), col("value", "k")).from_(table(members, "m"))
-        found = found.join(subquery(self.shown.known.copy(), "k"), on=equal(col("text", "k"), col("member", "m")))
+        found = found.join(subquery(self.shown.labelled_values(), "k"), on=equal(col("text", "k"), col("member", "m")))
         size = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[col("cell")])
         counted = exp.select(col("cell"), col("value"), col("size"), named(size, "n")).from_(subquery(found, "f"))
         return exp.select(col("cell"), col("value")).from_(subquery(counted, "c")).where(equal(col("n"), col("size")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,14 @@ from duckanon.engine.private_files import PrivateFolder, file_digest, sweep
 from duckanon.engine.sql.recode import Cell, recoded_counts
 from duckanon.engine.sql.relations import (
     DIALECT,
+    LazyTable,
     cast,
     col,
     left,
     named,
     number,
     param,
+    registered,
     subquery,
     table,
     text,
@@ -314,15 +317,15 @@ def _claim(plan: Plan, engine: Engine, prepared: Prepared, types: Mapping[str, s
     coded = prepared.problem.frequency.coded
     shown = []
     for attribute, own, levels, hierarchy in zip(quasi, coded, prepared.bound, prepared.used, strict=True):
-        labels = [col(name, "t") for name in ("known", *(f"l{i}" for i in range(1, levels.height + 1)))]
-        known = exp.select(col("value", "v"), col("text", "v"), *labels).from_(table(own.dictionary.table, "v"))
-        known = known.join(table(levels.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
         given = plan.hierarchies[attribute.name]
-        known = _in_order(engine, known, None if has_distance(attribute.type) or given is None else given.levels)
+        listed = None
+        if not has_distance(attribute.type) and given is not None and given.levels is not None:
+            listed = _listed_leaves(engine, given.levels)
+        values = partial(_labelled_values, own.dictionary.table, levels, listed)
         plain = hierarchy.levels is None and isinstance(hierarchy.rule, _READ) and plan.algorithm.dealt is None
         kind = published_type(attribute.type)
         output = plan.output[attribute.name] if attribute.name not in plan.within else "interval"
-        shown.append(Shown(attribute.name, kind, output, known, levels.height, levels.top, not plain))
+        shown.append(Shown(attribute.name, kind, output, values, levels.height, levels.top, not plain))
     return Claim(
         plan.relation.query,
         [plan.expression(a) for a in quasi],
@@ -352,24 +355,31 @@ def _require_rows(plan: Plan, rows: int) -> None:
         raise InfeasibleError(f"The source has {rows} rows: fewer than the {least} that every class must have.")
 
 
-def _in_order(engine: Engine, known: exp.Select, listed: pa.Table | None) -> exp.Select:
-    """Return the values with their ``place``: in their own order, or in that in which a hierarchy lists its leaves.
-
-    There values that it does not list come after all others; NULL comes last.
-    """
-    if listed is None:
-        return known.select(named(col("code", "v"), "place"))
+def _listed_leaves(engine: Engine, levels: pa.Table) -> LazyTable:
+    """Return ``(leaf, at)``: where a hierarchy lists its leaves."""
     import numpy as np
     import pyarrow as pa
 
-    name = engine.fresh("leaves")
-    leaves = pa.table({"leaf": listed.column(0), "at": np.arange(len(listed), dtype=np.int64)})
-    engine.later(name, lambda: engine.register(name, leaves))
+    leaves = {"leaf": levels.column(0), "at": np.arange(len(levels), dtype=np.int64)}
+    return registered(engine, "leaves", pa.table(leaves))
+
+
+def _labelled_values(values: str, levels: Levels, listed: LazyTable | None) -> exp.Select:
+    """Return ``(value, text, known, l1, ..., place)`` of the values of a column, with their labels.
+
+    ``place`` is their own order, or that in which a hierarchy lists its leaves; values that it does not list come after
+    all others there, and NULL comes last.
+    """
+    labels = [col(name, "t") for name in ("known", *(f"l{i}" for i in range(1, levels.height + 1)))]
+    query = exp.select(col("value", "v"), col("text", "v"), *labels).from_(table(values, "v"))
+    query = query.join(table(levels.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
+    if listed is None:
+        return query.select(named(col("code", "v"), "place"))
     on = exp.EQ(this=col("leaf", "l"), expression=col("text", "v"))
     ends = [exp.Is(this=col("value", "v"), expression=exp.null()), col("at", "l"), col("code", "v")]
     order = exp.Order(expressions=[exp.Ordered(this=end, desc=False, nulls_first=False) for end in ends])
     rank = exp.Window(this=exp.RowNumber(), order=order)
-    return known.join(left(table(name, "l"), on)).select(named(rank, "place"))
+    return query.join(left(table(listed, "l"), on)).select(named(rank, "place"))
 
 
 def _encode(

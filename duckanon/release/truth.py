@@ -558,7 +558,7 @@ class _Truth:
         on = same(col("value", "k"), col("value", "x"))
         ends = ["x", "y"] if f"x_{j}" in self.holders else []
         query = exp.select(*(col(c, "x") for c in ("b", "n", "value", "cell", *ends)), *known, col("text", "k"))
-        looked = query.from_(subquery(pairs, "x")).join(subquery(shown.known.copy(), "k"), on=on, join_type="left")
+        looked = query.from_(subquery(pairs, "x")).join(subquery(shown.labelled_values(), "k"), on=on, join_type="left")
         right = class_is_right(shown, self.published[f"r_{j}"][1], f"x_{j}" in self.holders)
         measured = shown.family != "other" and shown.height
         grouped = exp.select(named(exp.func("COALESCE", right, exp.false()), "ok")).from_(subquery(looked, "y"))

@@ -30,6 +30,8 @@ from duckanon.progress import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duckanon.engine.sql.relations import TableName
+
 T = TypeVar("T")
 _sql_log = logging.getLogger("duckanon.sql")
 _POLL_SECONDS = 0.2
@@ -390,9 +392,15 @@ class DuckDBEngine:
     def later(self, name: str, make: Callable[[], object]) -> None:
         self._later[name] = make
 
-    def drop(self, *names: str) -> None:
-        for name in names:
+    def drop(self, *names: TableName) -> None:
+        for one in names:
+            if not isinstance(one, str) and not one.is_made:
+                continue
+            name = one if isinstance(one, str) else one.name
             if self._later.pop(name, None) is not None:
+                continue
+            if name in self._registered:
+                self.unregister(name)
                 continue
             kind = "VIEW" if name in self._views else "TABLE"
             private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from duckanon.engine.sql.axes import NUMBERS, BoxColumn, choose, counted, equal, from_tick, is_null, present
-from duckanon.engine.sql.relations import call, cast, col, in_utc, named, number, subquery, table, text
+from duckanon.engine.sql.relations import TableName, call, cast, col, in_utc, named, number, subquery, table, text
 
 
-def class_means(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+def class_means(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the mean of the values of every class, NULL where NULL is among them.
 
     Values that are not finite have no part in it. All but floats are summed exactly, and those in their order, so that
@@ -33,7 +33,7 @@ def class_means(column: BoxColumn, position: int, boxes: str, members: str) -> e
     return _by_class(column, position, members, from_tick(mean, column))
 
 
-def _class_moments(column: BoxColumn, position: int, members: str) -> exp.Select:
+def _class_moments(column: BoxColumn, position: int, members: TableName) -> exp.Select:
     """Return the means of dates or times, rounded to the unit of their type."""
     fine = "_NS" in column.type.upper()
     value: exp.Expr = col("tick", "x")
@@ -53,7 +53,7 @@ def _class_moments(column: BoxColumn, position: int, members: str) -> exp.Select
     return _by_class(column, position, members, made)
 
 
-def _by_class(column: BoxColumn, position: int, members: str, made: exp.Expr) -> exp.Select:
+def _by_class(column: BoxColumn, position: int, members: TableName, made: exp.Expr) -> exp.Select:
     """Return ``(class_id, q)`` of what is made of the members ``m`` of a class, NULL where NULL is among them."""
     found = choose((exp.Not(this=call("bool_or", is_null(col("value", "x")))), made))
     query = exp.select(col("class_id", "m"), named(found, "q")).from_(table(members, "m"))
@@ -61,7 +61,7 @@ def _by_class(column: BoxColumn, position: int, members: str, made: exp.Expr) ->
     return query.group_by(col("class_id", "m"))
 
 
-def class_geometric_means(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+def class_geometric_means(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the geometric mean of the values of every class, NULL where NULL is among them.
 
     All values must be above 0; those that are not finite have no part in it. It is never outside of the values.
@@ -85,7 +85,7 @@ def not_positive(column: BoxColumn) -> exp.Select:
     return query.where(exp.and_(counted("x"), low))
 
 
-def class_medians(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+def class_medians(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the lower median of every class that is kept, NULL where NULL is among its values."""
     by_class = [col("class_id")]
     upto = exp.Window(
@@ -108,7 +108,7 @@ def class_medians(column: BoxColumn, position: int, boxes: str, members: str) ->
     return _values(column, chosen.where(half).group_by(col("class_id")))
 
 
-def class_modes(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+def class_modes(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the most frequent value of every class that is kept, the smallest of several."""
     most = exp.Window(this=exp.Max(this=col("n")), partition_by=[col("class_id")])
     ranked = exp.select(col("class_id"), col("code"), col("n"), named(most, "most"))
@@ -117,13 +117,13 @@ def class_modes(column: BoxColumn, position: int, boxes: str, members: str) -> e
     return _values(column, chosen.where(equal(col("n"), col("most"))).group_by(col("class_id")))
 
 
-def class_medoids(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+def class_medoids(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the value of the row that stands for its class, of every class that is kept."""
     chosen = exp.select(col("class_id"), named(col(f"m_{position}"), "code")).from_(table(boxes))
     return _values(column, chosen.where(col("kept")))
 
 
-def class_shares(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+def class_shares(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: for every class that is kept, a map from values to their shares of its rows.
 
     Numbers, dates and times are counted by their labels on the first level of the hierarchy. NULL, and values that the
@@ -160,7 +160,7 @@ def _in_order(products: exp.Expr) -> exp.Expr:
     return call("list_sum", call("list_sort", call("list", products)))
 
 
-def _counts(position: int, boxes: str, members: str) -> exp.Select:
+def _counts(position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, code, n)``: the values of every class that is kept, with their rows."""
     code = col(f"c_{position}", "h")
     query = exp.select(col("class_id", "h"), named(code, "code"), named(exp.Sum(this=col("n", "h")), "n"))

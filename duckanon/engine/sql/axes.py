@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.recode import pack
 from duckanon.engine.sql.relations import (
+    TableName,
     call,
     cast,
     col,
@@ -45,8 +46,8 @@ class BoxColumn:
     output: str
     bounds: str
     values: str
-    levels: str
-    labels: str
+    levels: TableName
+    labels: TableName
     size: int
     height: int
     leaves: int

@@ -23,7 +23,20 @@ from duckanon.engine.sql.axes import (
     present,
     tick,
 )
-from duckanon.engine.sql.relations import call, cast, col, in_utc, left, named, number, subquery, table, text, union_all
+from duckanon.engine.sql.relations import (
+    TableName,
+    call,
+    cast,
+    col,
+    in_utc,
+    left,
+    named,
+    number,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 
 RUN = -1
 """The level of a run of values."""
@@ -363,7 +376,7 @@ def run_lists(column: BoxColumn, regions: str) -> exp.Select:
     return query.group_by(*(key.copy() for key in keys), copy=False)
 
 
-def class_lists(column: BoxColumn, position: int, boxes: str, members: str) -> exp.Select:
+def class_lists(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the values of every class that is kept, the top label where NULL is among others."""
     held = exp.select(col("class_id", "h"), named(col(f"c_{position}", "h"), "code")).distinct(copy=False)
     on = exp.and_(equal(col("class_id", "h"), col("class_id", "b")), col("kept", "b"), copy=False)

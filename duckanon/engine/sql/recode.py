@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckanon.engine.sql.relations import call, cast, col, named, number, param, qualified, same, subquery, table, text
+from duckanon.engine.sql.relations import (
+    TableName,
+    call,
+    cast,
+    col,
+    named,
+    number,
+    param,
+    qualified,
+    same,
+    subquery,
+    table,
+    text,
+)
 
 _WORD = 2**62
 
@@ -25,8 +38,8 @@ class Cell:
     name: str
     expression: exp.Expr
     values: str
-    levels: str
-    labels: str
+    levels: TableName
+    labels: TableName
     level: int
     size: int
     constant: bool

@@ -5,12 +5,17 @@ Pieces are put together as they are, without a copy: whoever changes one that ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
 
 DIALECT = "duckdb"
 
@@ -33,11 +38,48 @@ def col(name: str, table: str | None = None) -> exp.Column:
     return exp.Column(this=ident(name), table=ident(table) if table else None)
 
 
-def table(name: str, alias: str | None = None, schema: str | None = None, catalog: str | None = None) -> exp.Table:
+class LazyTable:
+    """A private table that is made when a statement about it is first built.
+
+    ``make`` gets the engine and a fresh name, and creates or registers the table under it.
+    """
+
+    def __init__(self, engine: Engine, stem: str, make: Callable[[Engine, str], object]) -> None:
+        self._engine, self._stem, self._make = engine, stem, make
+        self._name: str | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def name(self) -> str:
+        """The name of the table, which is there from now on."""
+        with self._lock:
+            if self._name is None:
+                name = self._engine.fresh(self._stem)
+                self._make(self._engine, name)
+                self._name = name
+            return self._name
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the table is there."""
+        return self._name is not None
+
+
+TableName = str | LazyTable
+"""A private table, or one that is made when it is needed."""
+
+
+def registered(engine: Engine, stem: str, data: object) -> LazyTable:
+    """Return a table of Arrow data that the database reads when a statement needs it."""
+    return LazyTable(engine, stem, lambda engine, name: engine.register(name, data))
+
+
+def table(
+    name: TableName, alias: str | None = None, schema: str | None = None, catalog: str | None = None
+) -> exp.Table:
     """Return a quoted table reference."""
-    node = exp.Table(
-        this=ident(name), db=ident(schema) if schema else None, catalog=ident(catalog) if catalog else None
-    )
+    own = name if isinstance(name, str) else name.name
+    node = exp.Table(this=ident(own), db=ident(schema) if schema else None, catalog=ident(catalog) if catalog else None)
     if alias:
         node.set("alias", exp.TableAlias(this=ident(alias)))
     return node

@@ -16,7 +16,7 @@ from duckanon.algorithms.partition.partition import Parts, Rules, classes_of_ite
 from duckanon.algorithms.partition.presplit import FirstCuts
 from duckanon.engine.memory import give_back
 from duckanon.engine.sql.recode import pack
-from duckanon.engine.sql.relations import col, named, positional, subquery, table
+from duckanon.engine.sql.relations import LazyTable, col, named, positional, subquery, table
 from duckanon.engine.threads import workers
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.io.part_files import RID, ClassFile, PartFiles
@@ -114,7 +114,7 @@ class Divider:
             raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
         boxes = self.found.boxes
         words = self._words(grouped, ids) if grouped is not None else None
-        members = engine.fresh("members")
+        members = LazyTable(engine, "members", lambda engine, name: self._members(division, name))
         tables = tuple(p.table for p in self.coder.placed)
         division = Division(
             Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds(), self.found.few),
@@ -129,7 +129,6 @@ class Divider:
             self._cuts(cutting),
             self.found.room,
         )
-        engine.later(members, lambda: self._members(division))
         return division
 
     def _kinds(self) -> tuple[str, ...]:
@@ -398,14 +397,14 @@ class Divider:
         self.engine.drop(grouped)
         return name
 
-    def _members(self, division: Division) -> None:
+    def _members(self, division: Division, name: str) -> None:
         """Make ``members(class_id, c_0, ..., n)`` a view: nobody may ask for it."""
         codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.coder.coded))]
         inner = division.classed(codes)
         names = [col(f"c_{j}") for j in range(len(codes))]
         query = exp.select(col("class_id"), *names, named(exp.Count(this=exp.Star()), "n"))
         query = query.from_(subquery(inner, "m")).group_by(exp.var("ALL"))
-        self.engine.create_view(division.boxes.members, query)
+        self.engine.create_view(name, query)
 
 
 __all__ = ["Divider"]
