@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
 
 # Whatever the import mode: `reference` is found beside this file.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -108,6 +112,23 @@ def _few(cases: list[pytest.Item]) -> list[pytest.Item]:
         kept.append(max(cases, key=lambda item: len(values[item] & left)))
         left -= values[kept[-1]]
     return kept
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory with one thread: on a few rows, starting more takes longer than the work."""
+    with duckdb.connect(config={"threads": 1}) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    """An engine on a private database, for tests that clear away what they make."""
+    from duckanon.engine.open import open_engine
+
+    opened = open_engine()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -32,12 +31,6 @@ PEOPLE = pa.table(
     }
 )
 ARGUMENTS: dict[str, Any] = {"quasi_identifiers": ["age", "sex"], "sensitive": ["ill"], "k": 4}
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 class Setting:

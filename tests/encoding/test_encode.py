@@ -57,12 +57,6 @@ TYPES = {
 NESTED = ["INTEGER[]", "INTEGER[2]", "STRUCT(a INTEGER)", "MAP(VARCHAR, INTEGER)", "UNION(a INTEGER, b VARCHAR)"]
 
 
-@pytest.fixture(scope="module")
-def connection():
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
-
-
 def query(kind: str, values: tuple[str, ...], copies: int = 3) -> str:
     rows = ", ".join(f"(CAST({v} AS {kind}))" for v in values)
     return f"SELECT v, i FROM (VALUES {rows}) AS t(v), range({copies}) AS r(i)"

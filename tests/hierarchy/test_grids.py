@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +14,6 @@ from duckanon.hierarchy import Hierarchy, auto
 from duckanon.hierarchy.grids import grid_bounds
 
 INTERVALS = Hierarchy.intervals(width=5, factors=[2])
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDBEngine]:
-    made = DuckDBEngine()
-    yield made
-    made.close()
 
 
 def grid(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -18,13 +17,6 @@ from duckanon.metrics import Metric, headlines, measure, metrics
 from duckanon.metrics.base import Found
 from duckanon.metrics.diameter import farthest
 from duckanon.testing.common import make_relations
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDBEngine]:
-    found = DuckDBEngine()
-    yield found
-    found.close()
 
 
 def test_what_reports_show_is_small_and_quick() -> None:

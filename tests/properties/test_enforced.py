@@ -62,12 +62,6 @@ def promise(rng: random.Random) -> Promise:
     )
 
 
-@pytest.fixture(scope="module")
-def connection():
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
-
-
 @share(1 / 2)
 @given(seed=st.integers(0, 2**32))
 def test_datafly_keeps_every_model_as_walking_does(seed: int, connection: duckdb.DuckDBPyConnection) -> None:

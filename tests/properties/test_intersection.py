@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.assess.composition import compared
 from duckanon.engine.base import Engine
-from duckanon.engine.open import open_engine
 from tests.effort import share
 from tests.nightly import groups
 
 Classes = dict[int, set[str]]
 CLASSES = st.dictionaries(st.integers(0, 12), st.sets(st.sampled_from("ABCD"), min_size=1, max_size=3), max_size=12)
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    found = open_engine()
-    yield found
-    found.close()
 
 
 def stored(engine: Engine, classes: Classes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,12 +33,6 @@ from tests.effort import share
 
 METRICS = ["loss", "loss_geometric", "precision", "height", "discernibility", "average_class_size", "entropy"]
 METRICS += ["non_uniform_entropy", "ambiguity", "granularity", "nllm", "iyengar_loss", "classification"]
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 class Setting:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,12 +19,6 @@ WHOLE = ("k_anonymity", "k_map", "l_diversity", "p_sensitive_k_anonymity")
 BESIDE = {"alpha_k_anonymity": {"k": 1}, "p_sensitive_k_anonymity": {"k": 1}}
 LEAST = 1e-12
 """The least that is told of a parameter that must be above 0."""
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 @share(1 / 2)

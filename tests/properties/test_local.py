@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,12 +16,6 @@ import duckanon
 from duckanon.errors import InfeasibleError
 from duckanon.recoding.recoding import LocalRecoding
 from tests.effort import share
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 @pytest.mark.parametrize("algorithm", ["datafly", "optimal"])

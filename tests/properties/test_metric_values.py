@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import metrics as plain
@@ -21,12 +20,6 @@ from duckanon.errors import InfeasibleError
 from duckanon.metrics import Measure
 from tests.effort import share
 from tests.properties.metric_checks import assert_equal, name_of
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 @share(1 / 4)

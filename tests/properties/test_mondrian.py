@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from generated import Problem, key, problems, read, rows_of
@@ -25,12 +23,6 @@ from tests.effort import share
 BOUNDS = ["grid", "cut", "tight"]
 NUMBER = "no. of the row"
 """A column that tells rows apart, so that a published row can be put beside the original one."""
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 def numbered(table: pa.Table) -> pa.Table:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -30,12 +28,6 @@ FORMS = {
     NUMBER: lambda a: (a, a),
     r"\*": lambda: (None, None),
 }
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 def ends_of(cell: str) -> tuple[float | None, float | None]:

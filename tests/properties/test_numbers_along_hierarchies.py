@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -28,12 +26,6 @@ AGES = [
     [str(v), f"{(v - 1) // 5 * 5}-{(v - 1) // 5 * 5 + 4}", f"{(v - 1) // 10 * 10}-{(v - 1) // 10 * 10 + 9}", "*"]
     for v in range(10, 60)
 ]
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 def hierarchy(lines: list[list[str]]) -> duckanon.Hierarchy:

@@ -7,7 +7,6 @@ from collections import Counter
 
 import duckdb
 import numpy as np
-import pytest
 from generated import Problem, assert_sound, problems, read, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +15,6 @@ import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import InfeasibleError
 from tests.effort import share
-
-
-@pytest.fixture(scope="module")
-def connection():
-    # One thread: on a few rows, starting more takes longer than the work.
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 def solved(problem: Problem, **options: object) -> duckanon.Release | None:

@@ -20,13 +20,6 @@ from duckanon.errors import InfeasibleError
 from tests.effort import share
 
 
-@pytest.fixture(scope="module")
-def connection():
-    # One thread: on a few rows, starting more takes longer than the work.
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
-
-
 class Case:
     """A table of texts, a tree for each column that may know values which the table lacks, and parameters."""
 

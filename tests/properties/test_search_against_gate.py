@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -32,12 +31,6 @@ EXHAUSTIVE = ("optimal", "ola", "incognito", "samarati", "mingen")
 OTHERS = ("best_effort", "datafly", "datafly(stop=k)")
 DIVIDING = ("mondrian", "mondrian(relaxed=true)", "mondrian(choose_dim=distinct)", "mdav", "v_mdav", "tdg", "k_member")
 DIVIDING += ("kaca", "knn_clustering", "greedy")
-
-
-@pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as con:
-        yield con
 
 
 class Setting:

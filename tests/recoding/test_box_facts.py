@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +19,6 @@ from tests.recoding.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])
 PLACES = Hierarchy.tree({"Europe": {"West": ["FR", "BE"], "North": ["SE"]}, "Asia": {"East": ["JP", "KR"]}})
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDBEngine]:
-    made = DuckDBEngine()
-    yield made
-    made.close()
 
 
 def rows_of(relations: Relations, name: str, columns: str = "*", order: str = "ALL") -> list[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,6 @@ from duckanon.jobs import run_job
 from duckanon.plan.plan import Plan
 from tests.jobs.jobs import fill, write
 from tests.recoding.boxes_made import RUN, Cutter, Made, Region
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDBEngine]:
-    made = DuckDBEngine()
-    yield made
-    made.close()
-
 
 # Straight from their definitions
 

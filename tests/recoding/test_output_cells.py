@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -17,13 +16,6 @@ from duckanon.plan.publication import KINDS
 from tests.recoding.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDBEngine]:
-    made = DuckDBEngine()
-    yield made
-    made.close()
 
 
 NUMBERS = [17, 18, 22, 33, 34, 41, None, 90]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,6 @@ from duckanon.hierarchy import Hierarchy
 from tests.recoding.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[DuckDBEngine]:
-    made = DuckDBEngine()
-    yield made
-    made.close()
 
 
 PLACES = Hierarchy.tree({"Europe": {"West": ["FR", "BE"], "North": ["SE"]}, "Asia": {"East": ["JP", "KR"]}})
