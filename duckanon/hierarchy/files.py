@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from duckanon.errors import HierarchyError
+from duckanon.io.disk import replacing
 from duckanon.io.paths import is_file, is_there, require_open, require_touchable
 
 if TYPE_CHECKING:
@@ -122,42 +120,10 @@ def write_csv(levels: pa.Table, path: Path, separator: str = ";") -> None:
         return value
 
     require_touchable(path)
-    with _replacing(path) as file:
+    with replacing(path) as staged, staged.open("w", encoding="utf-8", newline="") as file:
         for batch in levels.to_batches(max_chunksize=10_000):
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 file.write(separator.join(map(cell, row)) + "\n")
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[TextIO]:
-    """Yield a file that takes the place of ``path`` once it is whole and on disk; if that fails, nothing changes."""
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        # A pipe or a device has no content to keep, and must not be replaced; a folder is an error.
-        with target.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        return
-    work = target.with_name(f".duckanon-{secrets.token_hex(8)}.tmp")
-    try:
-        with work.open("x", encoding="utf-8", newline="") as file:
-            if target.exists():
-                work.chmod(target.stat().st_mode & 0o777)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        work.replace(target)
-    except BaseException as error:
-        work.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            # Named by the file that was asked for, not by the one beside it.
-            raise type(error)(error.errno, error.strerror, str(path)) from None
-        raise
-    with suppress(OSError):
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def as_text(data: object, columns: list[str] | None = None) -> pa.Table:

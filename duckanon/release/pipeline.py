@@ -49,7 +49,7 @@ from duckanon.hierarchy.dates import Dates
 from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
 from duckanon.hierarchy.masks import Suppress
 from duckanon.hierarchy.shuffle import shuffled
-from duckanon.io.sinks.disk import sync
+from duckanon.io.disk import sync
 from duckanon.models.base import sensitive_of
 from duckanon.plan.publication import has_distance
 from duckanon.plan.roles import Attribute, Role

@@ -27,11 +27,11 @@ from duckanon.engine.open import open_engine
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import Column, call, col, number, subquery
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
+from duckanon.io.disk import locked, os_errors
 from duckanon.io.paths import is_file, is_folder, is_there
 from duckanon.io.sinks.commit import pending_path, recover, unfinished
 from duckanon.io.sinks.content import fingerprint
 from duckanon.io.sinks.csv_reading import taken_for_one
-from duckanon.io.sinks.disk import locked, os_errors
 from duckanon.io.sinks.files import csv_rows
 from duckanon.io.sinks.folder import part_rows
 from duckanon.io.sinks.manifest import (

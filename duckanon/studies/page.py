@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon._version import __version__
+from duckanon.io.disk import replacing
 from duckanon.report.html import duration
 from duckanon.report.markup import Markup, element, joined
 from duckanon.report.sections import Bullets, Lines
@@ -47,9 +48,9 @@ def write_page(
         element("style", Markup(STYLE + figures.STYLE)),
     )
     path = folder / _PAGE
-    staged = path.with_name(f".{_PAGE}.new")
-    staged.write_text(f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n", encoding="utf-8")
-    staged.replace(path)
+    with replacing(path) as staged:
+        text = f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+        staged.write_text(text, encoding="utf-8")
     return path
 
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import duckanon
+import duckanon.io.disk
 import duckanon.io.sinks.commit
-import duckanon.io.sinks.disk
-import duckanon.io.sinks.folder
 import duckanon.release.gate
 import duckanon.release.pipeline
 import duckanon.release.release
@@ -47,7 +46,7 @@ POINTS: dict[str, list[tuple[Any, str]]] = {
     "run": [(DuckDBEngine, "run")],
     "statement": [(DuckDBEngine, "_execute")],
     "gate": [(duckanon.release.release, "check_release"), (duckanon.release.pipeline, "check_release")],
-    "exchange": [(duckanon.io.sinks.folder, "exchange"), (duckanon.io.sinks.commit, "exchange")],
+    "exchange": [(duckanon.io.disk, "exchange"), (duckanon.io.sinks.commit, "exchange")],
     "propose": [(duckanon.io.sinks.commit, "propose")],
     "carry_out": [(duckanon.io.sinks.commit, "carry_out")],
     "discard": [(duckanon.io.sinks.commit, "discard")],

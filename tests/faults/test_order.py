@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.io.sinks import Sink, folder
+from duckanon.io import disk
+from duckanon.io.sinks import Sink
 from tests.faults.driver import make_sink
 from tests.jobs.jobs import fill
 
@@ -19,7 +20,7 @@ from tests.jobs.jobs import fill
 def trace(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
     """What was synced and renamed, in its order; a file is known by its number, whatever name it has."""
     seen: list[tuple[str, str, str]] = []
-    fsync, replace, rename, exchange = os.fsync, os.replace, os.rename, folder.exchange
+    fsync, replace, rename, exchange = os.fsync, os.replace, os.rename, disk.exchange
 
     def number(path: Any) -> str:
         return str(os.stat(path, follow_symlinks=False).st_ino)  # noqa: PTH116
@@ -47,7 +48,7 @@ def trace(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
     monkeypatch.setattr(os, "rename", renamed)
-    monkeypatch.setattr(folder, "exchange", exchanged)
+    monkeypatch.setattr(disk, "exchange", exchanged)
     return seen
 
 

@@ -18,10 +18,11 @@ import pytest
 
 import duckanon
 from duckanon.errors import ConfigError, DataError, EngineError, PrivacyViolation
+from duckanon.io import disk
+from duckanon.io.disk import take_rights
 from duckanon.io.sinks import CsvFile, ParquetFile, ParquetFolder, Sink, read_manifest, require_apart, verify_files
 from duckanon.io.sinks import folder as folder_module
 from duckanon.io.sinks.commit import aside_path
-from duckanon.io.sinks.disk import take_rights
 from duckanon.release.release import Release
 from duckanon.release.verify import verify_export
 from tests.io.sink_cases import (
@@ -255,7 +256,7 @@ class TestFolder:
         assert list(tmp_path.iterdir()) == []
 
     def test_without_an_atomic_swap(self, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(folder_module, "exchange", lambda *_: False)
+        monkeypatch.setattr(disk, "exchange", lambda *_: False)
         sink = make_sink("folder", tmp_path)
         for run in ("r1", "r2", "r3"):
             put(sink, release, run)
@@ -277,14 +278,14 @@ class TestFolder:
     ) -> None:
         sink = make_sink("folder", tmp_path)
         put(sink, release)
-        real, before = folder_module.sync, everything(tmp_path)
+        real, before = disk.sync, everything(tmp_path)
 
         def broken(path: Path) -> None:
             if path == tmp_path:
                 raise OSError(5, "broken")
             real(path)
 
-        monkeypatch.setattr(folder_module, "sync", broken)
+        monkeypatch.setattr(disk, "sync", broken)
         with pytest.raises(EngineError):
             put(sink, release, "r2")
         assert everything(tmp_path) == before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
 from datetime import datetime
@@ -216,8 +215,9 @@ def demo(
     verbose: Verbose = False,
 ) -> None:
     """Make a table of invented hospital stays and anonymize it."""
-    from duckanon.engine.private_files import PrivateFolder, data_folder, sweep
+    from duckanon.engine.private_files import data_folder
     from duckanon.interfaces.cli.bars import Bars
+    from duckanon.io.disk import replacing
     from duckanon.progress import Progress
     from duckanon.testing.hospital import write_hospital
 
@@ -225,17 +225,14 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     data, job = folder / "hospital.parquet", folder / "hospital.toml"
     example = data_folder("examples") / "hospital.toml"
-    sweep(folder)
-    # Renamed when complete: another demo may be at work in the same folder.
-    with contextlib.closing(PrivateFolder(folder)) as private:
-        with Bars(screen.watched) as bars, Progress(bars).step("make the table"):
-            write_hospital(private.path / data.name, rows)
-        (private.path / data.name).replace(data)
-        # A job that somebody has changed since is his: it is run as it is.
-        kept = job.exists() and job.read_bytes() != example.read_bytes()
-        if not kept:
-            shutil.copyfile(example, private.path / job.name)
-            (private.path / job.name).replace(job)
+    # Replaced when complete: another demo may be at work in the same folder.
+    with replacing(data) as staged, Bars(screen.watched) as bars, Progress(bars).step("make the table"):
+        write_hospital(staged, rows)
+    # A job that somebody has changed since is theirs: it is run as it is.
+    kept = job.exists() and job.read_bytes() != example.read_bytes()
+    if not kept:
+        with replacing(job) as staged:
+            shutil.copyfile(example, staged)
     if not screen.as_json:
         _tell_demo(screen, data, job, rows, kept)
     # Another number of rows than last time is what was asked for.

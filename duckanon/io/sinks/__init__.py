@@ -6,9 +6,9 @@ carried out to its end, which the next run and ``verify`` finish: the data file 
 ``recover`` data, reports and manifest belong together.
 """
 
+from duckanon.io.disk import locked, made_folder, os_errors
 from duckanon.io.sinks.base import Publishable, Sink, require_apart
 from duckanon.io.sinks.commit import recover, unfinished
-from duckanon.io.sinks.disk import locked, made_folder, os_errors
 from duckanon.io.sinks.files import CsvFile, ParquetFile, publish, require_target, require_writable
 from duckanon.io.sinks.folder import ParquetFolder
 from duckanon.io.sinks.manifest import manifest_path, read_manifest, verify_files

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from duckanon.errors import ConfigError, EngineError
-from duckanon.io.sinks.disk import exchange, locked, os_errors, second_name, sync, write_text
+from duckanon.io.disk import exchange, locked, os_errors, second_name, sync, write_text
 
 _JOURNAL = "journal.json"
 _NEXT = ".next"

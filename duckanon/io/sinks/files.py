@@ -14,12 +14,12 @@ from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.engine.sql.relations import Column, copy_to, ident, scan, text
 from duckanon.engine.threads import cores, workers
 from duckanon.errors import ConfigError, DataError, PrivacyViolation
+from duckanon.io.disk import bring, keep_rights, locked, made_folder, os_errors, sync, write_text
 from duckanon.io.file_rows import LONG_LINES
 from duckanon.io.sinks.base import require_apart
 from duckanon.io.sinks.commit import commit, finish, require_plain
 from duckanon.io.sinks.content import require_same_rows
 from duckanon.io.sinks.csv_reading import require_names, require_told_apart
-from duckanon.io.sinks.disk import bring, keep_rights, locked, made_folder, os_errors, sync, write_text
 from duckanon.io.sinks.manifest import (
     compose,
     file_entry,

@@ -29,19 +29,19 @@ from duckanon.engine.sql.relations import (
     table,
 )
 from duckanon.errors import ConfigError, DataError
-from duckanon.io.sinks.base import require_apart
-from duckanon.io.sinks.commit import aside_path, finish, require_plain
-from duckanon.io.sinks.content import require_same_rows
-from duckanon.io.sinks.disk import (
-    exchange,
+from duckanon.io.disk import (
     keep_rights_of_folder,
     locked,
     made_folder,
     os_errors,
+    replace_folder,
     sync,
     sync_tree,
     write_text,
 )
+from duckanon.io.sinks.base import require_apart
+from duckanon.io.sinks.commit import aside_path, finish, require_plain
+from duckanon.io.sinks.content import require_same_rows
 from duckanon.io.sinks.manifest import FOLDER_MANIFEST, compose, file_entry, parts_entry, published_run
 from duckanon.io.sinks.signing import Signer, envelope_path, signed
 
@@ -160,7 +160,7 @@ class ParquetFolder:
                 signed(self.signer, text, staged / FOLDER_MANIFEST)
                 keep_rights_of_folder(staged, target)
                 sync(staged)
-                _swap(staged, target)
+                replace_folder(staged, target, aside_path(target))
             finally:
                 folder.close()
         return {
@@ -307,31 +307,6 @@ def part_rows(engine: Engine, folder: Path, columns: Sequence[Column], by: Seque
 def _pair(name: str) -> tuple[str, str | None]:
     column, _, value = name.partition("=")
     return column, None if value == NOTHING else unquote(value)
-
-
-def _swap(staged: Path, target: Path) -> None:
-    """Let a staged folder take the place of the target; what was there ends up in the private folder."""
-    if not target.exists():
-        staged.rename(target)
-    elif exchange(staged, target):
-        try:
-            sync(target.parent)
-        except BaseException:
-            exchange(staged, target)
-            raise
-    else:
-        aside = aside_path(target)
-        target.rename(aside)
-        try:
-            staged.rename(target)
-            sync(target.parent)
-        except BaseException:
-            if target.exists():
-                target.rename(staged)
-            aside.rename(target)
-            raise
-        aside.rename(staged)
-    sync(target.parent)
 
 
 __all__ = ["MOST_PARTS", "NOTHING", "ParquetFolder", "part_rows", "require_replaceable"]

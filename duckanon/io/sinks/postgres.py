@@ -12,11 +12,11 @@ from sqlglot import exp
 from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.engine.sql.relations import table as named_table
 from duckanon.errors import DuckanonError
+from duckanon.io.disk import locked, made_folder, os_errors
 from duckanon.io.postgres import published_comment, require_uri, require_writable, write_table
 from duckanon.io.postgres.session import Address
 from duckanon.io.sinks.base import require_apart
 from duckanon.io.sinks.content import fingerprint
-from duckanon.io.sinks.disk import locked, made_folder, os_errors
 from duckanon.io.sinks.signing import Signer
 from duckanon.io.sinks.tables import TableReports, run_in_comment, run_of, table_comment
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.errors import DataError, ParameterError
+from duckanon.io.disk import locked, os_errors, sync
 from duckanon.io.sinks.commit import finish
-from duckanon.io.sinks.disk import locked, os_errors, sync
 from duckanon.io.sinks.folder import require_replaceable
 from duckanon.io.sinks.manifest import FOLDER_MANIFEST, PARTS, read_manifest, release_entry, verify_files
 from duckanon.io.sinks.signing import envelope_path

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import ConfigError, EngineError
-from duckanon.io.sinks.disk import write_text
+from duckanon.io.disk import write_text
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

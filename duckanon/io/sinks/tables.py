@@ -16,10 +16,10 @@ from duckanon.engine.open import open_engine
 from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.engine.sql.relations import col, table, text
 from duckanon.errors import ConfigError, DataError, EngineError
+from duckanon.io.disk import keep_rights, locked, made_folder, os_errors, write_text
 from duckanon.io.sinks.base import require_apart
 from duckanon.io.sinks.commit import Journal, carry_out, discard, is_plain, pending_path, propose, settle
 from duckanon.io.sinks.content import require_same_rows
-from duckanon.io.sinks.disk import keep_rights, locked, made_folder, os_errors, write_text
 from duckanon.io.sinks.manifest import compose, file_entry, read_manifest, report_names
 from duckanon.io.sinks.signing import Signer, envelope_path, signed
 

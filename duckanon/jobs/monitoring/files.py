@@ -5,29 +5,17 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from duckanon.errors import EngineError
+from duckanon.io.disk import replacing
 
 
 def replace_text(path: Path, text: str, mode: int = 0o644) -> None:
     """Put a text under a name: whoever reads sees the old text or the new one, never a part."""
-    # The name ends in neither .prom nor .json: no collector picks up a file that is still being written.
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            _write(handle, text.encode("utf-8", errors="replace"))
-            os.fchmod(handle, mode)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with replacing(path, mode) as staged:
+        staged.write_bytes(text.encode("utf-8", errors="replace"))
 
 
 def append_lines(path: Path, lines: Iterable[str]) -> None:

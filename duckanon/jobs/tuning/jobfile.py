@@ -11,6 +11,7 @@ from typing import Any
 
 from duckanon.algorithms.base import algorithms
 from duckanon.errors import ConfigError
+from duckanon.io.disk import replacing
 from duckanon.jobs.tuning.candidates import Candidate
 from duckanon.plan.plan import partitions
 
@@ -37,14 +38,9 @@ def write_job(source: Path, target: Path, candidate: Candidate, remark: str) -> 
     if not partitions(algorithms.get(candidate.algorithm)(**candidate.parameters)):
         content["output"] = {key: v for key, v in content.get("output", {}).items() if key not in _REGIONS}
     text = "\n".join(f"# {line}" for line in remark.splitlines()) + "\n\n" + written(content)
-    # Beside its place first: whoever reads it meanwhile sees the old or the new one, and a wrong one never.
-    made = target.with_name(f".{target.name}.new")
-    try:
-        made.write_text(text, encoding="utf-8")
-        load_job(made)
-        made.replace(target)
-    finally:
-        made.unlink(missing_ok=True)
+    with replacing(target) as staged:
+        staged.write_text(text, encoding="utf-8")
+        load_job(staged)
     return target
 
 

@@ -1,4 +1,4 @@
-"""Files and folders of a target: errors of the operating system, one writer, syncing, and swapping in one step."""
+"""Files and folders on disk: replaced in one step, one writer at a time, synced; errors of the operating system."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -118,6 +119,63 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file and sync it."""
     path.write_text(text, encoding="utf-8", newline="\n")
     sync(path)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
+    """Yield the path of a new file that takes the place of ``path`` when the work inside is done.
+
+    Whoever reads ``path`` sees the old file or the new one, whole. If the work fails, nothing changes. The new file has
+    the permissions ``mode``, else those of the old file. A link stays, and what it points to is replaced. A pipe or a
+    device has no content to keep: it is written to directly.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    # No program that collects files by their suffix picks up one that is still being written.
+    staged = target.with_name(f".duckanon-{secrets.token_hex(8)}.tmp")
+    try:
+        yield staged
+        if mode is not None or target.exists():
+            staged.chmod(target.stat().st_mode & 0o777 if mode is None else mode)
+        sync(staged)
+        staged.replace(target)
+    except BaseException as error:
+        staged.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (str(staged), None):
+            # Named by the file that was asked for, not by the one beside it.
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        raise
+    with contextlib.suppress(OSError):
+        sync(target.parent)
+
+
+def replace_folder(staged: Path, target: Path, aside: Path) -> None:
+    """Let a folder take the place of ``target``; what was there ends up at ``staged``.
+
+    Where the system cannot swap two folders, the old one stands at ``aside`` for a moment.
+    """
+    if not target.exists():
+        staged.rename(target)
+    elif exchange(staged, target):
+        try:
+            sync(target.parent)
+        except BaseException:
+            exchange(staged, target)
+            raise
+    else:
+        target.rename(aside)
+        try:
+            staged.rename(target)
+            sync(target.parent)
+        except BaseException:
+            if target.exists():
+                target.rename(staged)
+            aside.rename(target)
+            raise
+        aside.rename(staged)
+    sync(target.parent)
 
 
 def second_name(path: Path, name: Path) -> None:
