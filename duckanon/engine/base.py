@@ -95,6 +95,12 @@ class Engine(Protocol):
     def tables(self) -> set[tuple[str, ...]]:
         """Return (name), (schema, name) and (catalog, schema, name) of all tables and views."""
 
+    def has_schema(self, name: str) -> bool:
+        """Say whether a database that this engine sees has a schema of a name; quicker than ``tables``."""
+
+    def comment(self, catalog: str, schema: str, name: str) -> str | None:
+        """Return the comment of a table, an empty text where it has none; None where there is no such table."""
+
     def statement_kind(self, sql: str) -> tuple[int, str]:
         """Return how many statements a text holds, and the kind of the first; nothing is run."""
 
@@ -112,6 +118,9 @@ class Engine(Protocol):
 
     def attach(self, path: Path, name: str, writable: bool = False) -> None:
         """Attach a database file, for reading unless said otherwise."""
+
+    def checkpoint(self, name: str) -> None:
+        """Bring what was committed to an attached database from its log into its file."""
 
     def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
         """Return the rows of one SELECT statement, or of a view, of a database file of somebody else.

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from duckanon.engine.open import workspace
 from duckanon.engine.private_files import data_folder
-from duckanon.engine.sql.relations import call, col, ident, named, table, text
+from duckanon.engine.sql.relations import ident, named, table, text
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.files import select_text
 from duckanon.hierarchy.table import Hierarchy
@@ -93,8 +93,7 @@ def saved(connection: Any) -> list[str]:
     """Return the names of all hierarchies kept in the current database."""
     with workspace(connection) as engine:
         # Mostly there is none, and a list of all tables and views takes its time.
-        schemas = exp.select(col("database_name")).from_(exp.Table(this=call("duckdb_schemas")))
-        if not engine.rows(schemas.where(exp.EQ(this=col("schema_name"), expression=text(SCHEMA)))):
+        if not engine.has_schema(SCHEMA):
             return []
         catalog = _place(engine, SCHEMA).catalog
         return sorted(parts[2] for parts in engine.tables() if len(parts) == 3 and parts[:2] == (catalog, SCHEMA))

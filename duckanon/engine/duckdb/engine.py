@@ -213,6 +213,9 @@ class DuckDBEngine:
         self._execute(" ".join(words), None, _nothing)
         self._attached.append(name)
 
+    def checkpoint(self, name: str) -> None:
+        self.run(exp.Command(this="CHECKPOINT", expression=ident(name).sql(dialect=DIALECT)))
+
     def views(self, catalog: str) -> set[tuple[str, str]]:
         found: set[tuple[str, str]] = set()
         for function, column, which in (
@@ -443,6 +446,17 @@ class DuckDBEngine:
             for catalog, schema, name in self.rows(query):
                 found |= {(name,), (schema, name), (catalog, name), (catalog, schema, name)}
         return found
+
+    def has_schema(self, name: str) -> bool:
+        schemas = exp.select("schema_name").from_(exp.Table(this=exp.Anonymous(this="duckdb_schemas")))
+        return bool(self.rows(schemas.where(exp.EQ(this=exp.column("schema_name"), expression=text(name)))))
+
+    def comment(self, catalog: str, schema: str, name: str) -> str | None:
+        query = exp.select("comment").from_(exp.Table(this=exp.Anonymous(this="duckdb_tables")))
+        for column, value in (("database_name", catalog), ("schema_name", schema), ("table_name", name)):
+            query = query.where(exp.EQ(this=exp.column(column), expression=text(value)))
+        found = self.rows(query)
+        return str(found[0][0] or "") if found else None
 
     def statement_kind(self, sql: str) -> tuple[int, str]:
         statements = guarded(lambda: self._connection.extract_statements(sql))

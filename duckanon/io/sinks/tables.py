@@ -222,7 +222,7 @@ class DuckDBTable:
                 engine = open_database(self.path, writable=True, like=release.engine)
                 try:
                     written = self._replace(engine, release, folder, summary, reports, told)
-                    engine.run(exp.Command(this="CHECKPOINT", expression=_TARGET))
+                    engine.checkpoint(_TARGET)
                 finally:
                     engine.close()
                 self._reports.finished()
@@ -265,7 +265,7 @@ class DuckDBTable:
         except (EngineError, DataError):
             return  # The next run asks again.
         self._reports.settled(lambda: published)
-        if new and self.path.exists() and published != run and not self._tables():
+        if new and self.path.exists() and published != run and self._is_empty():
             self.path.unlink(missing_ok=True)
 
     def _opened(self, writable: bool = False) -> Engine:
@@ -281,12 +281,10 @@ class DuckDBTable:
         finally:
             engine.close()
 
-    def _tables(self) -> int:
+    def _is_empty(self) -> bool:
         engine = self._opened()
         try:
-            query = exp.select(exp.Count(this=exp.Star())).from_(exp.Table(this=exp.Anonymous(this="duckdb_tables")))
-            (count,) = engine.row(query.where(exp.EQ(this=col("database_name"), expression=text(_TARGET))))
-            return int(count)
+            return not any(len(parts) == 3 and parts[0] == _TARGET for parts in engine.tables())
         finally:
             engine.close()
 
@@ -319,13 +317,7 @@ def open_database(
 
 def table_comment_in(engine: Engine, schema: str, name: str) -> str | None:
     """Return the comment of a table of the attached database; None where there is no such table."""
-    listing = exp.Table(this=exp.Anonymous(this="duckdb_tables"))
-    wanted = {"database_name": _TARGET, "schema_name": schema, "table_name": name}
-    query = exp.select(exp.func("COALESCE", col("comment"), text(""))).from_(listing)
-    for column, value in wanted.items():
-        query = query.where(exp.EQ(this=col(column), expression=text(value)))
-    found = engine.rows(query)
-    return str(found[0][0]) if found else None
+    return engine.comment(_TARGET, schema, name)
 
 
 def table_rows(schema: str, name: str, columns: list[str]) -> exp.Query:
