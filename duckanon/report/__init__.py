@@ -1,16 +1,17 @@
-"""Reports: a release's summary as JSON, as one page of Markdown, and as one page of HTML with pictures."""
+"""Reports as JSON, as one page of Markdown, and as one page of HTML with pictures."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from duckanon.errors import ParameterError, did_you_mean
-from duckanon.report.html import page
+from duckanon.report.html import html
 from duckanon.report.markdown import escape, markdown
-from duckanon.report.sections import Summary, outcome
+from duckanon.report.model import Report
+from duckanon.report.release import Run, Summary, outcome, report
 
 _ORDER = (
     "duckanon",
@@ -54,17 +55,30 @@ def render(summary: Summary, format: str = "md") -> str:  # noqa: A002 - the fie
       "seeded": false
     }
     """
-    try:
-        renderer = _FORMATS[format]
-    except (KeyError, TypeError):
-        hint = did_you_mean(str(format), _FORMATS)
-        raise ParameterError(f"Unknown report format {format!r}.{hint} Known: {', '.join(_FORMATS)}.") from None
-    return renderer(summary)
+    return rendered(format, lambda: _json(summary), lambda: report(Run(summary)))
+
+
+def page(summary: Summary | None, *, record: Summary | None = None, history: Sequence[Summary] = ()) -> str:
+    """Return the report of a run as one page of HTML; ``Run`` says what is given."""
+    summary = summary if summary is not None else (record or {}).get("summary") or {}
+    return html(report(Run(summary, record, history)))
 
 
 def formats() -> tuple[str, ...]:
     """Return the names of the formats."""
     return tuple(_FORMATS)
+
+
+def rendered(format: str, json_of: Callable[[], str], report_of: Callable[[], Report]) -> str:  # noqa: A002
+    """Return a report in a format: its figures as JSON, or the report drawn."""
+    if format == "json":
+        return json_of()
+    try:
+        draw = _FORMATS[format]
+    except (KeyError, TypeError):
+        hint = did_you_mean(str(format), _FORMATS)
+        raise ParameterError(f"Unknown report format {format!r}.{hint} Known: {', '.join(_FORMATS)}.") from None
+    return draw(report_of())
 
 
 def _json(summary: Summary) -> str:
@@ -81,6 +95,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_FORMATS: dict[str, Callable[[Summary], str]] = {"json": _json, "md": markdown, "html": page}
+_FORMATS: dict[str, Callable[[Report], str]] = {"json": str, "md": markdown, "html": html}
 
-__all__ = ["Summary", "escape", "formats", "outcome", "page", "render"]
+__all__ = ["Summary", "escape", "formats", "outcome", "page", "render", "rendered"]

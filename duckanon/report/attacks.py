@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from duckanon.errors import ParameterError, did_you_mean
-from duckanon.report.html import document, section_of, tiled, verdict_box
-from duckanon.report.markdown import escape
-from duckanon.report.markup import Markup, element, joined
-from duckanon.report.pictures import bar
-from duckanon.report.sections import number
+from duckanon.report.model import Bar, Bullets, Cell, Grid, Report, Section, Tile, Verdict
+from duckanon.report.text import number
 
-Found = Mapping[str, Any]
+Figures = Mapping[str, Any]
 
 KNOWS = {
     "part": "some quasi-identifiers",
@@ -23,7 +19,7 @@ KNOWS = {
 """What an adversary knows of a person, in words."""
 SIGNS = {"nothing": "none", "promised": "as promised", "little": "a little", "much": "leak"}
 """What a finding comes to, in a word or two."""
-_KINDS = {"nothing": "yes", "promised": "yes", "little": None, "much": "no"}
+_MARKS = {"nothing": "good", "promised": "good", "little": "", "much": "bad"}
 _HEAD = ("Attack", "Knows", "On the release", "On controls", "Base rate", "Gain", "Verdict")
 _TITLES = {
     "secret": "Sensitive values: is the guess right?",
@@ -39,7 +35,7 @@ ABOUT = (
 )
 
 
-def render_attack(found: Found, format: str = "md", title: str = "Attacks on a release") -> str:  # noqa: A002
+def render_attack(found: Figures, format: str = "md", title: str = "Attacks on a release") -> str:  # noqa: A002
     """Return the report of attacks as Markdown ("md"), JSON ("json") or a page of HTML ("html").
 
     Parameters
@@ -50,13 +46,72 @@ def render_attack(found: Found, format: str = "md", title: str = "Attacks on a r
     title : str
         What was attacked.
     """
-    renderers: dict[str, Callable[[Found, str], str]] = {"json": _json, "md": _markdown, "html": _page}
-    try:
-        renderer = renderers[format]
-    except (KeyError, TypeError):
-        hint = did_you_mean(str(format), renderers)
-        raise ParameterError(f"Unknown report format {format!r}.{hint} Known: {', '.join(renderers)}.") from None
-    return renderer(found, title)
+    from duckanon.report import rendered
+
+    return rendered(
+        format,
+        lambda: json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        lambda: attack_report(found, title),
+    )
+
+
+def attack_report(found: Figures, title: str = "Attacks on a release") -> Report:
+    """Return the report of attacks."""
+    from duckanon._version import __version__
+
+    kind, heading = {
+        "nothing": ("good", "No leak found"),
+        "promised": ("good", "No leak found"),
+        "little": ("warn", "A little is learned"),
+        "much": ("bad", "The release leaks"),
+    }[found["level"]]
+    leaks = [f for f in found["findings"] if f["level"] == "much"]
+    worst = max(found["findings"], key=lambda f: f["gain"], default=None)
+    tiles = [
+        Tile("Attacks tried", str(len({f["attack"] for f in found["findings"]})), f"{len(found['findings'])} findings"),
+        Tile("Leaks", number(len(leaks)), "findings beyond chance"),
+        Tile("Largest gain", points(worst["gain"]) if worst else "-", f"points, {what(worst)}" if worst else ""),
+        Tile("Rows", number(found["rows"]), f"{number(found['published'])} published"),
+        Tile("Controls", number(found["controls"]), "people not in the release"),
+    ]
+    return Report(
+        title,
+        "Report of attacks",
+        attack_sections(found),
+        facts=[_counts(found)],
+        verdict=Verdict(kind, heading, found["verdict"]),
+        tiles=tiles,
+        footer=f"Made by duckanon {__version__}. No value of the data is on this page.",
+    )
+
+
+def attack_sections(found: Figures) -> list[Section]:
+    """Return what each attack reached, those that were not tried, and how to read it."""
+    sections = [Section(heading, [_grid(rows)], name="findings") for heading, rows in _grouped(found)]
+    sampled = [f"Samples were attacked: {'; '.join(samples(found))}."] if samples(found) else []
+    if found["skipped"]:
+        sections.append(Section("Not tried", [Bullets(not_tried(found))]))
+    return [*sections, Section("How to read this", [Bullets([*sampled, *ABOUT])])]
+
+
+def _grid(rows: Sequence[Figures]) -> Grid:
+    return Grid(_HEAD, [_row(f) for f in rows], right=(2, 3, 4, 5), wide=True)
+
+
+def _row(f: Figures) -> list[str | Cell]:
+    return [
+        Cell(what(f), aside=f"{f['text']}; {tried_on(f)}"),
+        KNOWS.get(f["adversary"], "-"),
+        Cell(percent(f["success"]), aside=_interval(f["interval"])),
+        Cell(percent(f["control"]), aside=_interval(f["control_interval"]) if f["control"] is not None else ""),
+        percent(f["base_rate"]),
+        Cell(points(f["gain"]), bar=Bar(max(f["gain"], 0.0), f"gain of {what(f)}: {points(f['gain'])} points")),
+        Cell(SIGNS[f["level"]], aside=f["verdict"], mark=_MARKS[f["level"]]),
+    ]
+
+
+def _interval(interval: Sequence[float]) -> str:
+    return f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
 
 
 def percent(value: float | None) -> str:
@@ -86,7 +141,7 @@ def points(gain: float) -> str:
     return f"{round(100 * gain, 1) + 0.0:.1f}"
 
 
-def what(finding: Found) -> str:
+def what(finding: Figures) -> str:
     """Return the attack, and the column that it was after.
 
     Examples
@@ -105,10 +160,10 @@ def with_interval(value: float, interval: Sequence[float]) -> str:
     >>> with_interval(0.5, [0.45, 0.55])
     '50.0 % (45.0 to 55.0)'
     """
-    return f"{percent(value)} ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})"
+    return f"{percent(value)} ({_interval(interval)})"
 
 
-def tried_on(finding: Found) -> str:
+def tried_on(finding: Figures) -> str:
     """Return on how many it was tried, and whether they are a sample.
 
     Examples
@@ -121,7 +176,7 @@ def tried_on(finding: Found) -> str:
     return f"{rows} rows" + (f", {number(finding['controls'])} controls" if finding.get("controls") else "")
 
 
-def samples(found: Found) -> list[str]:
+def samples(found: Figures) -> list[str]:
     """Return of whom samples were attacked, and by which attacks.
 
     Examples
@@ -137,42 +192,15 @@ def samples(found: Found) -> list[str]:
     return [f"{tried} ({', '.join(names)})" for tried, names in parts.items()]
 
 
-def grouped(found: Found) -> list[tuple[str, list[Found]]]:
+def _grouped(found: Figures) -> list[tuple[str, list[Figures]]]:
     """Return the findings under their headings."""
-    parts: dict[str, list[Found]] = {"secret": [], "identity": []}
+    parts: dict[str, list[Figures]] = {"secret": [], "identity": []}
     for finding in found["findings"]:
         parts["secret" if finding.get("attribute") else "identity"].append(finding)
     return [(_TITLES[kind], rows) for kind, rows in parts.items() if rows]
 
 
-def _json(found: Found, title: str) -> str:
-    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _markdown(found: Found, title: str) -> str:
-    parts = [f"# {escape(title)}", escape(found["verdict"]), escape(_counts(found))]
-    parts += [escape(f"Samples were attacked: {'; '.join(samples(found))}.")] if samples(found) else []
-    for heading, rows in grouped(found):
-        lines = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
-        for f in rows:
-            cells = [
-                what(f),
-                KNOWS.get(f["adversary"], "-"),
-                with_interval(f["success"], f["interval"]),
-                percent(f["control"]),
-                percent(f["base_rate"]),
-                points(f["gain"]),
-                f["verdict"],
-            ]
-            lines.append("| " + " | ".join(escape(c) for c in cells) + " |")
-        parts += [f"## {heading}", "\n".join(lines)]
-    if found["skipped"]:
-        parts += ["## Not tried", "\n".join(f"- {escape(line)}" for line in not_tried(found))]
-    parts += ["## How to read this", "\n".join(f"- {escape(line)}" for line in ABOUT)]
-    return "\n\n".join(parts) + "\n"
-
-
-def not_tried(found: Found) -> list[str]:
+def not_tried(found: Figures) -> list[str]:
     """Return what attacks lack that were not tried, those that lack the same together.
 
     Examples
@@ -186,92 +214,6 @@ def not_tried(found: Found) -> list[str]:
     return [f"{', '.join(names)}: {why}" for why, names in parts.items()]
 
 
-def _counts(found: Found) -> str:
+def _counts(found: Figures) -> str:
     controls = f"{number(found['controls'])} controls" if found["controls"] else "no controls: base rates only"
     return f"{number(found['rows'])} rows in the original, {number(found['published'])} published, {controls}."
-
-
-def _page(found: Found, title: str) -> str:
-    from duckanon._version import __version__
-
-    box = {
-        "nothing": ("good", "✓", "No leak found"),
-        "promised": ("good", "✓", "No leak found"),
-        "little": ("warn", "!", "A little is learned"),
-        "much": ("bad", "✕", "The release leaks"),
-    }[found["level"]]
-    leaks = [f for f in found["findings"] if f["level"] == "much"]
-    worst = max(found["findings"], key=lambda f: f["gain"], default=None)
-    tiles = [
-        ("Attacks tried", number(len({f["attack"] for f in found["findings"]})), f"{len(found['findings'])} findings"),
-        ("Leaks", number(len(leaks)), "findings beyond chance"),
-        ("Largest gain", points(worst["gain"]) if worst else "-", f"points, {what(worst)}" if worst else ""),
-        ("Rows", number(found["rows"]), f"{number(found['published'])} published"),
-        ("Controls", number(found["controls"]), "people not in the release"),
-    ]
-    return document(
-        title,
-        "Report of attacks",
-        element("p", "Report of attacks", class_="eyebrow"),
-        element("h1", title, class_="name"),
-        element("p", _counts(found), class_="facts"),
-        verdict_box(*box, found["verdict"]),
-        tiled(tiles),
-        *(section_of(heading, _table(rows)) for heading, rows in grouped(found)),
-        _not_tried(found),
-        section_of("How to read this", element("ul", *(element("li", line) for line in ABOUT))),
-        element("footer", f"Made by duckanon {__version__}. No value of the data is on this page."),
-    )
-
-
-def _not_tried(found: Found) -> Markup | None:
-    if not found["skipped"]:
-        return None
-    lines = [element("li", line) for line in not_tried(found)]
-    return section_of("Not tried", element("ul", *lines))
-
-
-def _of_controls(finding: Found) -> Markup | str:
-    if finding["control"] is None:
-        return percent(None)
-    low, high = finding["control_interval"]
-    return joined(percent(finding["control"]), element("div", f"{100 * low:.1f} to {100 * high:.1f}", class_="aside"))
-
-
-def _table(rows: Sequence[Found]) -> Markup:
-    right = {2, 3, 4, 5}
-    head = [element("th", h, class_="num" if i in right else None) for i, h in enumerate(_HEAD)]
-    drawn = [element("tr", *head)]
-    for f in rows:
-        low, high = f["interval"]
-        success = joined(percent(f["success"]), element("div", f"{100 * low:.1f} to {100 * high:.1f}", class_="aside"))
-        attack = joined(what(f), element("div", f"{f['text']}; {tried_on(f)}", class_="aside"))
-        verdict = joined(element("span", SIGNS[f["level"]], class_=_KINDS[f["level"]]), element("div", f["verdict"]))
-        gain = joined(points(f["gain"]), bar(max(f["gain"], 0.0), f"gain of {what(f)}: {points(f['gain'])} points"))
-        cells = [
-            element("td", attack, class_="name"),
-            element("td", KNOWS.get(f["adversary"], "-")),
-            element("td", success, class_="num"),
-            element("td", _of_controls(f), class_="num"),
-            element("td", percent(f["base_rate"]), class_="num"),
-            element("td", gain, class_="num"),
-            element("td", verdict),
-        ]
-        drawn.append(element("tr", *cells))
-    return element("div", element("table", *drawn, class_="wide"), class_="scroll")
-
-
-__all__ = [
-    "ABOUT",
-    "KNOWS",
-    "SIGNS",
-    "grouped",
-    "not_tried",
-    "percent",
-    "points",
-    "render_attack",
-    "samples",
-    "tried_on",
-    "what",
-    "with_interval",
-]

@@ -1,24 +1,26 @@
-"""The report as Markdown: one page that reads well as plain text, too."""
+"""A report as Markdown: one page that reads well as plain text, too."""
 
 from __future__ import annotations
 
 import re
 
-from duckanon.report.phrases import SEEDED
-from duckanon.report.sections import Block, Bullets, Grid, Lines, Loud, Summary, sections, source
+from duckanon.report.model import Block, Bullets, Cell, Command, Grid, Lines, Report, Trends
+from duckanon.report.text import visible
 
 _MARKUP = re.compile(r"([\\`*\[\]<>|&~#$])")
 
 
-def markdown(summary: Summary) -> str:
-    """Return the report of a release as Markdown."""
-    head = ["# Report of a release", ""]
-    if summary.get("seeded"):
-        head += [f"**{SEEDED}**", ""]
-    parts = ["\n".join([*head, escape(source(summary))])]
-    for section in sections(summary):
+def markdown(report: Report) -> str:
+    """Return a report as Markdown."""
+    parts = [f"# {escape(report.kind)}"]
+    parts += [f"**{report.stamp}**"] if report.stamp else []
+    parts += [escape(report.title)] if not any(report.title in fact for fact in report.facts) else []
+    parts += ["\n".join(escape(fact) for fact in report.facts)]
+    if report.verdict:
+        parts.append(f"**{escape(report.verdict.title)}.** {escape(report.verdict.text)}")
+    for section in report.sections:
         parts += [f"## {section.title}", *("\n".join(_block(block)) for block in section.blocks)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def escape(value: object) -> str:
@@ -31,9 +33,7 @@ def escape(value: object) -> str:
     >>> print(escape("two\nlines"))
     two\\nlines
     """
-    # Line breaks and control characters, which could begin a new row or steer a terminal, are shown as escapes.
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
-    shown = _MARKUP.sub(r"\\\1", shown)
+    shown = _MARKUP.sub(r"\\\1", visible(value))
     # Within a word an underscore is itself; at its ends it would be emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", shown)
 
@@ -43,7 +43,12 @@ def _block(block: Block) -> list[str]:
         return [escape(line) for line in block.lines]
     if isinstance(block, Bullets):
         return [f"- {escape(item)}" for item in block.items]
-    return _table(block)
+    if isinstance(block, Command):
+        return [f"    {visible(block.text)}"]
+    if isinstance(block, Trends):
+        return _table(block.grid())
+    # The tables beside pictures have their figures.
+    return _table(block) if isinstance(block, Grid) else []
 
 
 def _table(grid: Grid) -> list[str]:
@@ -52,5 +57,8 @@ def _table(grid: Grid) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (rows[0], marks, *rows[1:])]
 
 
-def _cell(text: str) -> str:
-    return f"**{escape(text)}**" if isinstance(text, Loud) else escape(text)
+def _cell(cell: str | Cell) -> str:
+    if not isinstance(cell, Cell):
+        return escape(cell)
+    text = f"**{escape(cell.text)}**" if cell.mark == "bad" else escape(cell.text)
+    return f"{text} ({escape(cell.aside)})" if cell.aside else text

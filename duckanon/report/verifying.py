@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from duckanon.report.sections import Summary
+Summary = Mapping[str, Any]
 
 _BY_CLASS = (
     "k_anonymity",

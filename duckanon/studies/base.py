@@ -15,11 +15,11 @@ from duckanon._version import __version__
 from duckanon.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
-    from duckanon.report.sections import Block, Grid
+    from duckanon.report.model import Block, Grid
     from duckanon.studies.config import Settings
-    from duckanon.studies.figures import Drawing
+    from duckanon.studies.figures import Figure
 
-    Part = Block | Drawing
+    Part = Block | Figure
 
 Record = dict[str, Any]
 """Names and numbers that one task found; no value of the data is among them."""
@@ -179,7 +179,7 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[Any]], words: int = 1) -
     >>> grid(["table", "rate"], [["birth", 0.57249], ["ring", None]]).rows
     [['birth', '0.572'], ['ring', '-']]
     """
-    from duckanon.report.sections import Grid
+    from duckanon.report.model import Grid
 
     shown = [[_cell(v) for v in row] for row in rows]
     return Grid(list(header), shown, right=range(words, len(header)))

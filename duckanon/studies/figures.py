@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from duckanon.errors import UnsupportedError
-from duckanon.report.markup import Markup
 
 INK = "#333333"
 RULE = "#dddbd5"
-# The colours of Okabe and Ito, which people who do not see red or green tell apart, and lighter ones for dark screens.
+# The colours of Okabe and Ito, which people who do not see red or green tell apart; the style sheet has lighter
+# ones for dark screens.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f5d")
-_DARK = ("#62b0ea", "#ff9250", "#3ed3a4", "#e7a5cb", "#f3c158", "#a5d8f7", "#bfb5a3")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
 _NARROWEST = 6.0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -27,20 +26,9 @@ _HEIGHT = re.compile(r'(<svg[^>]*?) height="[^"]*"', re.DOTALL)
 _SHEET = re.compile(r'<g id="patch_1">.*?</g>', re.DOTALL)
 _LOOSE = re.compile(r"<style type=\"text/css\">.*?</style>", re.DOTALL)
 
-STYLE = (
-    ":root { " + " ".join(f"--c{i}: {c};" for i, c in enumerate(COLOURS)) + " }\n"
-    "@media screen and (prefers-color-scheme: dark) { :root { "
-    + " ".join(f"--c{i}: {c};" for i, c in enumerate(_DARK))
-    + " } }\n"
-    "figure { margin: .4rem 0 1rem; }\n"
-    "figure svg { height: auto; stroke-linejoin: round; }\n"
-    "figcaption { color: var(--soft); font-size: .86rem; margin-top: .35rem; }\n"
-)
-"""What the page's style sheet says of figures."""
-
 
 @dataclass(frozen=True)
-class Drawing:
+class Figure:
     """A figure with the name of its files and a sentence about it."""
 
     name: str
@@ -132,7 +120,7 @@ def line(axes: Any, x: Sequence[float], y: Sequence[float], place: int, **more: 
     axes.plot(x, y, marker=marker, markersize=3, **(style | more))
 
 
-def save(drawing: Drawing, folder: Path) -> Markup:
+def save(drawing: Figure, folder: Path) -> str:
     """Write a figure as PNG and SVG, and return it for the page."""
     import matplotlib as mpl
 
@@ -151,11 +139,11 @@ def save(drawing: Drawing, folder: Path) -> Markup:
     return _inline(svg)
 
 
-def _inline(svg: str) -> Markup:
+def _inline(svg: str) -> str:
     """Return a drawing as part of a page: scaled with it, in colours that change with the screen."""
     found = _SHEET.sub("", _METADATA.sub("", _LOOSE.sub("", _HEAD.sub("", svg))), count=1)
     found = _HEIGHT.sub(r"\1", _SIZE.sub(r'\1 style="max-width: \2"', found))
     found = found.replace(INK, "var(--ink)").replace(RULE, "var(--rule)")
     for place, colour in enumerate(COLOURS):
         found = found.replace(colour, f"var(--c{place})")
-    return Markup(found)
+    return found

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.report.sections import Lines
+from duckanon.report.model import Lines
 from duckanon.studies.base import Chapter, Record, distinct, grid, where
-from duckanon.studies.figures import COLOURS, INK, MARKERS, Drawing, label, legend, panels
+from duckanon.studies.figures import COLOURS, INK, MARKERS, Figure, label, legend, panels
 from duckanon.studies.metrics_analysis import (
     column,
     effect_sizes,
@@ -137,7 +137,7 @@ def _effects(made: list[Record]) -> Chapter:
     about = "Linear regressions of each utility on all metrics, one for each table, algorithm and utility."
     rows = [[short(r["metric"]), float(r["effect"]), float(r["low"]), float(r["high"]), r["n"]] for r in found]
     table = grid(["metric", "effect", "low", "high", "regressions"], rows)
-    return Chapter("Effect sizes (Figure 4.8)", [Drawing("effect-sizes", about, figure), table])
+    return Chapter("Effect sizes (Figure 4.8)", [Figure("effect-sizes", about, figure), table])
 
 
 def _scatter(made: list[Record]) -> Chapter:
@@ -155,7 +155,7 @@ def _scatter(made: list[Record]) -> Chapter:
             "Utility (up) against metric (right; 0 is best, 1 the fully suppressed table), "
             f"part {number} of 2; lines fit all releases of a table."
         )
-        parts.append(Drawing(f"scatter-{number}", about, figure))
+        parts.append(Figure(f"scatter-{number}", about, figure))
     return Chapter("Metrics and utilities (Figures 4.1 and 4.2)", parts)
 
 
@@ -193,7 +193,7 @@ def _spread(made: list[Record], raw: list[Record]) -> Chapter:
                     axes[i][j].axvline(known[0], color=INK, linewidth=1, linestyle=":")
                 label(axes[i][j], title=str(table) if i == 0 else "", y=short(what) if j == 0 else "")
         legend(figure, [str(a) for a in algorithms], lines=False)
-        parts.append(Drawing(f"histograms-{name}", title, figure))
+        parts.append(Figure(f"histograms-{name}", title, figure))
     return Chapter("Distributions", parts)
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.report.sections import Lines
+from duckanon.report.model import Lines
 from duckanon.studies.base import Chapter, Record, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, INK, Drawing, escape, label, legend, line, logarithmic, panels
+from duckanon.studies.figures import COLOURS, INK, Figure, escape, label, legend, line, logarithmic, panels
 from duckanon.studies.releases import shown
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _curves(made: list[Record], raw: list[Record]) -> Chapter:
             )
     legend(figure, [shown(a) for a in algorithms])
     about = "F1 by k (Figure 3 of the paper); dashed: raw rows, dotted: always the most frequent class."
-    return Chapter("F1 by k", [Drawing("f1-by-k", about, figure)])
+    return Chapter("F1 by k", [Figure("f1-by-k", about, figure)])
 
 
 def _fluctuation(made: list[Record]) -> Chapter:
@@ -117,7 +117,7 @@ def _classes(made: list[Record]) -> Chapter:
         "Classes, the share of rows with the most frequent target of their class, and the share of rows suppressed, by "
         "k (Figures 5 to 7)."
     )
-    return Chapter("Classes, homogeneity, suppression", [Drawing("classes", about, figure)])
+    return Chapter("Classes, homogeneity, suppression", [Figure("classes", about, figure)])
 
 
 def _levels(made: list[Record]) -> Chapter:
@@ -146,7 +146,7 @@ def _levels(made: list[Record]) -> Chapter:
         told = axes.legend(fontsize=7, frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1.14, 0.5))
         for text in told.get_texts():
             text.set_color(INK)
-        parts.append(Drawing(f"levels-{table}", f"{table}: what OLA generalized at each k, and F1 (Figure 5).", figure))
+        parts.append(Figure(f"levels-{table}", f"{table}: what OLA generalized at each k, and F1 (Figure 5).", figure))
     return Chapter("What OLA generalized", parts)
 
 
@@ -167,7 +167,7 @@ def _ola(close: list[Record]) -> Chapter:
                 label(axes[i][j], title=learner if i == 0 else "", x="k" if last else "", y=metric if j == 0 else "")
         legend(figure, [f"{limit:.0%} may be suppressed" for limit in limits])
         about = f"{table}: F1 after OLA by metric (rows) and suppression limit (Figure 4)."
-        parts.append(Drawing(f"ola-{table}", about, figure))
+        parts.append(Figure(f"ola-{table}", about, figure))
         for metric in metrics:
             own = [mean([r["f1"] for r in where(close, table=table, metric=metric, limit=x)]) for x in limits]
             rows.append([table, metric, *own])

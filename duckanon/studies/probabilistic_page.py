@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.report.sections import Lines
+from duckanon.report.model import Lines
 from duckanon.studies.base import Chapter, Record, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, INK, MARKERS, Drawing, label, legend, line, panels
+from duckanon.studies.figures import COLOURS, INK, MARKERS, Figure, label, legend, line, panels
 
 _WORDS = {
     "none": "original",
@@ -71,7 +71,7 @@ def _loss(records: list[Record]) -> Chapter:
         )
     legend(figure, [_WORDS[m] for m in methods])
     about = "Loss of mutual information between columns by k, mean over tables (Figure 1)."
-    return Chapter("Loss of mutual information", [Drawing("mutual-information", about, figure)])
+    return Chapter("Loss of mutual information", [Figure("mutual-information", about, figure)])
 
 
 def _or_nan(value: float | None) -> float:
@@ -109,7 +109,7 @@ def _attacks(records: list[Record]) -> Chapter:
             f"How often the sensitive value is guessed, knowing the {quasi} quasi-identifiers, by k (Figure 2); "
             "dashed: from the original, dotted: without looking at single rows."
         )
-        parts.append(Drawing(f"attacks-{quasi}", about, figure))
+        parts.append(Figure(f"attacks-{quasi}", about, figure))
     return Chapter("Attacks", [_reduced(lines), *parts])
 
 
@@ -146,7 +146,7 @@ def _learners(records: list[Record]) -> Chapter:
     legend(figure, [f"{_WORDS[m]}, {q}" for m, q in series])
     about = "F1 of learners by k, mean over learners (Figure 3); dashed: taught by the original."
     header = ["table", "original", *(f"{_WORDS[m]}, {q}" for m, q in series)]
-    return Chapter("Learners", [Drawing("learners", about, figure), grid(header, rows)])
+    return Chapter("Learners", [Figure("learners", about, figure), grid(header, rows)])
 
 
 def _compared(records: list[Record]) -> Chapter:
@@ -172,4 +172,4 @@ def _compared(records: list[Record]) -> Chapter:
         "(Figure 4). Of differential privacy it is a naive Bayes learner of noisy counts, not a network."
     )
     table = grid(["method", "mean accuracy", "median", "models"], rows)
-    return Chapter("Beside other promises", [Drawing("promises", about, figure), table])
+    return Chapter("Beside other promises", [Figure("promises", about, figure), table])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from duckanon.report.sections import Lines
+from duckanon.report.model import Lines
 from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, mean, where
-from duckanon.studies.figures import INK, Drawing, label, legend, line, logarithmic, panels
+from duckanon.studies.figures import INK, Figure, label, legend, line, logarithmic, panels
 from duckanon.studies.tables import ROW, hierarchies, numbered, read
 
 if TYPE_CHECKING:
@@ -273,4 +273,4 @@ def _curves(records: list[Record], table: Any) -> Chapter:
     about = (
         f"{table}: {score} by k and encoding of the tested rows (Figures 3 to 5); the band is a deviation over seeds."
     )
-    return Chapter(f"{table}", [Drawing(f"curves-{table}", about, figure)])
+    return Chapter(f"{table}", [Figure(f"curves-{table}", about, figure)])

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.report.sections import Lines
+from duckanon.report.model import Lines
 from duckanon.studies.base import Chapter, Record, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, INK, Drawing, label, legend, line, logarithmic, panels
+from duckanon.studies.figures import COLOURS, INK, Figure, label, legend, line, logarithmic, panels
 from duckanon.studies.releases import shown
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _pairs(records: list[Record]) -> Chapter:
         "Share of rows that are better off minus those worse off under the algorithm in the row than in the column, "
         "over all tables and values of k."
     )
-    return Chapter("Who gains", [Drawing("gains", about, figure)])
+    return Chapter("Who gains", [Figure("gains", about, figure)])
 
 
 def _map(axes: Any, shares: NDArray[np.float64], names: list[str]) -> None:
@@ -99,7 +99,7 @@ def _rarity(records: list[Record]) -> Chapter:
         "Rows in groups of the same size, from the commonest values to the rarest: their class size as a multiple of "
         f"k, their loss, and the share of their class with their own sensitive value; mean over {len(ks)} values of k."
     )
-    return Chapter("Common and rare people", [Drawing("rarity", about, figure)])
+    return Chapter("Common and rare people", [Figure("rarity", about, figure)])
 
 
 def _scaled(record: Record) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from duckanon.errors import InfeasibleError
-from duckanon.report.sections import Lines
+from duckanon.report.model import Lines
 from duckanon.studies.base import Chapter, Record, Study, Task
 
 

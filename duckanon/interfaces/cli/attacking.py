@@ -102,18 +102,7 @@ def attack(
 
 def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
     """Show what each attack reached, and the verdict."""
-    from duckanon.report.attacks import (
-        KNOWS,
-        SIGNS,
-        grouped,
-        not_tried,
-        percent,
-        points,
-        samples,
-        tried_on,
-        what,
-        with_interval,
-    )
+    from duckanon.report.attacks import KNOWS, attack_sections, percent, tried_on, what, with_interval
 
     about = found.to_dict()
     if not screen.rich:
@@ -130,37 +119,11 @@ def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
         return
     from rich.text import Text
 
-    from duckanon.interfaces.cli.show import headed, sections
+    from duckanon.interfaces.cli.show import sections
+    from duckanon.report.terminal import drawn
 
-    right, whole = {"justify": "right", "no_wrap": True}, {"no_wrap": True}
-    verdict = Text(about["verdict"], style=_STYLES[about["level"]])
-    parts: list[tuple[str, Any]] = [(name, verdict)]
-    for heading, rows in grouped(about):
-        table = headed(
-            ("attack", {}),
-            ("knows", whole),
-            ("release", right),
-            ("controls", right),
-            ("base rate", right),
-            ("gain", right),
-            ("", whole),
-        )
-        for f in rows:
-            table.add_row(
-                Text(what(f)),
-                Text(f["adversary"] or "-"),
-                percent(f["success"]),
-                percent(f["control"]),
-                percent(f["base_rate"]),
-                points(f["gain"]),
-                Text(SIGNS[f["level"]], style=_STYLES[f["level"]]),
-            )
-        parts.append((heading, table))
-    if about["skipped"]:
-        parts.append(("Not tried", Text("\n".join(not_tried(about)))))
-    sampled = samples(about)
-    notes = ["knows: part or full quasi-identifiers, or all other columns. gain: points beyond controls or base rate."]
-    notes += [f"Samples were attacked: {'; '.join(sampled)}."] if sampled else []
-    notes += [f"Report: {shown_path(html)}"] if html is not None else []
-    parts.append(("How to read this", Text("\n".join(notes), style="dim")))
+    parts: list[tuple[str, Any]] = [(name, Text(about["verdict"], style=_STYLES[about["level"]]))]
+    parts += [(section.title, drawn(section)) for section in attack_sections(about)]
+    if html is not None:
+        parts.append(("Report", Text(shown_path(html))))
     sections(screen, parts)

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.interfaces.cli.screen import Screen, count, figure, share, shown_path, whole
-from duckanon.report import outcome
+from duckanon.report.model import Section
+from duckanon.report.release import Run, outcome
+from duckanon.report.release import sections as report_sections
+from duckanon.report.terminal import drawn, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
 Summary = Mapping[str, Any]
 _WIDEST = 100
+_IN_PLAIN_LINES = ("promised", "verified", "counted", "columns", "notes")
+"""Sections whose figures plain lines have in a form of their own, or leave out."""
 
 
 def grid(*columns: Mapping[str, Any]) -> Table:
@@ -75,21 +80,29 @@ def show_name(screen: Screen, name: str) -> None:
 
 
 def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
-    """Show promise, proof, what was found, what was done to the columns, and where the files are."""
+    """Show the sections of the report in few lines, and where the files are."""
     if not screen.rich:
         _plain_release(screen, summary, written, warnings)
         return
-    from rich.text import Text
+    from rich.styled import Styled
 
-    parts: list[tuple[str, RenderableType]] = [("Promised", _promise(summary)), ("Proved", _proof(summary, written))]
-    parts += [("Found", _found(summary)), ("Columns", _columns(summary))]
-    notes = [n for n in summary["notes"] if not n.startswith("hierarchy of")]
-    if notes:
-        parts.append(("Notes", Text("\n".join(notes), style="yellow")))
-    if warnings:
-        parts.append(("Warnings", Text("\n".join(warnings), style="bold yellow")))
-    parts.append(("Files", _files(written)))
-    sections(screen, parts)
+    drawings = {
+        "promised": lambda: _promise(summary),
+        "verified": lambda: _checks(summary, written),
+        "counted": lambda: _counts(summary),
+        "columns": lambda: _columns(summary),
+    }
+    styles = {"notes": "yellow", "warnings": "bold yellow"}
+    parts = [
+        (s.title, drawings[s.name]() if s.name in drawings else Styled(drawn(s), styles.get(s.name, "")))
+        for s in brief(summary, warnings)
+    ]
+    sections(screen, [*parts, ("Files", _files(written))])
+
+
+def brief(summary: Summary, warnings: Sequence[str] = ()) -> list[Section]:
+    """Return the sections of the report that a terminal shows; explanations are left to the files."""
+    return [s for s in report_sections(Run(summary, {"warnings": warnings})) if s.brief]
 
 
 def _promise(summary: Summary) -> RenderableType:
@@ -101,7 +114,7 @@ def _promise(summary: Summary) -> RenderableType:
     return table
 
 
-def _proof(summary: Summary, written: Mapping[str, Any]) -> RenderableType:
+def _checks(summary: Summary, written: Mapping[str, Any]) -> RenderableType:
     from rich.text import Text
 
     table = grid({}, {"no_wrap": True}, {})
@@ -116,7 +129,7 @@ def _proof(summary: Summary, written: Mapping[str, Any]) -> RenderableType:
     return table
 
 
-def _found(summary: Summary) -> RenderableType:
+def _counts(summary: Summary) -> RenderableType:
     from rich.text import Text
 
     found, sizes = summary["found"], summary["found"]["class_size"]
@@ -256,6 +269,9 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
             screen.line(f"{measure['metric']}: {figure(measure['value'])}")
     for warning in warnings:
         screen.line(f"warning: {warning}")
+    for section in brief(summary):
+        for line in plain(section) if section.name not in _IN_PLAIN_LINES else ():
+            screen.line(line)
     for kind, path in written_files(written):
         screen.line(f"{kind}: {shown_path(path)}")
     if not written:

@@ -122,7 +122,7 @@ def _only(given: list[str] | None) -> dict[str, list[str]]:
 
 
 def _show(screen: Screen, found: Outcome) -> None:
-    from duckanon.report.html import duration
+    from duckanon.report.text import duration
 
     ran = f", {count(found.ran)} of them now" if found.ran else ""
     screen.line(f"{found.study}: {found.done} of {count(found.tasks, 'tasks')} done{ran}")

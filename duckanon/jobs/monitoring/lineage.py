@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from duckanon._version import __version__
 from duckanon.jobs.monitoring.files import append_lines, os_errors
-from duckanon.report.drift import risk, total
-from duckanon.report.sections import Grid, columns
+from duckanon.report.history import risk, total
+from duckanon.report.release import published_columns
 
 Record = Mapping[str, Any]
 Json = dict[str, Any]
@@ -174,9 +174,7 @@ def _output(record: Record, read: Json) -> Json:
 
 def _published(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return name, role and what was done of each published column, as the reports say it."""
-    grid = columns(summary).blocks[0]
-    assert isinstance(grid, Grid)
-    return [(row[0], row[1], row[4]) for row in grid.rows]
+    return [(name, role, done) for name, role, _, _, done in published_columns(summary)]
 
 
 def _field(read: Json, name: str, kept: bool, description: str) -> Json:

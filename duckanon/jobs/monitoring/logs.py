@@ -16,7 +16,7 @@ from typing import IO, Any, Literal
 
 from duckanon.errors import ParameterError
 from duckanon.progress import Event, Listener
-from duckanon.report.drift import entry
+from duckanon.report.history import entry
 
 _LOGGER = "duckanon"
 _SQL = "duckanon.sql"

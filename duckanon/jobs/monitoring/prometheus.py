@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from duckanon.jobs.monitoring.files import alone_in, os_errors, replace_text
-from duckanon.report.drift import entry
+from duckanon.report.history import entry
 
 Record = Mapping[str, Any]
 Labels = tuple[str, str]

@@ -294,7 +294,7 @@ def test_summary_on_a_terminal(people, columns, algorithm, how):
     Path("job.toml").write_text(JOB + algorithm)
     code, drawn = terminal("run", "job.toml", columns=columns)
     assert code == 0, drawn
-    for heading in ("Promised", "Proved", "Found", "Columns", "Files"):
+    for heading in ("What is promised", "Verification", "What was found", "What was done to each column", "Files"):
         assert heading in drawn
     for text in ("✓", "holds in all", "suppressed", how, "as it is (sensitive)", "out/people.parquet"):
         assert text in drawn

@@ -6,22 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from duckanon.report.pictures import Point
-from duckanon.report.sections import Summary, number, share
+from duckanon.report.model import Point, Trend
+from duckanon.report.text import minute, number, share
+
+Summary = Mapping[str, Any]
 
 _SHOWN = 60
 """So many runs are drawn, the latest."""
-
-
-@dataclass(frozen=True)
-class Trend:
-    """One figure over the runs: its title, the value now, the largest, and the points to draw, oldest first."""
-
-    title: str
-    now: str
-    most: str
-    points: Sequence[Point]
-    beside: Sequence[Point] = ()
 
 
 @dataclass(frozen=True)
@@ -73,13 +64,13 @@ def entry(summary: Summary, record: Mapping[str, Any] | None = None) -> dict[str
     record : mapping, optional
         The run that did it.
     """
-    record, found = record or {}, summary.get("found") or {}
-    sizes = found.get("class_size") or {}
+    record, counts = record or {}, summary.get("found") or {}
+    sizes = counts.get("class_size") or {}
     return {
         **{key: record.get(key) for key in ("run", "started", "outcome", "exit_code")},
-        **{key: found.get(key) for key in ("rows_in", "rows_published", "suppressed_share")},
+        **{key: counts.get(key) for key in ("rows_in", "rows_published", "suppressed_share")},
         "held_back": record.get("held_back"),
-        "classes": found.get("classes"),
+        "classes": counts.get("classes"),
         **{f"class_size_{key}": sizes.get(key) for key in ("min", "median", "mean")},
         "loss": total(summary, "loss"),
         "ncp": total(summary, "gcp"),
@@ -97,7 +88,7 @@ def trends(runs: Sequence[Mapping[str, Any]], unit: str) -> list[Trend]:
         ("Smallest class", "class_size_min", number, f" {unit}".rstrip(), None),
         ("Median class", "class_size_median", number, f" {unit}".rstrip(), None),
     ]
-    found = []
+    drawn = []
     for title, key, say, counted, beside in wanted:
         values = [r.get(key) for r in runs if r.get(key) is not None]
         if len(values) < 2:
@@ -105,23 +96,11 @@ def trends(runs: Sequence[Mapping[str, Any]], unit: str) -> list[Trend]:
         points = [Point(r.get(key), _label(r, say(r.get(key))), r.get("outcome") == "failed") for r in runs]
         pale = [Point(r.get(beside), "") for r in runs] if beside else []
         most = max(p.value for p in (*points, *pale) if p.value is not None)
-        found.append(Trend(title, say(values[-1]) + counted, say(most), points, pale))
-    return found
-
-
-def day(text: Any) -> str:
-    """Return an ISO time to the minute, in words that sort.
-
-    Examples
-    --------
-    >>> day("2026-03-01T02:00:07.123+00:00"), day(None)
-    ('2026-03-01 02:00 UTC', '')
-    """
-    given = str(text or "")
-    return f"{given[:10]} {given[11:16]} UTC" if given[10:11] in ("T", " ") and len(given) >= 16 else given
+        drawn.append(Trend(title, say(values[-1]) + counted, say(most), points, pale))
+    return drawn
 
 
 def _label(run: Mapping[str, Any], value: str) -> str:
-    when = day(run.get("started"))
-    said = "failed" if run.get("outcome") == "failed" else value
-    return f"{when}: {said}" if when else said
+    when = minute(run.get("started"))
+    text = "failed" if run.get("outcome") == "failed" else value
+    return f"{when}: {text}" if when else text

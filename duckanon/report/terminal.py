@@ -1,0 +1,59 @@
+"""Sections of a report on a terminal, and as plain lines for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from duckanon.report.model import Block, Bullets, Cell, Command, Grid, Lines, Section, Trends
+from duckanon.report.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_STYLES = {"good": "green", "bad": "bold red", "": ""}
+
+
+def drawn(section: Section) -> RenderableType:
+    """Return what stands below a heading, for rich to print."""
+    from rich.console import Group
+
+    return Group(*(_block(block) for block in _shown(section)))
+
+
+def plain(section: Section) -> list[str]:
+    """Return a section as lines, each with its title before it."""
+    return [f"{section.title}: {line}" for block in _shown(section) for line in _lines(block)]
+
+
+def _shown(section: Section) -> list[Lines | Bullets | Grid | Command]:
+    """Return the blocks that need no picture: the tables beside pictures have their figures."""
+    blocks: Sequence[Block] = [b.grid() if isinstance(b, Trends) else b for b in section.blocks]
+    return [b for b in blocks if isinstance(b, Lines | Bullets | Grid | Command)]
+
+
+def _block(block: Lines | Bullets | Grid | Command) -> RenderableType:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if isinstance(block, Grid):
+        headed = any(block.header)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False, show_header=headed)
+        for position, name in enumerate(block.header):
+            table.add_column(Text(visible(name)), justify="right" if position in block.right else "left")
+        for row in block.rows:
+            marks = [cell.mark if isinstance(cell, Cell) else "" for cell in row]
+            table.add_row(*(Text(visible(c), style=_STYLES[m]) for c, m in zip(row, marks, strict=True)))
+        return table
+    return Text("\n".join(_lines(block)), style="dim" if isinstance(block, Lines) and block.aside else "")
+
+
+def _lines(block: Lines | Bullets | Grid | Command) -> list[str]:
+    if isinstance(block, Lines):
+        return [visible(line) for line in block.lines]
+    if isinstance(block, Bullets):
+        return [f"- {visible(item)}" for item in block.items]
+    if isinstance(block, Command):
+        return [visible(block.text)]
+    return ["\t".join(visible(cell) for cell in row) for row in block.rows]
