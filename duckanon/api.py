@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.engine.open import open_engine
-from duckanon.engine.sql.files import load
+from duckanon.models.statements import statement_of
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import PARAMETERS, Request
 from duckanon.plan.requirements import Requirements, require_visible
@@ -215,7 +215,7 @@ def check(
             workspace, data, quasi_identifiers, sensitive, entity_key, hierarchies=hierarchies, population=population
         )
         bound = requirements.bound(subject.roles, subject.hierarchies)
-        relations = subject.relations({name for m in bound for name in load(f"models/{m.name}").reads})
+        relations = subject.relations({name for m in bound for name in statement_of(type(m)).reads})
         return list(check_models(workspace, relations, bound, subject.unit))
     finally:
         if engine is None:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from duckanon.assess.subject import Subject, looked_at
-from duckanon.engine.sql.files import load, names
+from duckanon.engine.sql.files import load
 from duckanon.models.base import CheckResult, Model
 from duckanon.models.base import models as registry
+from duckanon.models.statements import levels, statement_of
 from duckanon.plan.requirements import Requirements, is_ordered, require_visible
 from duckanon.release.gate import check_models
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FIRST = "k_anonymity"
-_ORDERED_ONLY = ("ordered_t_closeness",)
-"""The order of texts is that of the alphabet: their ranks say nothing."""
 
 
 def privacy(
@@ -71,8 +70,7 @@ def privacy(
     be exceeded, and where a parameter must be above 0 it is at least 1e-12. Frequencies in the whole table are those
     of ``data``; of a release those of the table that it was made from.
 
-    A registered model takes part by a file ``sql/levels/<model>.sql`` that returns (attribute, parameter, value) from
-    the relations that models read; one that reads sensitive values, nodes of a hierarchy or a population is left out
+    Every registered model takes part; one that reads sensitive values, nodes of a hierarchy or a population is left out
     where there are none.
 
     References
@@ -104,49 +102,53 @@ def privacy(
         population=population,
     ) as subject:
         bound = requirements.bound(subject.roles, subject.hierarchies)
-        files = [f"models/{m.name}" for m in bound] + names("levels")
-        relations = subject.relations({r for name in files for r in load(name).reads}, shared=True)
-        levels = _levels(subject, relations)
+        kinds = [kind for kind in map(registry.get, registry) if not kind.hidden]
+        relations = subject.relations({r for kind in kinds for r in statement_of(kind).reads}, shared=True)
+        satisfied = [row for kind in kinds for row in _levels(subject, relations, kind)]
         checks = check_models(subject.engine, relations, bound, subject.unit)
         row = subject.engine.row(load("risk/sizes").bind({"classes": relations["classes"]}))
         sizes = dict(zip(("classes", "members", "smallest", "largest", "singletons"), row, strict=True))
         subject.drop(relations)
     del sizes["members"]
-    rows = [{**found, "unit": subject.unit, **sizes} for found in _joined(levels, checks, list(subject.sensitive))]
+    rows = [{**found, "unit": subject.unit, **sizes} for found in _joined(satisfied, checks, list(subject.sensitive))]
     return _table(rows)
 
 
-def _levels(subject: Subject, relations: Mapping[str, str]) -> list[tuple[str, str | None, str, float | None]]:
-    """Return model, attribute, parameter and value of every statement that finds what it reads."""
+def _levels(
+    subject: Subject, relations: Mapping[str, str], model: type[Model]
+) -> list[tuple[str, str | None, str, float | None]]:
+    """Return model, attribute, parameter and value: for each column that the model can be asked of, if any."""
+    file = statement_of(model)
+    if not set(file.reads) <= set(relations):
+        return []
+    if "sensitive" not in file.params:
+        found = levels(subject.engine, relations, model) or dict.fromkeys(b.parameter for b in model.bounds)
+        return [(model.name, None, *level) for level in found.items()]
     rows: list[tuple[str, str | None, str, float | None]] = []
-    known = names("levels")
-    for name in registry:
-        if f"levels/{name}" not in known:
-            continue
-        file = load(f"levels/{name}")
-        if not set(file.reads) <= set(relations):
-            continue
-        if name in _ORDERED_ONLY and not any(is_ordered(subject.type_of(column)) for column in subject.sensitive):
-            continue
-        for attribute, parameter, value in subject.engine.rows(file.bind({r: relations[r] for r in file.reads})):
-            if name not in _ORDERED_ONLY or is_ordered(subject.type_of(attribute)):
-                rows.append((name, attribute, parameter, value))
+    for column in subject.sensitive:
+        # The order of texts is that of the alphabet: their ranks say nothing.
+        unordered = model.needs_order and not is_ordered(subject.type_of(column))
+        if not unordered and not (model.needs_hierarchy and column not in subject.hierarchies):
+            found = levels(subject.engine, relations, model, column) or {}
+            rows += [(model.name, column, *level) for level in found.items()]
     return rows
 
 
 def _joined(
-    levels: Iterable[tuple[str, str | None, str, float | None]], checks: Sequence[CheckResult], sensitive: Sequence[str]
+    satisfied: Iterable[tuple[str, str | None, str, float | None]],
+    checks: Sequence[CheckResult],
+    sensitive: Sequence[str],
 ) -> list[dict[str, Any]]:
     """Return the levels with the checks of the same model and column beside them, k-anonymity first."""
     rows: list[dict[str, Any]] = []
     left = list(checks)
-    for model, attribute, parameter, value in levels:
+    for model, attribute, parameter, value in satisfied:
         found = {"model": model, "attribute": attribute, "parameter": parameter, "value": value}
         own = [c for c in checks if (c.model, c.parameters.get("sensitive")) == (model, attribute)]
         left = [c for c in left if c not in own]
         rows += [{**found, **_checked(c, parameter)} for c in own] or [found]
     for check in left:
-        # A model of somebody else that cannot say what holds, or one whose distance is not shown for such a column.
+        # A model whose distance is not shown for such a column.
         parameter = next(iter(check.parameters))
         found = {"model": check.model, "attribute": check.parameters.get("sensitive"), "parameter": parameter}
         rows.append({**found, **_checked(check, parameter)})

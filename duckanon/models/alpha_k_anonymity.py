@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, largest, least_share, totals
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_int, require_number
+from duckanon.models.arrays import column_words, histograms_of, largest, least_share, totals
+from duckanon.models.base import (
+    ROUNDING,
+    Bound,
+    Groups,
+    Model,
+    Traits,
+    models,
+    require_column,
+    require_int,
+    require_number,
+)
 
 if TYPE_CHECKING:
-    from duckanon.models.arrays import Floats
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("alpha_k_anonymity")
@@ -47,6 +57,8 @@ class AlphaKAnonymity(Model):
     k: int
     sensitive: str | None = None
     summary: ClassVar[str] = "every class has at least k members and no sensitive value has a larger share than alpha"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("alpha", "at most"),)
+    level_parameters: ClassVar[Mapping[str, float | str]] = {"k": 1}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", require_number("AlphaKAnonymity", "alpha", self.alpha, 0, 1, above=True))
@@ -61,13 +73,23 @@ class AlphaKAnonymity(Model):
         share = f"no value of {column_words(self.sensitive)} makes up more than {self.alpha:g} of a class"
         return f"every class has at least {self.k} {unit} and {share}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
-        h = histograms_of(groups)
-        rows = totals(h)
-        return (groups.sizes >= self.k) & (rows > 0) & (largest(h) <= self.alpha * rows * (1 + ROUNDING))
-
-    def persisting(self, groups: Groups) -> Floats:
+    def values(self, groups: Groups) -> Floats:
         import numpy as np
 
-        h = histograms_of(groups)
-        return least_share(largest(h) / np.maximum(totals(h), 1), self.alpha, 1.0)
+        shares = _shares(groups)
+        return np.where((groups.sizes >= self.k) & (shares > 0), shares, np.nan)
+
+    def persisting(self, groups: Groups) -> Floats:
+        return least_share(_shares(groups), self.alpha, 1.0)
+
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import ALPHA
+
+        return ALPHA, self.alpha, self.k
+
+
+def _shares(groups: Groups) -> Floats:
+    import numpy as np
+
+    h = histograms_of(groups)
+    return np.asarray(largest(h) / np.maximum(totals(h), 1), dtype=np.float64)

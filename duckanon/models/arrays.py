@@ -6,18 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import ParameterError
-from duckanon.models.base import Groups, Histograms
+from duckanon.models.base import ROUNDING, Groups, Histograms
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from duckanon.models.base import Booleans, Integers
-
-    Floats = NDArray[np.float64]
-
-ROUNDING = 1e-12
-"""What rounding may add to a computed number; the statements in ``sql/models`` allow the same."""
+    from duckanon.models.base import Booleans, Floats, Integers
 
 
 def column_words(sensitive: str | None) -> str:
@@ -79,12 +73,6 @@ def largest(h: Histograms) -> Integers:
     return found
 
 
-def shares(h: Histograms) -> tuple[Integers, Floats, Floats]:
-    """Return class, frequency in the class (q) and frequency in the whole table (p) of every entry."""
-    owner = owners(h.starts)
-    return owner, h.counts / totals(h)[owner], whole_table(h)[h.codes]
-
-
 def whole_table(h: Histograms) -> Floats:
     """Return the frequency of every value in the whole table."""
     import numpy as np
@@ -92,13 +80,30 @@ def whole_table(h: Histograms) -> Floats:
     return np.asarray(h.totals / max(int(h.totals.sum()), 1), dtype=np.float64)
 
 
-def every(h: Histograms, owner: Integers, holds: Booleans) -> Booleans:
-    """Return the classes all of whose entries hold; a class without entries shows nothing and does not."""
+def distinct(h: Histograms) -> Floats:
+    """Return how many different values each class has."""
     import numpy as np
 
-    broken = np.zeros(len(h.starts) - 1, dtype=np.bool_)
-    broken[owner[~holds]] = True
-    return ~broken & (np.diff(h.starts) > 0)
+    return np.diff(h.starts).astype(np.float64)
+
+
+def gains(h: Histograms) -> Floats:
+    """Return how many times as frequent every entry is in its class as in the whole table; NaN if it is not there."""
+    import numpy as np
+
+    q, p = h.counts / totals(h)[owners(h.starts)], whole_table(h)[h.codes]
+    return np.asarray(np.divide(q, p, where=p > 0, out=np.full(len(p), np.nan)), dtype=np.float64)
+
+
+def largest_value(h: Histograms, entries: Floats) -> Floats:
+    """Return the largest value of the entries of each class; NaN of a class without entries, or with such an entry."""
+    import numpy as np
+
+    found = np.full(len(h.starts) - 1, np.nan)
+    filled = np.diff(h.starts) > 0
+    if filled.any():
+        found[filled] = np.maximum.reduceat(entries, h.starts[:-1][filled])
+    return found
 
 
 def smallest_first(sizes: Integers, holds: Callable[[Integers, Integers], Booleans]) -> Booleans:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, smallest_first
-from duckanon.models.base import Groups, Model, Traits, models, require_number
+from duckanon.models.arrays import smallest_first
+from duckanon.models.base import ROUNDING, Bound, Groups, Model, Traits, models, require_number
 
 if TYPE_CHECKING:
     from duckanon.models.base import Booleans, Integers
@@ -38,6 +38,7 @@ class AverageReidentificationRisk(Model):
 
     threshold: float
     summary: ClassVar[str] = "the average reidentification risk, classes / members, is at most the threshold"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("threshold", "at most"),)
 
     def __post_init__(self) -> None:
         owner = "AverageReidentificationRisk"

@@ -1,13 +1,13 @@
-"""The form of a privacy model: a frozen, validated object and a statement that returns the violating classes."""
+"""The form of a privacy model: a frozen, validated object, and a statement that returns a value for each class."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from duckanon.errors import ParameterError
 from duckanon.registry import Registry
@@ -19,6 +19,30 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Booleans = NDArray[np.bool_]
     Floats = NDArray[np.float64]
+
+ROUNDING = 1e-12
+"""What rounding may add to a computed number; some statements in ``sql/models`` allow the same."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the value of every class is compared with: it must be at least, at most or below a parameter."""
+
+    parameter: str
+    comparison: Literal["at least", "at most", "below"]
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The values of the classes of a table: how many classes there are, how many have a value, and the two extremes.
+
+    Of a model of the whole table both extremes are the value of the table.
+    """
+
+    classes: int
+    valued: int
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -99,15 +123,23 @@ class CheckResult:
 class Model(ABC):
     """A promise about every equivalence class.
 
-    A subclass is a frozen dataclass registered under a name; ``sql/models/<name>.sql`` returns the violating classes of
-    the relations it reads, so that no rows mean that the promise holds. ``satisfied`` says the same on arrays, for
-    searches; the gate never calls it.
+    A subclass is a frozen dataclass registered under a name. ``sql/models/<name>.sql`` (for a model of another package
+    ``<name>.sql`` beside its module) returns class_id, n and a value for each published class, from the five relations.
+    The promise holds where every value keeps within ``bounds``; a class without a value violates it. The gate and the
+    levels that ``privacy`` reports come from that statement; ``values`` is the same on arrays, for searches.
 
     A model of one sensitive column has a field ``sensitive``: its name, or None for every sensitive column there is.
+
+    A promise about the whole table (``Traits.whole_table``) has a statement with a fourth column, ``table_value``: the
+    promise is broken where that is out of bounds, by the classes whose own value is out of bounds, too.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    bounds: ClassVar[tuple[Bound, ...]]
+    level_parameters: ClassVar[Mapping[str, float | str]] = {}
+    """The parameters of the statement when the strongest value of the bounded one is asked for: a number, or the name
+    of the model whose strongest value it is."""
     needs_population: ClassVar[bool] = False
     """Whether the classes are compared with those of a population table."""
     needs_hierarchy: ClassVar[bool] = False
@@ -126,13 +158,54 @@ class Model(ABC):
     def describe(self, unit: str = "rows") -> str:
         """Return the promise as a sentence; ``unit`` is what is counted, rows or persons."""
 
-    @abstractmethod
+    def limit(self, parameter: str) -> float:
+        """Return what values are compared with: the parameter, with an allowance for rounding unless it is whole."""
+        given: float = getattr(self, parameter)
+        if isinstance(given, int):
+            return given
+        (comparison,) = (b.comparison for b in self.bounds if b.parameter == parameter)
+        return given * (1 + ROUNDING if comparison == "at most" else 1 - ROUNDING)
+
+    def values(self, groups: Groups) -> Floats:
+        """Return the value of each class as the statement does; NaN for none."""
+        raise NotImplementedError(f"{type(self).__name__} must define values.")
+
     def satisfied(self, groups: Groups) -> Booleans:
         """Return for each class whether it may be published.
 
         Of a promise about the whole table: the classes that stay when the fewest rows are left out, smallest classes
         first, the earlier class first among equals.
         """
+        import numpy as np
+
+        values = self.values(groups)
+        holds = np.ones(len(values), dtype=np.bool_)
+        for bound in self.bounds:
+            limit = self.limit(bound.parameter)
+            if bound.comparison == "at least":
+                holds &= values >= limit
+            else:
+                holds &= values <= limit if bound.comparison == "at most" else values < limit
+        return holds
+
+    @classmethod
+    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
+        """Return the strongest parameter that classes with these values satisfy; None where none does."""
+        if found.low is None or found.high is None or found.valued < found.classes:
+            return None
+        if bound.comparison == "at least":
+            return found.low
+        # A strict comparison allows for rounding: the parameter must be larger than the value.
+        return found.high * (1 + 2 * ROUNDING) if bound.comparison == "below" else found.high
+
+    def rule(self) -> tuple[int, float, float] | None:
+        """Return kind and numbers of the rule in ``kernels.rules`` that decides like this model, None if none does.
+
+        Without a rule, kernels call ``satisfied`` for one class at a time, which is right and much slower.
+        """
+        from duckanon.kernels.layout import SIZE
+
+        return (SIZE, float(self.traits.min_class_size), 0.0) if self.traits.size_only else None
 
     def persisting(self, groups: Groups) -> Floats:
         """Return for each class the least share of its rows that lie in violating classes, however it is split.

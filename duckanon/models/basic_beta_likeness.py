@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, every, histograms_of, shares
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+from duckanon.models.arrays import column_words, gains, histograms_of, largest_value
+from duckanon.models.base import (
+    ROUNDING,
+    Bound,
+    Extremes,
+    Groups,
+    Model,
+    Traits,
+    models,
+    require_column,
+    require_number,
+)
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("basic_beta_likeness")
@@ -41,10 +51,11 @@ class BasicBetaLikeness(Model):
     beta: float
     sensitive: str | None = None
     summary: ClassVar[str] = "no sensitive value is more than 1 + beta times as frequent in a class as in the table"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("beta", "at most"),)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", require_number("BasicBetaLikeness", "beta", self.beta, 0, above=True))
-        require_column("BasicBetaLikeness", self.sensitive)
+        object.__setattr__(self, "beta", require_number(type(self).__name__, "beta", self.beta, 0, above=True))
+        require_column(type(self).__name__, self.sensitive)
 
     @property
     def traits(self) -> Traits:
@@ -55,7 +66,19 @@ class BasicBetaLikeness(Model):
         often = f"more than {1 + self.beta:g} times as frequent in a class as in the whole table"
         return f"no value of {column_words(self.sensitive)} is {often}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def limit(self, parameter: str) -> float:
+        return (1 + self.beta) * (1 + ROUNDING)
+
+    def values(self, groups: Groups) -> Floats:
         h = histograms_of(groups)
-        owner, q, p = shares(h)
-        return every(h, owner, q <= p * (1 + self.beta) * (1 + ROUNDING))
+        return largest_value(h, gains(h))
+
+    @classmethod
+    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
+        gain = super().strongest(bound, found)
+        return None if gain is None else max(gain - 1, ROUNDING)
+
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import BASIC_BETA
+
+        return BASIC_BETA, self.beta, 0

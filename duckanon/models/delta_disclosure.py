@@ -6,11 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, every, histograms_of, shares
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+from duckanon.models.arrays import column_words, gains, histograms_of, largest_value
+from duckanon.models.base import (
+    ROUNDING,
+    Bound,
+    Extremes,
+    Groups,
+    Model,
+    Traits,
+    models,
+    require_column,
+    require_number,
+)
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("delta_disclosure")
@@ -48,6 +58,7 @@ class DeltaDisclosure(Model):
     sensitive: str | None = None
     base: float = 2.0
     summary: ClassVar[str] = "the frequency of sensitive values in a class differs from the table's by less than delta"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("delta", "below"),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", require_number("DeltaDisclosure", "delta", self.delta, 0, above=True))
@@ -70,11 +81,21 @@ class DeltaDisclosure(Model):
             "as in the whole table"
         )
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def limit(self, parameter: str) -> float:
+        return self.delta * math.log(self.base) * (1 - ROUNDING)
+
+    def values(self, groups: Groups) -> Floats:
         import numpy as np
 
         h = histograms_of(groups)
-        owner, q, p = shares(h)
-        known = p > 0
-        logs = np.abs(np.log(np.divide(q, p, where=known, out=np.ones_like(p))))
-        return every(h, owner, known & (logs < self.delta * math.log(self.base) * (1 - ROUNDING)))
+        return largest_value(h, np.abs(np.log(gains(h))))
+
+    @classmethod
+    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
+        distance = super().strongest(bound, found)
+        return None if distance is None else max(distance / math.log(2), ROUNDING)
+
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import DELTA
+
+        return DELTA, self.delta * math.log(self.base), 0

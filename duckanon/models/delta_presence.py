@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.errors import ParameterError
-from duckanon.models.arrays import ROUNDING, population_of
-from duckanon.models.base import Groups, Model, Traits, models, require_number
+from duckanon.models.arrays import population_of
+from duckanon.models.base import ROUNDING, Bound, Extremes, Groups, Model, Traits, models, require_number
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Booleans, Floats
 
 
 @models.register("delta_presence")
@@ -47,6 +47,7 @@ class DeltaPresence(Model):
     minimum: float
     maximum: float
     summary: ClassVar[str] = "of every class of the population a share from minimum to maximum is in the data"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("minimum", "at least"), Bound("maximum", "at most"))
     needs_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -66,10 +67,22 @@ class DeltaPresence(Model):
     def indispensable(self, groups: Groups) -> Booleans | None:
         return population_of(groups) > 0 if self.minimum > 0 else None
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def values(self, groups: Groups) -> Floats:
+        import numpy as np
+
         people, members = population_of(groups), groups.sizes
+        shares = np.divide(members, people, where=people > 0, out=np.full(len(members), np.nan))
+        return np.asarray(shares, dtype=np.float64)
+
+    def satisfied(self, groups: Groups) -> Booleans:
         if self.minimum > 0 and groups.population_only:
             # Of those classes nobody is in the data, whatever is published.
-            return members < 0
-        enough = members >= self.minimum * people * (1 - ROUNDING)
-        return enough & (members <= self.maximum * people * (1 + ROUNDING))
+            return groups.sizes < 0
+        return super().satisfied(groups)
+
+    @classmethod
+    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
+        if bound.parameter == "minimum":
+            return None if found.low is None else min(found.low, 1.0)
+        largest = super().strongest(bound, found)
+        return None if largest is None or largest > 1 + ROUNDING else min(largest, 1.0)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, every, histograms_of, shares
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+from duckanon.models.arrays import column_words, gains, histograms_of, largest_value, whole_table
+from duckanon.models.base import ROUNDING, Groups, models
+from duckanon.models.basic_beta_likeness import BasicBetaLikeness
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("enhanced_beta_likeness")
 @dataclass(frozen=True)
-class EnhancedBetaLikeness(Model):
+class EnhancedBetaLikeness(BasicBetaLikeness):
     """No sensitive value gains more in a class, relative to its frequency p in the table, than min(beta, -ln p).
 
     Like basic beta-likeness, and frequent values are bounded more tightly, so that a value that not all rows of the
@@ -38,26 +39,23 @@ class EnhancedBetaLikeness(Model):
     "no value of 'disease' with frequency p is more than 1 + min(1, -ln p) times as frequent in a class"
     """
 
-    beta: float
-    sensitive: str | None = None
     summary: ClassVar[str] = "no sensitive value is more than 1 + min(beta, -ln p) times as frequent in a class"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", require_number("EnhancedBetaLikeness", "beta", self.beta, 0, above=True))
-        require_column("EnhancedBetaLikeness", self.sensitive)
-
-    @property
-    def traits(self) -> Traits:
-        return Traits(monotone=True, min_class_size=1)
 
     def describe(self, unit: str = "rows") -> str:
         often = f"more than 1 + min({self.beta:g}, -ln p) times as frequent in a class"
         return f"no value of {column_words(self.sensitive)} with frequency p is {often}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def values(self, groups: Groups) -> Floats:
         import numpy as np
 
         h = histograms_of(groups)
-        owner, q, p = shares(h)
-        logs = np.log(p, where=p > 0, out=np.zeros_like(p))
-        return every(h, owner, q <= p * (1 + np.minimum(self.beta, -logs)) * (1 + ROUNDING))
+        p = whole_table(h)[h.codes]
+        allowed = (1 - np.log(p, where=p > 0, out=np.zeros_like(p))) * (1 + ROUNDING)
+        gained = gains(h)
+        # No beta allows more than -ln p.
+        return largest_value(h, np.where(gained <= allowed, gained, np.nan))
+
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import ENHANCED_BETA
+
+        return ENHANCED_BETA, self.beta, 0

@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, owners, sums, totals
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+from duckanon.models.arrays import column_words, histograms_of, least_share, owners, sums, totals
+from duckanon.models.base import ROUNDING, Bound, Groups, Model, Traits, models, require_column, require_number
 
 if TYPE_CHECKING:
-    from duckanon.models.arrays import Floats
-    from duckanon.models.base import Booleans, Histograms
+    from duckanon.models.base import Floats, Histograms
 
 
 @models.register("entropy_l_diversity")
@@ -44,6 +43,7 @@ class EntropyLDiversity(Model):
     l: float  # noqa: E741 - the field's own name
     sensitive: str | None = None
     summary: ClassVar[str] = "in every class sensitive values have at least the entropy of l equally frequent ones"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("l", "at least"),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", require_number("EntropyLDiversity", "l", self.l, 1))
@@ -58,15 +58,20 @@ class EntropyLDiversity(Model):
         column = column_words(self.sensitive)
         return f"in every class {column} has at least the entropy of {self.l:g} equally frequent values"
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def values(self, groups: Groups) -> Floats:
         import numpy as np
 
         h = histograms_of(groups)
-        return (np.diff(h.starts) > 0) & (_entropies(h) >= math.log(self.l) - ROUNDING)
+        return np.where(np.diff(h.starts) > 0, np.exp(_entropies(h)), np.nan)
 
     def persisting(self, groups: Groups) -> Floats:
         # Entropy is concave, so its negative is convex, and 0 at worst.
         return least_share(-_entropies(histograms_of(groups)), -math.log(self.l), 0.0)
+
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import ENTROPY
+
+        return ENTROPY, self.l, 0
 
 
 def _entropies(h: Histograms) -> Floats:

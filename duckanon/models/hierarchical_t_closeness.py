@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.errors import ParameterError
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, owners, sums, totals, whole_table
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+from duckanon.models.arrays import owners, sums, totals, whole_table
+from duckanon.models.base import models
+from duckanon.models.t_closeness import TCloseness
 
 if TYPE_CHECKING:
-    from duckanon.models.arrays import Floats
-    from duckanon.models.base import Booleans, Histograms, Integers
+    from duckanon.models.base import Floats, Histograms, Integers
 
 
 @models.register("hierarchical_t_closeness")
 @dataclass(frozen=True)
-class HierarchicalTCloseness(Model):
+class HierarchicalTCloseness(TCloseness):
     """In every class sensitive values are distributed nearly as in the whole table, unrelated values counting more.
 
     The hierarchical distance: two values are as far apart as the height of their lowest common ancestor in the column's
@@ -48,52 +48,35 @@ class HierarchicalTCloseness(Model):
     "in every class the distribution of 'disease' is within 0.2 of that in the whole table (hierarchical distance)"
     """
 
-    t: float
-    sensitive: str | None = None
     summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (hierarchical distance)"
     needs_hierarchy: ClassVar[bool] = True
+    distance: ClassVar[str] = "hierarchical"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "t", require_number("HierarchicalTCloseness", "t", self.t, 0, 1))
-        require_column("HierarchicalTCloseness", self.sensitive)
-
-    @property
-    def traits(self) -> Traits:
-        return Traits(monotone=True, min_class_size=1)
-
-    def describe(self, unit: str = "rows") -> str:
-        column = column_words(self.sensitive)
-        close = f"within {self.t:g} of that in the whole table (hierarchical distance)"
-        return f"in every class the distribution of {column} is {close}"
-
-    def satisfied(self, groups: Groups) -> Booleans:
+    def distances(self, h: Histograms) -> Floats:
+        """Return the mean of the equal distances on all levels below the top."""
         import numpy as np
 
-        h = histograms_of(groups)
         if not h.ancestors:
             raise ParameterError("hierarchical_t_closeness needs a hierarchy of its sensitive column.")
-        return (np.diff(h.starts) > 0) & (_distances(h) <= self.t + ROUNDING)
+        classes = len(h.starts) - 1
+        owner, p = owners(h.starts), whole_table(h)
+        q = h.counts / totals(h)[owner]
+        found = np.zeros(classes)
+        levels = h.ancestors[: max(len(h.ancestors) - 1, 1)]
+        for level, over in enumerate(levels):
+            nodes = int(over.max(initial=-1)) + 1
+            whole = np.bincount(over, weights=p, minlength=nodes)
+            # Level 0 has a node of its own for every value: nothing to add up.
+            at, node, mass = (
+                (owner, over[h.codes], q) if level == 0 else _merged(owner, over[h.codes], q, classes, nodes)
+            )
+            found += (sums(at, np.abs(mass - whole[node]) - whole[node], classes) + 1) / 2
+        return found / len(levels)
 
-    def persisting(self, groups: Groups) -> Floats:
-        return least_share(_distances(histograms_of(groups)), self.t, 1.0)
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import HIERARCHICAL
 
-
-def _distances(h: Histograms) -> Floats:
-    """Return the mean of the equal distances on all levels below the top."""
-    import numpy as np
-
-    classes = len(h.starts) - 1
-    owner, p = owners(h.starts), whole_table(h)
-    q = h.counts / totals(h)[owner]
-    found = np.zeros(classes)
-    levels = h.ancestors[: max(len(h.ancestors) - 1, 1)]
-    for level, over in enumerate(levels):
-        nodes = int(over.max(initial=-1)) + 1
-        whole = np.bincount(over, weights=p, minlength=nodes)
-        # Level 0 has a node of its own for every value: nothing to add up.
-        at, node, mass = (owner, over[h.codes], q) if level == 0 else _merged(owner, over[h.codes], q, classes, nodes)
-        found += (sums(at, np.abs(mass - whole[node]) - whole[node], classes) + 1) / 2
-    return found / len(levels)
+        return HIERARCHICAL, self.t, 0
 
 
 def _merged(owner: Integers, node: Integers, q: Floats, classes: int, nodes: int) -> tuple[Integers, Integers, Floats]:

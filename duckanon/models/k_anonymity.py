@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.base import Groups, Model, Traits, models, require_int
+from duckanon.models.base import Bound, Groups, Model, Traits, models, require_int
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("k_anonymity")
@@ -37,6 +37,7 @@ class KAnonymity(Model):
 
     k: int
     summary: ClassVar[str] = "every class has at least k members"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("k", "at least"),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", require_int("KAnonymity", "k", self.k, 1))
@@ -48,5 +49,5 @@ class KAnonymity(Model):
     def describe(self, unit: str = "rows") -> str:
         return f"every combination of quasi-identifiers is shared by at least {self.k} {unit}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
-        return groups.sizes >= self.k
+    def values(self, groups: Groups) -> Floats:
+        return groups.sizes.astype("float64")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.models.arrays import population_of
-from duckanon.models.base import Groups, Model, Traits, models, require_int
+from duckanon.models.base import Bound, Groups, Model, Traits, models, require_int
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("k_map")
@@ -37,6 +37,7 @@ class KMap(Model):
 
     k: int
     summary: ClassVar[str] = "every class has at least k members of the population"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("k", "at least"),)
     needs_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -49,5 +50,5 @@ class KMap(Model):
     def describe(self, unit: str = "rows") -> str:
         return f"every combination of quasi-identifiers belongs to at least {self.k} members of the population"
 
-    def satisfied(self, groups: Groups) -> Booleans:
-        return population_of(groups) >= self.k
+    def values(self, groups: Groups) -> Floats:
+        return population_of(groups).astype("float64")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import column_words, histograms_of
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_int
+from duckanon.models.arrays import column_words, distinct, histograms_of
+from duckanon.models.base import Bound, Groups, Model, Traits, models, require_column, require_int
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("l_diversity")
@@ -41,6 +41,7 @@ class LDiversity(Model):
     l: int  # noqa: E741 - the field's own name
     sensitive: str | None = None
     summary: ClassVar[str] = "every class has at least l different sensitive values"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("l", "at least"),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", require_int("LDiversity", "l", self.l, 1))
@@ -53,7 +54,10 @@ class LDiversity(Model):
     def describe(self, unit: str = "rows") -> str:
         return f"every class has at least {self.l} different values of {column_words(self.sensitive)}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
-        import numpy as np
+    def values(self, groups: Groups) -> Floats:
+        return distinct(histograms_of(groups))
 
-        return np.diff(histograms_of(groups).starts) >= self.l
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import DISTINCT
+
+        return DISTINCT, self.l, 0

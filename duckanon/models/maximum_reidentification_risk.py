@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING
-from duckanon.models.base import Groups, Model, Traits, models, require_number
+from duckanon.models.base import ROUNDING, Bound, Groups, Model, Traits, models, require_number
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("maximum_reidentification_risk")
@@ -38,6 +37,7 @@ class MaximumReidentificationRisk(Model):
 
     threshold: float
     summary: ClassVar[str] = "the highest reidentification risk, 1 / size of the class, is at most the threshold"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("threshold", "at most"),)
 
     def __post_init__(self) -> None:
         owner = "MaximumReidentificationRisk"
@@ -52,5 +52,5 @@ class MaximumReidentificationRisk(Model):
     def describe(self, unit: str = "rows") -> str:
         return f"the highest risk of reidentification (1 / size of the class) is at most {self.threshold:g}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
-        return groups.sizes >= self.traits.min_class_size
+    def values(self, groups: Groups) -> Floats:
+        return 1 / groups.sizes

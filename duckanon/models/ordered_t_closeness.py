@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, owners, sums, totals, whole_table
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+from duckanon.models.arrays import owners, sums, totals, whole_table
+from duckanon.models.base import models
+from duckanon.models.t_closeness import TCloseness
 
 if TYPE_CHECKING:
-    from duckanon.models.arrays import Floats
-    from duckanon.models.base import Booleans, Histograms
+    from duckanon.models.base import Floats, Histograms
 
 
 @models.register("ordered_t_closeness")
 @dataclass(frozen=True)
-class OrderedTCloseness(Model):
+class OrderedTCloseness(TCloseness):
     """In every class sensitive values are distributed nearly as in the whole table, far values counting more.
 
     The ordered distance: two values are as far apart as their ranks among the m different values of the table, divided
@@ -41,57 +41,39 @@ class OrderedTCloseness(Model):
     "in every class the distribution of 'salary' is within 0.2 of that in the whole table (ordered distance)"
     """
 
-    t: float
-    sensitive: str | None = None
     needs_order: ClassVar[bool] = True
     summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (ordered distance)"
+    distance: ClassVar[str] = "ordered"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "t", require_number("OrderedTCloseness", "t", self.t, 0, 1))
-        require_column("OrderedTCloseness", self.sensitive)
+    def distances(self, h: Histograms) -> Floats:
+        """Return the distance of every class, in time linear in the entries.
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(monotone=True, min_class_size=1)
-
-    def describe(self, unit: str = "rows") -> str:
-        column = column_words(self.sensitive)
-        close = f"within {self.t:g} of that in the whole table (ordered distance)"
-        return f"in every class the distribution of {column} is {close}"
-
-    def satisfied(self, groups: Groups) -> Booleans:
+        Between two values that a class has, its cumulative frequency Q stays the same while that of the table, P,
+        rises: up to the rank where P passes Q the difference is Q - P, from there on P - Q, and both sums come from
+        sums of P.
+        """
         import numpy as np
 
-        h = histograms_of(groups)
-        return (np.diff(h.starts) > 0) & (_distances(h) <= self.t + ROUNDING)
+        size, classes = len(h.totals), len(h.starts) - 1
+        if size < 2 or not len(h.codes):
+            return np.zeros(classes)
+        rising = np.cumsum(whole_table(h))
+        area = np.concatenate([[0.0], np.cumsum(rising)])
+        owner = owners(h.starts)
+        before = np.concatenate([[0], np.cumsum(h.counts)])
+        reached = (before[1:] - before[h.starts[:-1]][owner]) / totals(h)[owner]
+        here = h.codes
+        after = np.empty_like(here)
+        after[:-1] = here[1:]
+        after[h.starts[1:][np.diff(h.starts) > 0] - 1] = size
+        passed = np.clip(np.searchsorted(rising, reached), here, after)
+        between = (2 * passed - here - after) * reached - 2 * area[passed] + area[here] + area[after]
+        first = np.zeros(classes)
+        filled = np.diff(h.starts) > 0
+        first[filled] = area[here[h.starts[:-1][filled]]]
+        return np.asarray((sums(owner, between, classes) + first) / (size - 1), dtype=np.float64)
 
-    def persisting(self, groups: Groups) -> Floats:
-        return least_share(_distances(histograms_of(groups)), self.t, 1.0)
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import ORDERED
 
-
-def _distances(h: Histograms) -> Floats:
-    """Return the distance of every class, in time linear in the entries.
-
-    Between two values that a class has, its cumulative frequency Q stays the same while that of the table, P, rises: up
-    to the rank where P passes Q the difference is Q - P, from there on P - Q, and both sums come from sums of P.
-    """
-    import numpy as np
-
-    size, classes = len(h.totals), len(h.starts) - 1
-    if size < 2 or not len(h.codes):
-        return np.zeros(classes)
-    rising = np.cumsum(whole_table(h))
-    area = np.concatenate([[0.0], np.cumsum(rising)])
-    owner = owners(h.starts)
-    before = np.concatenate([[0], np.cumsum(h.counts)])
-    reached = (before[1:] - before[h.starts[:-1]][owner]) / totals(h)[owner]
-    here = h.codes
-    after = np.empty_like(here)
-    after[:-1] = here[1:]
-    after[h.starts[1:][np.diff(h.starts) > 0] - 1] = size
-    passed = np.clip(np.searchsorted(rising, reached), here, after)
-    between = (2 * passed - here - after) * reached - 2 * area[passed] + area[here] + area[after]
-    first = np.zeros(classes)
-    filled = np.diff(h.starts) > 0
-    first[filled] = area[here[h.starts[:-1][filled]]]
-    return np.asarray((sums(owner, between, classes) + first) / (size - 1), dtype=np.float64)
+        return ORDERED, self.t, 0

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import column_words, histograms_of
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_int
+from duckanon.models.arrays import column_words, distinct, histograms_of
+from duckanon.models.base import Bound, Groups, Model, Traits, models, require_column, require_int
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("p_sensitive_k_anonymity")
@@ -43,6 +44,8 @@ class PSensitiveKAnonymity(Model):
     k: int
     sensitive: str | None = None
     summary: ClassVar[str] = "every class has at least k members and p different sensitive values"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("p", "at least"),)
+    level_parameters: ClassVar[Mapping[str, float | str]] = {"k": 1}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", require_int("PSensitiveKAnonymity", "p", self.p, 1))
@@ -57,7 +60,12 @@ class PSensitiveKAnonymity(Model):
         values = f"at least {self.p} different values of {column_words(self.sensitive)}"
         return f"every class has at least {self.k} {unit} and {values}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def values(self, groups: Groups) -> Floats:
         import numpy as np
 
-        return (groups.sizes >= self.k) & (np.diff(histograms_of(groups).starts) >= self.p)
+        return np.where(groups.sizes >= self.k, distinct(histograms_of(groups)), np.nan)
+
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import DISTINCT
+
+        return DISTINCT, self.p, self.k

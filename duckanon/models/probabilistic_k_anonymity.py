@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.base import Groups, Model, Traits, models, require_int
+from duckanon.models.base import Bound, Groups, Model, Traits, models, require_int
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("probabilistic_k_anonymity")
@@ -43,6 +43,7 @@ class ProbabilisticKAnonymity(Model):
 
     k: int
     summary: ClassVar[str] = "nobody is linked to a row with a probability above 1/k; groups are not visible"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("k", "at least"),)
     hidden: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -57,5 +58,5 @@ class ProbabilisticKAnonymity(Model):
         among = f"quasi-identifiers are permuted among at least {self.k} {unit}"
         return f"{among}, so that nobody is linked to {of} above 1 in {self.k}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
-        return groups.sizes >= self.k
+    def values(self, groups: Groups) -> Floats:
+        return groups.sizes.astype("float64")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, largest, owners, sums
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_int, require_number
+from duckanon.models.arrays import column_words, histograms_of, largest, owners, sums
+from duckanon.models.base import Bound, Groups, Model, Traits, models, require_column, require_int, require_number
 
 if TYPE_CHECKING:
-    from duckanon.models.base import Booleans
+    from duckanon.models.base import Floats
 
 
 @models.register("recursive_c_l_diversity")
@@ -44,6 +45,8 @@ class RecursiveCLDiversity(Model):
     l: int  # noqa: E741 - the field's own name
     sensitive: str | None = None
     summary: ClassVar[str] = "the most frequent value of a class is rarer than c times the l-th and all after it"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("c", "below"),)
+    level_parameters: ClassVar[Mapping[str, float | str]] = {"l": "l_diversity"}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "c", require_number("RecursiveCLDiversity", "c", self.c, 0, above=True))
@@ -60,7 +63,7 @@ class RecursiveCLDiversity(Model):
         most = f"in every class the most frequent value of {column} is rarer than {self.c:g} times"
         return f"{most} the {nth} most frequent and all rarer ones"
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def values(self, groups: Groups) -> Floats:
         import numpy as np
 
         h = histograms_of(groups)
@@ -72,7 +75,12 @@ class RecursiveCLDiversity(Model):
         falling = base - 1 - key % base
         rank = np.arange(len(key)) - h.starts[owner]
         tail = sums(owner, np.where(rank >= self.l - 1, falling, 0), len(top))
-        return top < self.c * tail * (1 - ROUNDING)
+        return np.asarray(np.divide(top, tail, where=tail > 0, out=np.full(len(top), np.nan)), dtype=np.float64)
+
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import RECURSIVE
+
+        return RECURSIVE, self.c, self.l
 
 
 def _ordinal(number: int) -> str:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from duckanon.models.arrays import ROUNDING, column_words, histograms_of, least_share, shares, sums
-from duckanon.models.base import Groups, Model, Traits, models, require_column, require_number
+from duckanon.models.arrays import column_words, histograms_of, least_share, owners, sums, totals, whole_table
+from duckanon.models.base import (
+    ROUNDING,
+    Bound,
+    Extremes,
+    Groups,
+    Model,
+    Traits,
+    models,
+    require_column,
+    require_number,
+)
 
 if TYPE_CHECKING:
-    from duckanon.models.arrays import Floats
-    from duckanon.models.base import Booleans, Histograms
+    from duckanon.models.base import Floats, Histograms
 
 
 @models.register("t_closeness")
@@ -44,10 +53,12 @@ class TCloseness(Model):
     t: float
     sensitive: str | None = None
     summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (equal distance)"
+    bounds: ClassVar[tuple[Bound, ...]] = (Bound("t", "at most"),)
+    distance: ClassVar[str] = "equal"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "t", require_number("TCloseness", "t", self.t, 0, 1))
-        require_column("TCloseness", self.sensitive)
+        object.__setattr__(self, "t", require_number(type(self).__name__, "t", self.t, 0, 1))
+        require_column(type(self).__name__, self.sensitive)
 
     @property
     def traits(self) -> Traits:
@@ -56,22 +67,36 @@ class TCloseness(Model):
 
     def describe(self, unit: str = "rows") -> str:
         column = column_words(self.sensitive)
-        close = f"within {self.t:g} of that in the whole table (equal distance)"
+        close = f"within {self.t:g} of that in the whole table ({self.distance} distance)"
         return f"in every class the distribution of {column} is {close}"
 
-    def satisfied(self, groups: Groups) -> Booleans:
+    def limit(self, parameter: str) -> float:
+        return self.t + ROUNDING
+
+    def distances(self, h: Histograms) -> Floats:
+        """Return the distance of every class from the whole table."""
+        import numpy as np
+
+        owner = owners(h.starts)
+        q, p = h.counts / totals(h)[owner], whole_table(h)[h.codes]
+        # Values that a class lacks differ by their whole p: what is left of 1.
+        return (sums(owner, np.abs(q - p) - p, len(h.starts) - 1) + 1) / 2
+
+    def values(self, groups: Groups) -> Floats:
         import numpy as np
 
         h = histograms_of(groups)
-        return (np.diff(h.starts) > 0) & (_distances(h) <= self.t + ROUNDING)
+        return np.where(np.diff(h.starts) > 0, self.distances(h), np.nan)
 
     def persisting(self, groups: Groups) -> Floats:
-        return least_share(_distances(histograms_of(groups)), self.t, 1.0)
+        return least_share(self.distances(histograms_of(groups)), self.t, 1.0)
 
+    @classmethod
+    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
+        distance = super().strongest(bound, found)
+        return None if distance is None else min(max(distance, 0.0), 1.0)
 
-def _distances(h: Histograms) -> Floats:
-    import numpy as np
+    def rule(self) -> tuple[int, float, float]:
+        from duckanon.kernels.layout import EQUAL
 
-    owner, q, p = shares(h)
-    # Values that a class lacks differ by their whole p: what is left of 1.
-    return (sums(owner, np.abs(q - p) - p, len(h.starts) - 1) + 1) / 2
+        return EQUAL, self.t, 0

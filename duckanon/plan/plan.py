@@ -13,12 +13,12 @@ from duckanon.algorithms.base import Algorithm, algorithms
 from duckanon.encoding.dictionaries import Dictionary, canonical, dictionary_query, frequency_query
 from duckanon.encoding.wide_numbers import with_decimals
 from duckanon.engine.open import open_engine
-from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import DIALECT, cast, col
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve, saved
 from duckanon.io.source import Relation, Source
 from duckanon.models.base import Model
+from duckanon.models.statements import violations
 from duckanon.plan.publication import Publication, extended
 from duckanon.plan.request import PARAMETERS, Request
 from duckanon.plan.requirements import Requirements
@@ -197,9 +197,7 @@ class Plan:
             dictionaries.append(Dictionary(attribute.name, expression, f"values_{attribute.name}", 2**32))
         steps.append(("frequency table", frequency_query(source, dictionaries, self.entity)))
         named_steps = [(name, query.sql(dialect=DIALECT, pretty=True)) for name, query in steps]
-        checks = [
-            (_gate_step(m), load(f"models/{m.name}").tree().sql(dialect=DIALECT, pretty=True)) for m in self.models
-        ]
+        checks = [(_gate_step(m), violations(m)[0].sql(dialect=DIALECT, pretty=True)) for m in self.models]
         return named_steps + checks
 
     def to_dict(self) -> dict[str, Any]:

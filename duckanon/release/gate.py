@@ -1,7 +1,7 @@
 """The gate: every promise is checked again, in SQL, on what was materialised, by a path of its own.
 
 Nothing here reads what an algorithm claims. Classes are counted from the published columns alone, NULL being a value
-like any other, and a model's statement returns the classes that break it.
+like any other, and a model's statement returns a value for each, which must be within the model's bounds.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, count_classes, count_rows, count_values, place_population
-from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import (
     col,
     named,
@@ -25,6 +24,7 @@ from duckanon.engine.sql.relations import (
 )
 from duckanon.errors import PrivacyViolation
 from duckanon.models.base import CheckResult, Model, sensitive_of
+from duckanon.models.statements import violations
 from duckanon.recoding.evidence import Evidence
 from duckanon.release.permutation_gate import count_blocks, count_groups, require_blocks, require_file
 from duckanon.release.short_keys import short_keys
@@ -64,15 +64,12 @@ def check_models(
 
 
 def _check(engine: Engine, relations: Mapping[str, str], model: Model, unit: str, total: int) -> CheckResult:
-    file = load(f"models/{model.name}")
-    parameters = model.parameters()
-    violating = subquery(file.bind({name: relations[name] for name in file.reads}), "v")
+    violating, parameters = violations(model, relations)
     found = exp.select(exp.Count(this=exp.Star()), exp.func("COALESCE", exp.Sum(this=col("n")), number(0)))
-    bound: dict[str, Any] = {name: parameters[name] for name in file.params}
-    n_classes, n_rows = engine.row(found.from_(violating), bound)
+    n_classes, n_rows = engine.row(found.from_(subquery(violating, "v")), parameters)
     return CheckResult(
         model=model.name,
-        parameters=parameters,
+        parameters=model.parameters(),
         holds=int(n_classes) == 0,
         classes=total,
         violating_classes=int(n_classes),

@@ -24,7 +24,6 @@ from sqlglot import exp
 
 from duckanon.encoding.counting import count_classes, count_rows, count_values
 from duckanon.engine.open import open_engine
-from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import Column, call, col, number, subquery
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 from duckanon.io.disk import locked, os_errors
@@ -46,6 +45,7 @@ from duckanon.io.sinks.manifest import (
 from duckanon.io.sinks.signing import PublicKey, envelope_problems
 from duckanon.io.sinks.tables import TableReports, open_database, run_in_comment, table_comment_in, table_rows
 from duckanon.models.base import CheckResult, Model, sensitive_of
+from duckanon.models.statements import statement_of
 from duckanon.release.agreement import Expected, disagreements, model_of, size_problems
 from duckanon.release.gate import check_models
 from duckanon.report import formats
@@ -509,7 +509,7 @@ def _model(promise: Mapping[str, Any]) -> Model:
 def _recheck(
     engine: Engine, relations: Mapping[str, str], promise: Mapping[str, Any], model: Model, unit: str
 ) -> Rechecked:
-    missing = [name for name in load(f"models/{model.name}").reads if name not in relations]
+    missing = [name for name in statement_of(type(model)).reads if name not in relations]
     if missing:
         kind, reason = _MISSING.get(missing[0], (None, "it needs what is not published"))
         return _told(promise, NOT_CHECKABLE, reason, kind)

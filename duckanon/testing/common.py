@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.sql.files import SqlFile, load
+from duckanon.engine.sql.files import SqlFile, load_of
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -106,14 +106,14 @@ def require_frozen(instance: Any) -> None:
     require(json.loads(json.dumps(parameters)) == parameters, f"{name}.parameters() must survive JSON.")
 
 
-def require_statement(folder: str, name: str) -> SqlFile:
+def require_statement(folder: str, member: type[Any]) -> SqlFile:
     """Return the statement of a model or metric, which must exist and read known relations only."""
     try:
-        file = load(f"{folder}/{name}")
+        file = load_of(folder, member)
     except FileNotFoundError:
-        raise AssertionError(f"There is no sql/{folder}/{name}.sql.") from None
+        raise AssertionError(f"There is no sql/{folder}/{member.name}.sql, nor one beside the module.") from None
     unknown = set(file.reads) - set(RELATIONS)
-    require(not unknown, f"sql/{folder}/{name}.sql reads unknown relations: {', '.join(sorted(unknown))}.")
+    require(not unknown, f"{member.name}.sql reads unknown relations: {', '.join(sorted(unknown))}.")
     return file
 
 

@@ -43,7 +43,7 @@ def check_metric(metric: type[Metric]) -> None:
     require(metric.direction in ("lower", "higher"), f"{name}.direction must be 'lower' or 'higher'.")
     low, high = metric.bounds
     require(high is None or low < high, f"{name}.bounds must be (lower, upper), upper None where there is none.")
-    _check_statement(metric, require_statement("metrics", metric.name))
+    _check_statement(metric, require_statement("metrics", metric))
     found = {state: _total(metric, rows) for state, rows in _tables().items()}
     _check_values(metric, found)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from duckanon.engine.open import open_engine
 from duckanon.models.base import Groups, Histograms, Model, Traits, models
+from duckanon.models.statements import violations
 from duckanon.release.gate import check_models
 from duckanon.testing.common import make_relations, require, require_documented, require_frozen, require_statement
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
-    from duckanon.engine.sql.files import SqlFile
     from duckanon.models.base import Booleans, Integers
 
 _SAMPLES: dict[Any, Any] = {"l": 2, "int": 2, int: 2, "float": 0.5, float: 0.5}
@@ -48,8 +48,13 @@ def check_model(model: Model | type[Model]) -> None:
     require_frozen(instance)
     _check_words(instance)
     _check_traits(instance)
-    file = require_statement("models", instance.name)
-    require(file.returns[:2] == ("class_id", "n"), f"sql/models/{instance.name}.sql must return class_id and n first.")
+    file = require_statement("models", kind)
+    columns = ("class_id", "n", "value", *(["table_value"] if instance.traits.whole_table else []))
+    require(file.returns == columns, f"sql/models/{instance.name}.sql must return {', '.join(columns)}.")
+    require(
+        {b.parameter for b in instance.bounds} <= set(instance.parameters()),
+        f"{kind.__name__}.bounds must name parameters.",
+    )
     unknown = set(file.params) - set(instance.parameters())
     require(not unknown, f"sql/models/{instance.name}.sql has parameters that the model lacks: {sorted(unknown)}.")
     bound = replace(instance, sensitive=_COLUMN) if _of_column(instance) else instance  # type: ignore[type-var]
@@ -57,7 +62,7 @@ def check_model(model: Model | type[Model]) -> None:
         _check_searches(bound, seed)
     engine = open_engine()
     try:
-        _check_statement(engine, bound, file)
+        _check_statement(engine, bound)
     finally:
         engine.close()
 
@@ -222,19 +227,19 @@ def _check_whole_table(model: Model, table: _Table) -> None:
         require(after.sum() <= out.sum(), f"{name} is not monotone: more must be left out once two classes merged.")
 
 
-def _check_statement(engine: Engine, model: Model, file: SqlFile) -> None:
+def _check_statement(engine: Engine, model: Model) -> None:
     """Check that the statement names the classes that ``satisfied`` does not let stay."""
     import numpy as np
 
     name = type(model).__name__
-    require(_violating(engine, model, file, {}) == set(), f"{name} is violated by a table without classes.")
+    require(_violating(engine, model, {}) == set(), f"{name} is violated by a table without classes.")
     for seed in range(_STATEMENTS):
         table = _Table.random(seed)
         count = 2 * table.pairs
-        everything = _violating(engine, model, file, table.relations(np.ones(count, dtype=np.bool_)))
+        everything = _violating(engine, model, table.relations(np.ones(count, dtype=np.bool_)))
         require(not everything, f"{name} counts a suppressed class, which nobody publishes.")
         for out in (np.zeros(count, dtype=np.bool_), np.arange(count) % 3 == 1):
-            found = _violating(engine, model, file, table.relations(out))
+            found = _violating(engine, model, table.relations(out))
             require(not found & set(np.flatnonzero(out)), f"{name} counts a suppressed class, which nobody publishes.")
             wanted = set(np.flatnonzero(~out)[~model.satisfied(_kept(table.groups(), ~out))])
             same = bool(found) == bool(wanted) if model.traits.whole_table else found == wanted
@@ -254,11 +259,10 @@ def _kept(groups: Groups, kept: Booleans) -> Groups:
     return Groups(groups.sizes[kept], groups.rows[kept], histograms, population)
 
 
-def _violating(engine: Engine, model: Model, file: SqlFile, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
+def _violating(engine: Engine, model: Model, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
     relations = make_relations(engine, rows)
     (result,) = check_models(engine, relations, [model], "rows")
-    parameters = model.parameters()
-    found = engine.rows(file.bind(relations), {p: parameters[p] for p in file.params})
+    found = list(engine.rows(*violations(model, relations)))
     for relation in relations.values():
         engine.unregister(relation)
     name = type(model).__name__

@@ -1,7 +1,7 @@
--- hierarchical_t_closeness: classes farther than t from the table along the column's hierarchy.  Li et al. 2007.
+-- hierarchical_t_closeness: the distance of each class from the whole table along the column's hierarchy.  Li et al. 2007.
 -- reads:   classes(class_id, n, suppressed), class_values(class_id, attribute, value, n), domain_values(attribute, value, n), domain_nodes(attribute, value, level, node)
--- params:  $t, $sensitive
--- returns: class_id, n
+-- params:  $sensitive
+-- returns: class_id, n, value
 WITH levels AS (
     -- The levels below the top; a hierarchy that has nothing else keeps its only one.
     SELECT d.value, d.level, d.node, greatest(h.height, 1) AS height
@@ -33,6 +33,6 @@ WITH levels AS (
     LEFT JOIN whole AS w ON w.level = v.level AND w.node = v.node
     GROUP BY v.class_id
 )
-SELECT c.class_id, c.n
+SELECT c.class_id, c.n, m.distance AS value
 FROM classes AS c LEFT JOIN measured AS m ON m.class_id = c.class_id
-WHERE NOT c.suppressed AND coalesce(m.distance > $t + 1e-12, TRUE)
+WHERE NOT c.suppressed

@@ -1,5 +1,5 @@
--- k_anonymity: classes smaller than k.  Sweeney 2002.
+-- k_anonymity: the members of each class.  Sweeney 2002.
 -- reads:   classes(class_id, n, suppressed)
--- params:  $k
--- returns: class_id, n
-SELECT class_id, n FROM classes WHERE NOT suppressed AND n < $k
+-- params:
+-- returns: class_id, n, value
+SELECT class_id, n, n AS value FROM classes WHERE NOT suppressed

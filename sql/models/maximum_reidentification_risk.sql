@@ -1,5 +1,5 @@
--- maximum_reidentification_risk: classes whose 1 / size is above the threshold.  El Emam and Dankar 2008.
+-- maximum_reidentification_risk: 1 / size of each class.  El Emam and Dankar 2008.
 -- reads:   classes(class_id, n, suppressed)
--- params:  $threshold
--- returns: class_id, n
-SELECT class_id, n FROM classes WHERE NOT suppressed AND n * $threshold < 1 - 1e-12
+-- params:
+-- returns: class_id, n, value
+SELECT class_id, n, 1 / CAST(n AS DOUBLE) AS value FROM classes WHERE NOT suppressed

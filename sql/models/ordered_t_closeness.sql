@@ -1,7 +1,7 @@
--- ordered_t_closeness: classes whose distribution is farther than t from the table's, ordered distance.  Li et al. 2007.
+-- ordered_t_closeness: the ordered distance of each class from the whole table.  Li et al. 2007.
 -- reads:   classes(class_id, n, suppressed), class_values(class_id, attribute, value, n), domain_values(attribute, value, ord, n)
--- params:  $t, $sensitive
--- returns: class_id, n
+-- params:  $sensitive
+-- returns: class_id, n, value
 WITH cumulated AS (
     SELECT value, ord, sum(n) OVER (ORDER BY ord) / CAST(sum(n) OVER () AS DOUBLE) AS upto, count(*) OVER () AS size
     FROM domain_values
@@ -82,6 +82,6 @@ WITH cumulated AS (
     FROM parts
     GROUP BY class_id
 )
-SELECT c.class_id, c.n
+SELECT c.class_id, c.n, m.distance AS value
 FROM classes AS c LEFT JOIN measured AS m ON m.class_id = c.class_id
-WHERE NOT c.suppressed AND coalesce(m.distance > $t + 1e-12, TRUE)
+WHERE NOT c.suppressed

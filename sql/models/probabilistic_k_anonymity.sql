@@ -1,12 +1,16 @@
--- probabilistic_k_anonymity: groups that are too small, whose blocks are no permutations, or that did not move.  Senavirathne and Torra 2021.
+-- probabilistic_k_anonymity: the members of each group; none where a block is no permutation, did not move or links too well.  Senavirathne and Torra 2021.
 -- reads:   permuted_blocks(class_id, n, suppressed, strayed, stuck, linkage)
 -- params:  $k
--- returns: class_id, n
-SELECT class_id, min(n) AS n
+-- returns: class_id, n, value
+SELECT
+    class_id,
+    min(n) AS n,
+    CASE
+        WHEN max(strayed) = 0
+            AND max(CASE WHEN stuck THEN 1 ELSE 0 END) = 0
+            AND max(linkage) * $k <= 1.000000001
+        THEN min(n)
+    END AS value
 FROM permuted_blocks
 WHERE NOT suppressed
 GROUP BY class_id
-HAVING min(n) < $k
-    OR max(strayed) > 0
-    OR max(CASE WHEN stuck THEN 1 ELSE 0 END) > 0
-    OR max(linkage) * $k > 1.000000001

@@ -1,7 +1,7 @@
--- recursive_c_l_diversity: classes whose top value is no rarer than c times the l-th and all after.  Machanavajjhala 2006.
+-- recursive_c_l_diversity: how many times as frequent as the l-th and all rarer ones the top value of each class is.  Machanavajjhala 2006.
 -- reads:   classes(class_id, n, suppressed), class_values(class_id, attribute, n)
--- params:  $c, $l, $sensitive
--- returns: class_id, n
+-- params:  $l, $sensitive
+-- returns: class_id, n, value
 WITH ranked AS (
     SELECT class_id, n, row_number() OVER (PARTITION BY class_id ORDER BY n DESC) AS place
     FROM class_values
@@ -14,6 +14,6 @@ WITH ranked AS (
     FROM ranked
     GROUP BY class_id
 )
-SELECT c.class_id, c.n
+SELECT c.class_id, c.n, CASE WHEN v.tail > 0 THEN v.most / v.tail END AS value
 FROM classes AS c LEFT JOIN measured AS v ON v.class_id = c.class_id
-WHERE NOT c.suppressed AND coalesce(v.most >= $c * v.tail * (1 - 1e-12), TRUE)
+WHERE NOT c.suppressed

@@ -1,10 +1,11 @@
--- sample_uniqueness: the classes of one member, where they are more than this share of all members.  Dalenius 1986.
+-- sample_uniqueness: 1 for classes of one member; in the table the share of members who are alone.  Dalenius 1986.
 -- reads:   classes(class_id, n, suppressed)
--- params:  $threshold
--- returns: class_id, n
-SELECT c.class_id, c.n
-FROM classes AS c
-CROSS JOIN (
-    SELECT sum(CASE WHEN n = 1 THEN 1 ELSE 0 END) AS alone, sum(n) AS n FROM classes WHERE NOT suppressed
-) AS t
-WHERE NOT c.suppressed AND c.n = 1 AND t.alone > $threshold * t.n * (1 + 1e-12)
+-- params:
+-- returns: class_id, n, value, table_value
+SELECT
+    class_id,
+    n,
+    CASE WHEN n = 1 THEN 1 ELSE 0 END AS value,
+    sum(CASE WHEN n = 1 THEN 1 ELSE 0 END) OVER () / CAST(sum(n) OVER () AS DOUBLE) AS table_value
+FROM classes
+WHERE NOT suppressed

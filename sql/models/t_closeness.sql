@@ -1,7 +1,7 @@
--- t_closeness: classes whose distribution is farther than t from the table's, equal distance.  Li et al. 2007.
+-- t_closeness: the equal distance of each class from the whole table.  Li et al. 2007.
 -- reads:   classes(class_id, n, suppressed), class_values(class_id, attribute, value, n), domain_values(attribute, value, n)
--- params:  $t, $sensitive
--- returns: class_id, n
+-- params:  $sensitive
+-- returns: class_id, n, value
 WITH whole AS (
     SELECT value, n / CAST(sum(n) OVER () AS DOUBLE) AS p FROM domain_values WHERE attribute = $sensitive
 ), sizes AS (
@@ -15,6 +15,6 @@ WITH whole AS (
     WHERE v.attribute = $sensitive
     GROUP BY v.class_id
 )
-SELECT c.class_id, c.n
+SELECT c.class_id, c.n, m.distance AS value
 FROM classes AS c LEFT JOIN measured AS m ON m.class_id = c.class_id
-WHERE NOT c.suppressed AND coalesce(m.distance > $t + 1e-12, TRUE)
+WHERE NOT c.suppressed

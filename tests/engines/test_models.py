@@ -19,11 +19,11 @@ from reference import models as reference
 from reference.classes import OTHER, SENSITIVE, WHOLE_TABLE, Case, expected, relations
 
 from duckanon.engine.base import Engine
-from duckanon.engine.sql.files import names
 from duckanon.models import models
 from duckanon.models.base import Groups, Histograms, Model
+from duckanon.models.statements import levels, violations
 from tests.effort import share
-from tests.engines.relations import ask
+from tests.engines.relations import registered
 
 
 @st.composite
@@ -120,8 +120,9 @@ def promises(draw: st.DrawFn, name: str) -> tuple[Case, dict[str, Any]]:
 
 
 def violating(engine: Engine, model: Model, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
-    """Return the classes that the statement names."""
-    found = ask(engine, f"models/{model.name}", rows, **model.parameters())
+    """Return the classes that violate a model."""
+    with registered(engine, rows) as names:
+        found = engine.rows(*violations(model, names))
     sizes = {row[0]: row[1] for row in rows["classes"]}
     assert all(sizes.get(class_id, 0) == n for class_id, n in found)
     assert len({class_id for class_id, _ in found}) == len(found)
@@ -170,11 +171,15 @@ def test_levels_are_the_strongest_parameters(shared_engine: Engine, case: Case) 
     rows = relations(case)
     found: dict[str, dict[str, float | None]] = {SENSITIVE: {}, OTHER: {}}
     plain: dict[str, float | None] = {}
-    for name in names("levels"):
-        for attribute, parameter, value in ask(shared_engine, name, rows):
-            found.get(attribute, plain)[f"{name.removeprefix('levels/')} {parameter}"] = value
+    with registered(shared_engine, rows) as names:
+        for kind in (kind for kind in map(models.get, models) if not kind.hidden):
+            by_column = "sensitive" in {f.name for f in fields(kind)}  # type: ignore[arg-type]
+            for attribute in (SENSITIVE, OTHER) if by_column else (None,):
+                strongest = levels(shared_engine, names, kind, attribute)
+                assert (strongest is not None) == bool(case.kept)
+                place = plain if attribute is None else found[attribute]
+                place.update({f"{kind.name} {parameter}": value for parameter, value in (strongest or {}).items()})
     if not case.kept:
-        assert found == {SENSITIVE: {}, OTHER: {}}
         return
     sizes = [case.members[i] for i in case.kept]
     people = [case.population[i] for i in case.kept]

@@ -22,7 +22,7 @@ from duckanon.engine.sql.files import names
 from tests.effort import share
 from tests.engines.relations import ask
 
-ROOMS = {"models", "levels", "metrics", "properties", "risk", "nights", "attacks", "permutation"}
+ROOMS = {"models", "metrics", "properties", "risk", "nights", "attacks", "permutation"}
 SEEDS = st.integers(0, 2**32)
 
 

@@ -4,8 +4,9 @@
     statement ok                           the SQL below, up to a blank line, must run
     statement error                        ... must fail; below `----` a regular expression that the message matches
     query [TYPES] [rowsort | nosort]       ... must give the rows below `----`, tab separated
-    query model NAME [p=v ...] [...]       runs sql/models/NAME.sql on tables named like the relations it reads
-    query metric NAME [...]                the same for sql/metrics/NAME.sql
+    query model NAME [p=v ...] [...]       returns the classes that violate a model with these parameters, from
+                                           sql/models/NAME.sql on tables named like the relations it reads
+    query metric NAME [...]                runs sql/metrics/NAME.sql on such tables
 
 TYPES has a letter for each column: T text, I integer, B boolean, R number, compared to a relative 1e-9. NULL is `NULL`,
 the empty text `(empty)`. Lines that begin with `#` are comments.
@@ -17,13 +18,16 @@ import ast
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from sqlglot import exp
 
 from duckanon.engine.sql.files import load
+from duckanon.models import models
+from duckanon.models.statements import violations
 
 _TYPES = re.compile(r"^[TIBR]+$")
 _SORTS = ("rowsort", "nosort")
@@ -91,12 +95,19 @@ def _query(path: Path, found: Directive) -> None:
         kind, name, *options = options
         if found.sql:
             raise SqlLogicError(path, found.line, f"query {kind} has no SQL of its own")
-        file = load(f"{kind}s/{name}")
-        found.sql = file.bind({relation: relation for relation in file.reads}).sql(dialect="duckdb")
-        given = dict(o.split("=", 1) for o in options if "=" in o)
-        if set(given) != set(file.params):
-            raise SqlLogicError(path, found.line, f"{name} takes the parameters {list(file.params)}")
-        found.parameters = {key: ast.literal_eval(value) for key, value in given.items()}
+        given = {key: ast.literal_eval(value) for key, value in (o.split("=", 1) for o in options if "=" in o)}
+        query: exp.Query
+        if kind == "model":
+            takes = tuple(f.name for f in fields(models.get(name)))  # type: ignore[arg-type]
+        else:
+            file = load(f"metrics/{name}")
+            takes, query = file.params, file.bind({relation: relation for relation in file.reads})
+        if set(given) != set(takes):
+            raise SqlLogicError(path, found.line, f"{name} takes the parameters {list(takes)}")
+        found.parameters = given
+        if kind == "model":
+            query, found.parameters = violations(models.get(name)(**given))
+        found.sql = query.sql(dialect="duckdb")
         options = [o for o in options if "=" not in o]
     for option in options:
         if option in _SORTS:

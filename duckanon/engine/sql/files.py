@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -41,10 +44,22 @@ class SqlFile:
         return tree
 
 
-@cache
 def load(name: str) -> SqlFile:
     """Return the statement ``sql/<name>.sql``."""
-    path = data_folder("sql") / f"{name}.sql"
+    return _read(name, data_folder("sql") / f"{name}.sql")
+
+
+def load_of(folder: str, member: type[Any]) -> SqlFile:
+    """Return the statement of a registered class: ``sql/<folder>/<its name>.sql``, or that file beside its module."""
+    name = f"{folder}/{member.name}"
+    shipped = data_folder("sql") / f"{name}.sql"
+    if shipped.is_file():
+        return _read(name, shipped)
+    return _read(name, Path(inspect.getfile(member)).with_name(f"{member.name}.sql"))
+
+
+@cache
+def _read(name: str, path: Path) -> SqlFile:
     source = path.read_text(encoding="utf-8")
     header = [line for line in source.splitlines() if line.startswith("--")]
     fields: dict[str, str] = {}

@@ -1,0 +1,70 @@
+"""The statement of a model: the classes that violate it, and the values of all classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from duckanon.engine.sql.files import SqlFile, load_of
+from duckanon.engine.sql.relations import col, param, subquery
+from duckanon.models.base import Extremes, Model, models
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+
+_OUT_OF_BOUNDS: dict[str, type[exp.Binary]] = {"at least": exp.LT, "at most": exp.GT, "below": exp.GTE}
+
+
+def statement_of(model: type[Model]) -> SqlFile:
+    """Return the statement of a model: from ``sql/models``, or beside the module of another package."""
+    return load_of("models", model)
+
+
+def violations(model: Model, relations: Mapping[str, str] | None = None) -> tuple[exp.Query, dict[str, Any]]:
+    """Return the query for the ``class_id`` and ``n`` of the classes that violate a model, and its parameters.
+
+    ``relations`` are the tables that hold the relations; by default they have the same names.
+    """
+    file = statement_of(type(model))
+    parameters = {name: getattr(model, name) for name in file.params}
+    columns = ["value", "table_value"] if model.traits.whole_table else ["value"]
+    broken = []
+    for column in columns:
+        out: list[exp.Expr] = [exp.Is(this=col(column), expression=exp.Null())]
+        for bound in model.bounds:
+            name = f"{bound.parameter}_limit"
+            parameters[name] = model.limit(bound.parameter)
+            out.append(_OUT_OF_BOUNDS[bound.comparison](this=col(column), expression=param(name)))
+        broken.append(exp.or_(*out))
+    values = subquery(file.bind({name: relations[name] if relations else name for name in file.reads}), "v")
+    return exp.select(col("class_id"), col("n")).from_(values).where(*broken), parameters
+
+
+def levels(
+    engine: Engine, relations: Mapping[str, str], model: type[Model], sensitive: str | None = None
+) -> dict[str, float | None] | None:
+    """Return the strongest value of each bounded parameter that all classes satisfy; None where there are no classes.
+
+    Other parameters of the statement are the ``level_parameters`` of the model.
+    """
+    file = statement_of(model)
+    parameters: dict[str, Any] = {}
+    for name in file.params:
+        given: Any = sensitive if name == "sensitive" else model.level_parameters[name]
+        if name != "sensitive" and isinstance(given, str):
+            other = models.get(given)
+            given = (levels(engine, relations, other, sensitive) or {}).get(other.bounds[0].parameter)
+        parameters[name] = given
+    value = col("table_value" if "table_value" in file.returns else "value")
+    values = subquery(file.bind({name: relations[name] for name in file.reads}), "v")
+    counts = [exp.Count(this=exp.Star()), exp.Count(this=value)]
+    query = exp.select(*counts, exp.Min(this=value.copy()), exp.Max(this=value.copy())).from_(values)
+    found = Extremes(*engine.row(query, parameters))
+    if not found.classes:
+        return None
+    return {bound.parameter: model.strongest(bound, found) for bound in model.bounds}
+
+
+__all__ = ["levels", "statement_of", "violations"]
