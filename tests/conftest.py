@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
+    from tests.datasets import PublicData
 
 # Whatever the import mode: `reference` is found beside this file.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -134,11 +135,23 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder with the public data sets; a test that asks for it is skipped where there is none."""
-    given = os.environ.get("DUCKANON_DATA")
-    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    from tests.datasets import MISSING, data_folder
+
+    folder = data_folder()
     if not folder.is_dir():
-        pytest.skip("the public data sets are not here: set DUCKANON_DATA to their folder")
+        pytest.skip(MISSING)
     return folder
+
+
+@pytest.fixture(scope="session")
+def adult(data: Path) -> PublicData:
+    """The public data set ADULT."""
+    from tests.datasets import PublicData
+
+    found = PublicData(data / "adult")
+    if not found.path.is_file():
+        pytest.skip("the public data set adult is not here")
+    return found
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from duckanon import Hierarchy
 from duckanon.assess.utility import AnonymousEncoder, encode
 from duckanon.assess.utility.codebook import METHODS
 from duckanon.errors import DataError, HierarchyError, ParameterError
+from tests.datasets import PublicData
 
 RELEASED = pd.DataFrame(
     {"age": ["[15, 34]", "[35, 49]", "*", "40"], "sex": ["m", "{f, m}", "f", "m"], "y": [0, 1, 1, 0]}
@@ -257,13 +258,12 @@ def test_what_is_refused() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal", "tdg"])
-def test_adult_round_trip(algorithm: str, data: Path) -> None:
+def test_adult_round_trip(algorithm: str, adult: PublicData) -> None:
     """A model that is trained on a release scores raw rows better than the most frequent answer does."""
     names = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
-    rows = pd.read_parquet(data / "adult" / "data.parquet", columns=[*names, "income"])[:5000]
+    rows = adult.table([*names, "income"]).to_pandas()[:5000]
     train, test = rows[:3500], rows[3500:]
-    folder = data / "adult" / "hierarchies"
-    trees = {name: Hierarchy.from_csv(folder / f"{name}.csv") for name in names}
+    trees = {name: Hierarchy.from_csv(path) for name, path in adult.hierarchies(names).items()}
     made = duckanon.anonymize(
         train,
         quasi_identifiers=names,

@@ -16,7 +16,8 @@ import duckanon
 from duckanon.assess.utility.learners import LEARNERS, resolve
 from duckanon.assess.utility.scores import SCORES
 from duckanon.errors import DataError, ParameterError, RoleError, UnsupportedError
-from tests.assess.lessons import Labels, people
+from tests.assess.lessons import Labels
+from tests.datasets import earners as people
 
 FAST = ["logistic_regression", "decision_tree"]
 FEATURES = ["age", "trade", "hours"]

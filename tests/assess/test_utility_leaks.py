@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 import duckanon
 from duckanon.assess.utility import evaluation
-from tests.assess.lessons import Labels, people
+from tests.assess.lessons import Labels
+from tests.datasets import earners as people
 
 CANARY = "canary-trade"
 QUASI = ["age", "trade"]

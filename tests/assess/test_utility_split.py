@@ -11,7 +11,7 @@ import pytest
 
 import duckanon
 from duckanon.errors import DataError, ParameterError, RoleError
-from tests.assess.lessons import people
+from tests.datasets import earners as people
 
 
 def ids(table: pa.Table) -> list[int]:

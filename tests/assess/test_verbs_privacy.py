@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter, defaultdict
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +16,7 @@ from reference import models as reference
 import duckanon
 from duckanon.errors import DataError, ParameterError, RoleError
 from duckanon.models import DeltaDisclosure, models
+from tests.datasets import PublicData
 from tests.effort import share
 
 PEOPLE = pa.table(
@@ -183,18 +181,14 @@ def test_the_level_is_where_the_check_turns(name: str) -> None:
         assert holds(level - step if larger_is_stricter else level + step) or level == 1
 
 
-def test_adult_as_pycanon_has_it(data: Path) -> None:
+def test_adult_as_pycanon_has_it(adult: PublicData) -> None:
     """What pyCANON 1.3.6 finds, where it is right: its recursive c, its enhanced beta and its entropy l are not."""
-    folder = data / "adult"
-    if not folder.is_dir():
-        pytest.skip("the data set adult is not here")
     levels = {"sex": 0, "age": 3, "race": 0, "marital-status": 1, "education": 2, "native-country": 1, "workclass": 1}
-    source = pq.read_table(folder / "data.parquet")
+    source = adult.table()
     columns = {}
     for name, level in levels.items() | {("income", 0)}:
-        with (folder / "hierarchies" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            labels = {row[0]: row[level] for row in csv.reader(file, delimiter=";")}
-        columns[name] = [labels[str(value)] for value in source[name].to_pylist()]
+        labels = adult.tree(name)
+        columns[name] = [labels[str(value)][level] for value in source[name].to_pylist()]
     jobs = source["occupation"].to_pylist()
     keys = list(zip(*columns.values(), strict=True))
     different = {key: len(set(values)) for key, values in zip(dict.fromkeys(keys), grouped(keys, jobs), strict=True)}

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import duckanon
 from duckanon.assess.attacks import attackers, looking
 from duckanon.testing.hospital import write_hospital
+from tests.datasets import data_folder
 
 ADULT = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass"]
 READING = "reading the tables"
@@ -108,7 +109,7 @@ def _seeds(count: int) -> None:
 def main() -> None:
     """Attack ADULT, if it is there, and a hospital."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--rows", type=int, default=1_000_000, help="stays of the hospital, 0 for none")
     parser.add_argument("--only", choices=["adult", "hospital"])
     parser.add_argument("--seeds", type=int, help="try so many seeds, and nothing else")

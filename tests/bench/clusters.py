@@ -9,7 +9,6 @@ varied rows are those of ``tests.bench.lattice``.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from duckanon.kernels.jit import kernel
 from tests.bench.harness import measure, show
 from tests.bench.lattice import hierarchies, varied
 from tests.bench.mondrian import COLUMNS, mean_ncp
+from tests.datasets import data_folder
 
 K = 10
 ALGORITHMS = ("mdav", "v_mdav", "tdg", "knn_clustering", "k_member", "greedy", "kaca")
@@ -163,7 +163,7 @@ def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--data", type=Path, default=os.environ.get("DUCKANON_DATA"))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", choices=["exact", "adult", "floats", "varied"])
     given = parser.parse_args()
@@ -185,10 +185,10 @@ def main() -> None:
             files(
                 scratch, f"{given.rows:,} rows of 4 floats, means", source, ("mdav", "tdg", "knn_clustering"), **quasi
             )
-        if given.data is None:
+        if not given.data.is_dir():
             print("\nADULT is left out: --data names the folder that has it.")
             return
-        where = Path(given.data) / "adult"
+        where = given.data / "adult"
         if asked("adult"):
             adult(where, given.repeat)
         if asked("varied"):

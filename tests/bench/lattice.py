@@ -9,7 +9,6 @@ The varied rows are ADULT's drawn again and again, each cell with a chance of 10
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.harness import measure, show
+from tests.datasets import data_folder
 
 ADULT = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "income", "occupation"]
 CREDIT = ["AGE", "SEX", "EDUCATION", "MARRIAGE", "LIMIT_BAL", "PAY_0", "PAY_2", "PAY_3", "PAY_4", "PAY_5", "PAY_6"]
@@ -125,7 +125,7 @@ def wide(folder: Path, columns: list[str], seconds: float) -> None:
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DUCKANON_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0, help="the budget of best_effort")

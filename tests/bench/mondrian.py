@@ -9,7 +9,6 @@ the folder that has it. The varied rows are those of ``tests.bench.lattice``.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from duckanon.testing.hospital import write_hospital
 from tests.bench.datafly import PARAMETERS
 from tests.bench.harness import measure, show
 from tests.bench.lattice import hierarchies, varied
+from tests.datasets import data_folder
 
 COLUMNS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
 CELLS: dict[str, dict[str, Any]] = {
@@ -157,7 +157,7 @@ def mean_ncp(release: Any, sets: bool) -> float:
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DUCKANON_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", choices=["hospital", "floats", "varied", "adult"])

@@ -9,13 +9,13 @@ and sets. It is the one published Mondrian that installs from the package index.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 from tests.bench.lattice import hierarchies
 from tests.bench.mondrian import COLUMNS, mean_ncp
+from tests.datasets import data_folder
 
 
 def theirs(rows: Any, data: Path, k: int) -> tuple[float, float, int]:
@@ -70,7 +70,7 @@ def main() -> None:
     import pyarrow.parquet as pq
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DUCKANON_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--rows", type=int, nargs="+", default=[3_000, 30_162])
     parser.add_argument("-k", type=int, nargs="+", default=[10])
     options = parser.parse_args()

@@ -9,7 +9,6 @@ CPU seconds are those of user and system together, which tell more where others 
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from duckanon.testing.hospital import write_hospital
 from tests.bench.datafly import PARAMETERS
 from tests.bench.harness import Figure, measure
+from tests.datasets import data_folder
 
 ADULT = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "hours-per-week"]
 MANY = {"zip"}
@@ -56,7 +56,7 @@ def show(title: str, figures: list[Figure]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--data", type=Path, default=os.environ.get("DUCKANON_DATA"))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--only", default="", help="ways to run, by a part of their name")
     options = parser.parse_args()
     ways = {
@@ -69,7 +69,7 @@ def main() -> None:
     ways = {name: way for name, way in ways.items() if options.only in name}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        if options.data is not None:
+        if options.data.is_dir():
             parameters = {"quasi_identifiers": ADULT, "sensitive": ["income"], "k": 5}
             source = options.data / "adult" / "data.parquet"
             show("ADULT, 8 quasi-identifiers, k = 5", runs(scratch, source, parameters, ways))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-import pyarrow.parquet as pq
 import pytest
 from reference import datafly as slow
 from reference import metrics as plain
@@ -17,6 +14,7 @@ import duckanon
 from duckanon.algorithms import Algorithm, Datafly, Optimal
 from duckanon.algorithms.base import Problem
 from duckanon.algorithms.full_domain.nodes import Node, evaluate, judge
+from tests.datasets import PublicData
 
 QUASI = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "income"]
 
@@ -33,19 +31,11 @@ class Fixed(Algorithm):
         return node if problem.size_only else judge(problem, node)
 
 
-@pytest.fixture(scope="module")
-def adult(data: Path) -> Path:
-    folder = data / "adult"
-    if not folder.is_dir():
-        pytest.skip("the data set adult is not here")
-    return folder
-
-
-def release(adult: Path, algorithm: Algorithm, k: int, limit: float, **options: object) -> duckanon.Release:
+def release(adult: PublicData, algorithm: Algorithm, k: int, limit: float, **options: object) -> duckanon.Release:
     return duckanon.anonymize(
-        adult / "data.parquet",
+        adult.path,
         quasi_identifiers=QUASI,
-        hierarchies={name: adult / "hierarchies" / f"{name}.csv" for name in QUASI},
+        hierarchies=adult.hierarchies(QUASI),
         k=k,
         suppression_limit=limit,
         algorithm=algorithm,
@@ -62,7 +52,7 @@ def release(adult: Path, algorithm: Algorithm, k: int, limit: float, **options: 
     ],
 )
 def test_the_nodes_that_arx_finds(
-    adult: Path, k: int, limit: float, levels: tuple[int, ...], loss: float, suppressed: int, classes: int
+    adult: PublicData, k: int, limit: float, levels: tuple[int, ...], loss: float, suppressed: int, classes: int
 ) -> None:
     with release(adult, Fixed(levels), k, limit) as found:
         assert tuple(found.recoding.levels[q] for q in QUASI) == levels
@@ -77,7 +67,7 @@ def test_the_nodes_that_arx_finds(
         assert average == pytest.approx(30162 / (classes + (suppressed > 0)), abs=1e-9)
 
 
-def test_the_node_that_arx_finds_for_five_diverse_occupations(adult: Path) -> None:
+def test_the_node_that_arx_finds_for_five_diverse_occupations(adult: PublicData) -> None:
     levels = (0, 3, 0, 1, 2, 1, 1, 0)
     with release(adult, Fixed(levels), 5, 0.05, sensitive=["occupation"], l=5) as found:
         assert (found.rows_suppressed, found.classes().num_rows) == (1404, 217)
@@ -100,7 +90,14 @@ def test_the_node_that_arx_finds_for_five_diverse_occupations(adult: Path) -> No
 )
 @pytest.mark.thinned(2)
 def test_optimal_finds_what_arx_finds(
-    adult: Path, k: int, limit: float, more: dict, levels: tuple[int, ...], loss: float, suppressed: int, classes: int
+    adult: PublicData,
+    k: int,
+    limit: float,
+    more: dict,
+    levels: tuple[int, ...],
+    loss: float,
+    suppressed: int,
+    classes: int,
 ) -> None:
     with release(adult, Optimal(), k, limit, **more) as found:
         assert tuple(found.recoding.levels[q] for q in QUASI) == levels
@@ -109,25 +106,18 @@ def test_optimal_finds_what_arx_finds(
         assert found.searched["optimal"]
 
 
-def trees(adult: Path) -> list[dict]:
-    found = []
-    for name in QUASI:
-        with (adult / "hierarchies" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-            found.append({row[0]: row for row in csv.reader(file, delimiter=";")})
-    return found
-
-
 @pytest.mark.parametrize(
     ("k", "limit", "stop", "persons"),
     [(5, 0.0, "limit", False), (5, 0.05, "limit", False), (50, 0.01, "k", False), (10, 0.05, "limit", True)],
 )
 @pytest.mark.thinned(4)
-def test_datafly_equals_its_reference(adult: Path, k: int, limit: float, stop: str, persons: bool) -> None:
-    table = pq.read_table(adult / "data.parquet")
+def test_datafly_equals_its_reference(adult: PublicData, k: int, limit: float, stop: str, persons: bool) -> None:
+    table = adult.table()
+    trees = [adult.tree(name) for name in QUASI]
     columns = [[str(v) for v in table.column(q).to_pylist()] for q in QUASI]
     rows = list(zip(*columns, strict=True))
     people = table.column("fnlwgt").to_pylist() if persons else None
-    expected = slow.datafly(rows, trees(adult), k, limit, stop, people)
+    expected = slow.datafly(rows, trees, k, limit, stop, people)
     entity = "fnlwgt" if persons else None
     with release(adult, Datafly(stop=stop), k, limit, entity_key=entity) as found:
         assert tuple(found.recoding.levels[q] for q in QUASI) == expected.levels
@@ -137,6 +127,6 @@ def test_datafly_equals_its_reference(adult: Path, k: int, limit: float, stop: s
         assert sorted(texts) == sorted(expected.published.elements())
         kept = [row is not None for row in expected.rows]
         measured = {m.metric: m.value for m in found.measure(duckanon.metrics.headlines()) if m.attribute is None}
-        table = full_domain(rows, trees(adult), expected.levels, kept)
+        table = full_domain(rows, trees, expected.levels, kept)
         for metric in (plain.discernibility, plain.average_class_size, plain.precision):
             assert measured[metric.__name__] == pytest.approx(metric(table)[None], abs=1e-9)

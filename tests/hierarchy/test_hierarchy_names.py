@@ -13,6 +13,7 @@ from sqlglot import exp
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy import Hierarchy, load, resolve, save, saved, shipped, validate
+from tests.datasets import PublicData
 from tests.hierarchy.hierarchy_bound import Bound
 
 CITIES = {"city": ["Bonn", "Köln", "Lyon"], "country": ["DE", "DE", "FR"], "all": ["*", "*", "*"]}
@@ -312,8 +313,8 @@ def test_real_hierarchies_fit_real_data(data: Path) -> None:
     assert tried > 50
 
 
-def test_adult_age_as_arx_has_it(data: Path) -> None:
-    made = Hierarchy.from_csv(data / "adult" / "hierarchies" / "age.csv")
+def test_adult_age_as_arx_has_it(adult: PublicData) -> None:
+    made = Hierarchy.from_csv(adult.hierarchies(["age"])["age"])
     bound = Bound(made, ["17", "90"], "INTEGER")
     assert (bound.levels.height, bound.levels.size) == (4, 100)
     assert bound.leaves[4, bound.levels.top] == 100

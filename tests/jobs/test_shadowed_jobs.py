@@ -16,7 +16,7 @@ from duckanon.jobs.tuning.store import Store
 from duckanon.release.verify import verify_export
 from duckanon.studies.base import Task, get_study
 from duckanon.studies.store import Results
-from tests.interfaces.sql.conftest import PATIENTS
+from tests.datasets import PATIENTS
 from tests.interfaces.sql.test_shadowed import hostile, shadow
 
 JOB = """

@@ -17,7 +17,7 @@ from duckanon.jobs.tuning import search
 from duckanon.jobs.tuning.candidates import Candidate, candidates, weights_of
 from duckanon.jobs.tuning.jobfile import written
 from duckanon.jobs.tuning.results import front
-from tests.assess.lessons import people
+from tests.datasets import earners as people
 
 JOB = """
 # a remark

@@ -6,15 +6,14 @@ pip install --no-deps anonymeter && pytest -m peers tests/peers/test_anonymeter.
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import duckanon
+from tests.datasets import PublicData
 
 pytestmark = pytest.mark.peers
 evaluators = pytest.importorskip("anonymeter.evaluators", reason="anonymeter is not installed")
@@ -25,10 +24,10 @@ ROWS = 1500
 
 
 @pytest.fixture(scope="module")
-def tables(data: Path) -> dict[str, pa.Table]:
+def tables(adult: PublicData) -> dict[str, pa.Table]:
     """People, others who are not released, and further ones of whom a release is made that has none of the people."""
-    adult = pq.read_table(data / "adult" / "data.parquet").select([*QUASI, SECRET])
-    mixed = adult.take(np.random.default_rng(4).permutation(adult.num_rows))
+    table = adult.table([*QUASI, SECRET])
+    mixed = table.take(np.random.default_rng(4).permutation(table.num_rows))
     parts = {name: mixed.slice(i * ROWS, ROWS) for i, name in enumerate(("people", "others", "strangers"))}
     half = pa.concat_tables([parts["people"].slice(0, ROWS // 2), parts["strangers"].slice(0, ROWS // 2)])
     return {**parts, "half": half}

@@ -17,11 +17,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import duckanon
 from tests.bench.mondrian import COLUMNS, mean_ncp
+from tests.datasets import PublicData
 
 pytestmark = pytest.mark.peers
 
@@ -86,10 +86,11 @@ PEER: dict[tuple[str, str, str, int], tuple[float, float]] = {
 
 @pytest.mark.parametrize(("name", "columns", "algorithm", "k"), PEER)
 def test_no_more_is_lost_than_by_the_peer(data: Path, name: str, columns: str, algorithm: str, k: int) -> None:
+    public = PublicData(data / name)
     numbers = NUMBERS[name] if columns == "lines" else []
-    read = pq.read_table(data / name / "data.parquet").select(QUASI[name])
+    read = public.table(QUASI[name])
     rows = pa.table({c: read.column(c) if c in numbers else read.column(c).cast(pa.string()) for c in QUASI[name]})
-    hierarchies = {c: str(data / name / "hierarchies" / f"{c}.csv") for c in QUASI[name] if c not in numbers}
+    hierarchies = public.hierarchies(c for c in QUASI[name] if c not in numbers)
     losses = []
     for seed in range(5):
         with duckanon.anonymize(

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from tests.assess.lessons import people
+from tests.datasets import earners as people
 from tests.interfaces.cli.tools import ANSI, call, document, terminal
 
 JOB = """

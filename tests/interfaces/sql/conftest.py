@@ -10,13 +10,8 @@ import pytest
 
 import duckanon
 from duckanon.engine.duckdb import functions
+from tests.datasets import PATIENTS
 
-PATIENTS = """
-    CREATE TABLE patients AS
-    SELECT i AS id, 20 + i * 7 % 60 AS age, lpad((10000 + i * 37 % 400)::VARCHAR, 5, '0') AS zip,
-           ['f', 'm'][1 + i % 2] AS sex, ['flu', 'cold', 'gout'][1 + i % 3] AS diagnosis
-    FROM range(600) AS r(i)
-"""
 CALL = "anonymize('patients', quasi_identifiers := ['age', 'zip', 'sex'], sensitive := ['diagnosis'], k := 5)"
 
 

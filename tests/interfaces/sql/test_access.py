@@ -11,8 +11,9 @@ import pytest
 
 import duckanon
 from duckanon.engine.permitted_paths import is_within
+from tests.datasets import PATIENTS
 
-from .conftest import PATIENTS, fetch, reason
+from .conftest import fetch, reason
 
 Con = duckdb.DuckDBPyConnection
 REFUSED = "This connection may not touch the files that were named"

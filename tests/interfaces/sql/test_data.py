@@ -11,8 +11,9 @@ import duckdb
 import pytest
 
 import duckanon
+from tests.datasets import PATIENTS
 
-from .conftest import CALL, PATIENTS, fetch, memo_of, reason
+from .conftest import CALL, fetch, memo_of, reason
 
 Con = duckdb.DuckDBPyConnection
 DIFFER = "The rows that this statement sees differ from the committed rows that were anonymized: COMMIT first"

@@ -17,8 +17,9 @@ import pytest
 import duckanon
 from duckanon.engine.duckdb import functions
 from duckanon.engine.duckdb.functions import CATALOG, Call, Function, Memo, Parameter
+from tests.datasets import PATIENTS
 
-from .conftest import CALL, PATIENTS, fetch, memo_of, reason
+from .conftest import CALL, fetch, memo_of, reason
 
 Con = duckdb.DuckDBPyConnection
 COUNT = f"SELECT count(*) FROM {CALL}"

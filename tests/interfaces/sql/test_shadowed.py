@@ -14,8 +14,9 @@ import duckanon
 from duckanon import Source
 from duckanon.engine.sql.relations import ident
 from duckanon.io.sinks import DuckDBTable
+from tests.datasets import PATIENTS
 
-from .conftest import PATIENTS, fetch
+from .conftest import fetch
 
 Con = duckdb.DuckDBPyConnection
 

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
+from tests.datasets import PATIENTS
 
-from .conftest import CALL, PATIENTS, fetch, reason
+from .conftest import CALL, fetch, reason
 
 Con = duckdb.DuckDBPyConnection
 
