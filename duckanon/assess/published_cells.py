@@ -14,7 +14,7 @@ from duckanon.encoding.dictionaries import Dictionary, dictionary
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text, union_all
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.labels import Parsed, parse, size_of, text_range
-from duckanon.recoding.relations.relations import Described, size
+from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain, size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 WHOLE = "*"
 
 
-def understood(original: Subject, released: Subject, hierarchies: Mapping[str, Any] | None) -> list[Described]:
+def understood(
+    original: Subject, released: Subject, hierarchies: Mapping[str, Any] | None
+) -> list[QuasiIdentifierDomain]:
     """Return what the cells of every quasi-identifier stand for.
 
     A label is looked for among the original values and on the levels of the hierarchy; then it is read as ``*``, an
@@ -71,7 +73,7 @@ class _Column:
     def ordered(self) -> bool:
         return size(col("value"), self.type) is not None
 
-    def described(self, labels: str) -> Described:
+    def described(self, labels: str) -> QuasiIdentifierDomain:
         """Look the labels up, read the rest, and return both."""
         candidates = candidates_of(self.engine, labels, self.values, self.levels)
         level = common_level(self.engine, labels, candidates)
@@ -95,7 +97,7 @@ class _Column:
         self.engine.drop(labels, candidates)
         whole = read is None and self.levels is not None
         described = (self.name, self.type, self.values, height, self.leaves, cells, covers)
-        return Described(*described, spans=spans, labels=whole)
+        return QuasiIdentifierDomain(*described, spans=spans, labels=whole)
 
     def _made(self, stem: str, query: exp.Query) -> str:
         name = self.engine.fresh(stem)

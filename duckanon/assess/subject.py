@@ -24,6 +24,7 @@ from duckanon.release.release import Release
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
+    from duckanon.engine.relation_tables import RelationTables
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Subject:
     hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
     population: Relation | None = None
     whole: tuple[exp.Query, dict[str, exp.Expr]] | None = None
-    known: Mapping[str, str] = field(default_factory=dict)
+    known: RelationTables | None = None
     """Relations that a release has of itself already; they are its own and stay."""
 
     def type_of(self, name: str) -> str:
@@ -82,9 +83,9 @@ class Subject:
 
         With ``shared`` those that a release has of itself are taken; its ``classes`` have no keys.
         """
-        if shared and self.known and self.population is None:
-            values = [name for name in ("class_values", "domain_values") if name in wanted and name in self.known]
-            found = {name: self.known[name] for name in ("classes", *values)}
+        if shared and self.known is not None and self.population is None:
+            values = [name for name in ("class_values", "domain_values") if name in wanted and self.known.has(name)]
+            found = self.known.tables("classes", *values)
             if self.hierarchies and "domain_nodes" in wanted:
                 found["domain_nodes"] = self._domain_nodes()
             return found
@@ -102,7 +103,7 @@ class Subject:
 
     def drop(self, relations: Mapping[str, str]) -> None:
         """Drop relations that were created for this look."""
-        kept = {self.known[name] for name in relations if name in self.known}
+        kept = set() if self.known is None else {self.known.table(name) for name in relations if self.known.has(name)}
         self.engine.drop(*(name for name in relations.values() if name not in kept))
 
     def _domain_nodes(self) -> str:
@@ -252,7 +253,7 @@ def of_release(
         hierarchies=_sensitive_hierarchies(release.engine, resolved, hierarchies or {}),
         population=open_population(population, resolved, release.engine) if population is not None else None,
         whole=(release.plan.relation.query, original),
-        known=release.relations if as_made else {},
+        known=release.relations if as_made else None,
     )
 
 

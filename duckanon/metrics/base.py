@@ -13,6 +13,7 @@ from duckanon.registry import Registry
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
+    from duckanon.engine.relation_tables import RelationTables
 
 
 _NEEDS = {
@@ -92,18 +93,18 @@ class Metric:
     beyond: ClassVar[bool] = False
 
     @classmethod
-    def rows(cls, engine: Engine, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[Found]:
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
         """Return the values of the whole and of attributes."""
         file = load(f"metrics/{cls.name}")
-        bound = file.bind({r: relations[r] for r in file.reads})
+        bound = file.bind(relations.tables(*file.reads))
         given = {name: params[name] for name in file.params}
         return [Found(row[0], *(_float(v) for v in row[1:])) for row in engine.rows(bound, given)]
 
     @classmethod
-    def missing(cls, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[str]:
+    def missing(cls, relations: RelationTables, params: Mapping[str, Any]) -> list[str]:
         """Return what the metric needs and is not there."""
         reads = load(f"metrics/{cls.name}").reads
-        return [r for r in reads if r not in relations] + [p for p in cls.params if params.get(p) is None]
+        return [r for r in reads if not relations.has(r)] + [p for p in cls.params if params.get(p) is None]
 
     @classmethod
     def normalised(cls, found: Found) -> float | None:
@@ -140,7 +141,7 @@ def require_names(names: Sequence[str] | None) -> None:
 
 def measure(
     engine: Engine,
-    relations: Mapping[str, str],
+    relations: RelationTables,
     names: Sequence[str] | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> list[Measure]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.engine.base import Engine
+    from duckanon.engine.relation_tables import RelationTables
 
 _STEPS = 8
 
@@ -45,7 +46,7 @@ class Diameter(Metric):
     ignores_suppression: ClassVar[bool] = True
 
     @classmethod
-    def rows(cls, engine: Engine, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[Found]:
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
         """Return the diameter, which is 0 on the fully suppressed table and at best the number of attributes."""
         suppressed, kept, width = cls._counts(engine, relations)
         value: float | None = 0.0
@@ -56,23 +57,23 @@ class Diameter(Metric):
         return [Found(None, value, 0.0, width)]
 
     @classmethod
-    def _counts(cls, engine: Engine, relations: Mapping[str, str]) -> tuple[int, int, float]:
+    def _counts(cls, engine: Engine, relations: RelationTables) -> tuple[int, int, float]:
         """Return how many classes are suppressed, how many published, and the number of attributes."""
         flag = exp.case().when(col("suppressed"), number(1)).else_(number(0))
         some = exp.func("COALESCE", exp.Sum(this=flag), number(0))
-        gone, both = engine.row(exp.select(some, exp.Count(this=exp.Star())).from_(table(relations["classes"])))
-        (width,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations["domain"])))
+        gone, both = engine.row(exp.select(some, exp.Count(this=exp.Star())).from_(table(relations.table("classes"))))
+        (width,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations.table("domain"))))
         return int(gone), int(both) - int(gone), float(width)
 
     @classmethod
-    def _search(cls, engine: Engine, relations: Mapping[str, str]) -> float:
-        cells = exp.select(col("attribute"), col("cell")).distinct().from_(table(relations["class_cells"]))
+    def _search(cls, engine: Engine, relations: RelationTables) -> float:
+        cells = exp.select(col("attribute"), col("cell")).distinct().from_(table(relations.table("class_cells")))
         counts = exp.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(cells, "d")).group_by("attribute")
         several = exp.GT(this=col("n"), expression=number(1))
         (bound,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(counts, "c")).where(several))
         file = load("metrics/diameter")
-        statement = file.bind({r: relations[r] for r in file.reads})
-        (seed,) = engine.row(exp.select(exp.Min(this=col("class_id"))).from_(table(relations["class_cells"])))
+        statement = file.bind(relations.tables(*file.reads))
+        (seed,) = engine.row(exp.select(exp.Min(this=col("class_id"))).from_(table(relations.table("class_cells"))))
         found = 0
         tried: set[int] = set()
         while found < bound and seed not in tried and len(tried) < _STEPS:
@@ -82,16 +83,18 @@ class Diameter(Metric):
         return float(found if found == bound else farthest(_codes(engine, relations)))
 
 
-def _codes(engine: Engine, relations: Mapping[str, str]) -> NDArray[np.int64]:
+def _codes(engine: Engine, relations: RelationTables) -> NDArray[np.int64]:
     """Return the published cells as numbers: a row for each attribute, a column for each class."""
     order = exp.Order(expressions=[exp.Ordered(this=col("cell"), desc=False, nulls_first=False)])
     rank = exp.Window(this=call("dense_rank"), partition_by=[col("attribute")], order=order)
-    cells = exp.select(col("class_id"), col("attribute"), named(rank, "code")).from_(table(relations["class_cells"]))
+    cells = exp.select(col("class_id"), col("attribute"), named(rank, "code")).from_(
+        table(relations.table("class_cells"))
+    )
     found = engine.arrow(
         exp.select(col("code")).from_(subquery(cells, "c")).order_by(col("attribute"), col("class_id"))
     )
     codes: NDArray[np.int64] = found.column("code").to_numpy().astype("int64")
-    (width,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations["domain"])))
+    (width,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations.table("domain"))))
     return codes.reshape(int(width), -1)
 
 

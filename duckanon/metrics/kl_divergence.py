@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.engine.base import Engine
+    from duckanon.engine.relation_tables import RelationTables
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -56,19 +57,19 @@ class KlDivergence(Metric):
     beyond: ClassVar[bool] = True
 
     @classmethod
-    def missing(cls, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[str]:
+    def missing(cls, relations: RelationTables, params: Mapping[str, Any]) -> list[str]:
         """Return what the metric needs and is not there."""
         needed = ("classes", "class_cells", "domain", "tuples", "tuple_values", "cell_values")
-        return [name for name in needed if name not in relations]
+        return [name for name in needed if not relations.has(name)]
 
     @classmethod
-    def rows(cls, engine: Engine, relations: Mapping[str, str], params: Mapping[str, Any]) -> list[Found]:
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
         """Return the divergence, beside that of the fully suppressed table."""
         file = load(f"metrics/{cls.name}")
         shares = engine.fresh("tuple_shares")
         engine.register(shares, _tuple_shares(engine, relations))
         try:
-            bound = file.bind({r: shares if r == "tuple_shares" else relations[r] for r in file.reads})
+            bound = file.bind({r: shares if r == "tuple_shares" else relations.table(r) for r in file.reads})
             rows = engine.rows(bound)
         finally:
             engine.unregister(shares)
@@ -80,7 +81,7 @@ def _bits(value: Any) -> float | None:
     return None if value is None else 0.0 if abs(value) < 1e-12 else float(value)
 
 
-def _tuple_shares(engine: Engine, relations: Mapping[str, str]) -> Any:
+def _tuple_shares(engine: Engine, relations: RelationTables) -> Any:
     """Return ``(tuple_id, share)``: the rows of all classes that cover a tuple, each spread over its combinations."""
     import numpy as np
     import pyarrow as pa
@@ -90,7 +91,7 @@ def _tuple_shares(engine: Engine, relations: Mapping[str, str]) -> Any:
         return found
 
     class_ids, weights = _weights(engine, relations)
-    distinct = exp.select(col("tuple_id")).distinct().from_(table(relations["tuples"])).order_by(col("tuple_id"))
+    distinct = exp.select(col("tuple_id")).distinct().from_(table(relations.table("tuples"))).order_by(col("tuple_id"))
     every = column(distinct, "tuple_id")
     step = max(1, -(-len(every) * len(class_ids) // PAIRS))
     tuples = every[step // 2 :: step]
@@ -108,14 +109,14 @@ def _tuple_shares(engine: Engine, relations: Mapping[str, str]) -> Any:
     return pa.table({"tuple_id": tuples, "share": shares})
 
 
-def _weights(engine: Engine, relations: Mapping[str, str]) -> tuple[Ints, Floats]:
+def _weights(engine: Engine, relations: RelationTables) -> tuple[Ints, Floats]:
     """Return the published classes, and how many rows of each fall on one combination of leaves under its cells."""
     import numpy as np
 
     leaves = exp.Sum(this=exp.Ln(this=cast(col("leaves", "x"), "DOUBLE")))
     query = exp.select(col("class_id", "c"), named(exp.Max(this=col("n", "c")), "n"), named(leaves, "size"))
-    query = query.from_(table(relations["classes"], "c")).join(
-        table(relations["class_cells"], "x"), on=same(col("class_id", "x"), col("class_id", "c"))
+    query = query.from_(table(relations.table("classes"), "c")).join(
+        table(relations.table("class_cells"), "x"), on=same(col("class_id", "x"), col("class_id", "c"))
     )
     found = engine.arrow(
         query.where(exp.Not(this=col("suppressed", "c"))).group_by(col("class_id", "c")).order_by(col("class_id", "c"))
@@ -125,23 +126,23 @@ def _weights(engine: Engine, relations: Mapping[str, str]) -> tuple[Ints, Floats
 
 
 def _coded(
-    engine: Engine, relations: Mapping[str, str], tuples: Ints, class_ids: Ints
+    engine: Engine, relations: RelationTables, tuples: Ints, class_ids: Ints
 ) -> tuple[list[Ints], list[Ints], list[tuple[Ints, Ints]]]:
     """Return by attribute the values of the tuples and the cells of the classes as numbers, and what cells cover."""
     import numpy as np
 
     values, cells = engine.fresh("value_codes"), engine.fresh("cell_codes")
     try:
-        engine.create(values, _numbered(relations["tuple_values"], "value"))
-        engine.create(cells, _numbered(relations["class_cells"], "cell"))
-        of_tuples = _looked_up(relations["tuple_values"], values, "value", "tuple_id")
-        of_classes = _looked_up(relations["class_cells"], cells, "cell", "class_id")
+        engine.create(values, _numbered(relations.table("tuple_values"), "value"))
+        engine.create(cells, _numbered(relations.table("class_cells"), "cell"))
+        of_tuples = _looked_up(relations.table("tuple_values"), values, "value", "tuple_id")
+        of_classes = _looked_up(relations.table("class_cells"), cells, "cell", "class_id")
         pairs = exp.select(col("attribute", "o"), named(col("code", "c"), "cell"), named(col("code", "v"), "value"))
-        pairs = pairs.distinct().from_(table(relations["cell_values"], "o"))
+        pairs = pairs.distinct().from_(table(relations.table("cell_values"), "o"))
         for alias, name, key in (("c", cells, "cell"), ("v", values, "value")):
             fits = [same(col(k, alias), col(k, "o")) for k in ("attribute", key)]
             pairs = pairs.join(table(name, alias), on=conjunction(fits))
-        names = engine.arrow(exp.select(col("attribute")).from_(table(relations["domain"]))).column(0).to_pylist()
+        names = engine.arrow(exp.select(col("attribute")).from_(table(relations.table("domain")))).column(0).to_pylist()
         found: tuple[list[Ints], list[Ints], list[tuple[Ints, Ints]]] = ([], [], [])
         for name in names:
             given = {"attribute": name}
@@ -174,11 +175,13 @@ def _looked_up(relation: str, codes: str, key: str, name: str) -> exp.Select:
     return query.join(table(codes, "k"), on=fits)
 
 
-def _own(engine: Engine, relations: Mapping[str, str], tuples: Ints, class_ids: Ints) -> tuple[Ints, Ints]:
+def _own(engine: Engine, relations: RelationTables, tuples: Ints, class_ids: Ints) -> tuple[Ints, Ints]:
     """Return the places of tuples and of the published classes that hold a row of them."""
     import numpy as np
 
-    found = engine.arrow(exp.select(col("tuple_id"), col("class_id")).distinct().from_(table(relations["tuples"])))
+    found = engine.arrow(
+        exp.select(col("tuple_id"), col("class_id")).distinct().from_(table(relations.table("tuples")))
+    )
     ids = [found.column(c).to_numpy().astype(np.int64) for c in ("tuple_id", "class_id")]
     places = [
         np.minimum(np.searchsorted(known, own), len(known) - 1)

@@ -23,7 +23,7 @@ from duckanon.errors import ParameterError, did_you_mean
 from duckanon.io.shuffled_writer import MANY_ROWS
 from duckanon.plan.publication import has_distance
 from duckanon.plan.roles import Attribute, Role
-from duckanon.recoding.relations.relations import size
+from duckanon.recoding.relations.column_domain import size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from duckanon.algorithms.partition.partition import Axis
 from duckanon.engine.sql.relations import cast, col, named, table
 from duckanon.hierarchy.grids import grid_bounds
 from duckanon.plan.publication import has_distance
-from duckanon.recoding.relations.relations import size
+from duckanon.recoding.relations.column_domain import size
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from sqlglot import exp
 from duckanon.engine.sql.recode import pack
 from duckanon.engine.sql.relations import cast, col, positional, table
 from duckanon.recoding.coded_rows import CODE, RowCoder
-from duckanon.recoding.relations.regions import Boxes
+from duckanon.recoding.regions import Boxes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

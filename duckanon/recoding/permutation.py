@@ -15,6 +15,7 @@ from sqlglot import exp
 from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart, require_few
 from duckanon.algorithms.permutation.permuting import Draw, blocks_of
 from duckanon.algorithms.permutation.probabilistic import Known
+from duckanon.engine.relation_tables import RelationTables, relation
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -42,7 +43,6 @@ from duckanon.recoding.evidence import GROUP, PERSON, Evidence
 from duckanon.recoding.partitioned_rows import RELEASED, Division, Looked
 from duckanon.recoding.recoders import Recoder
 from duckanon.recoding.recoding import Recoding
-from duckanon.recoding.relations.relations import Relations
 
 if TYPE_CHECKING:
     from duckanon.encoding.dictionaries import Frequency
@@ -125,6 +125,22 @@ class PermutedRecoding(Recoding):
         raise UnsupportedError("Values were permuted with secret random numbers: there is no recoding to write down.")
 
 
+class _PermutedRelations(RelationTables):
+    """The relations of a release of permuted rows, of which classes are not visible."""
+
+    def __init__(self, recoder: PermutedRows, tables: Mapping[str, str]) -> None:
+        super().__init__(recoder.engine, tables)
+        self._recoder = recoder
+
+    def lacks(self, name: str) -> bool:
+        return name == "pairs" and len(self._recoder.looked.columns) < 2
+
+    @relation
+    def pairs(self) -> exp.Query:
+        """``(released, first, second, x, y, n)``: how often values of two columns occur together."""
+        return self._recoder.pairs()
+
+
 class PermutedRows(Recoder):
     """Every row with values of other rows of its group."""
 
@@ -140,9 +156,7 @@ class PermutedRows(Recoder):
         class_map = engine.fresh("class_map")
         columns = [col(c) for c in ("class_id", "n", "units", "kept")]
         engine.create(class_map, exp.select(*columns).from_(table(division.boxes.table)))
-        self.relations = Relations(engine, {"class_map": class_map})
-        if len(self.looked.columns) > 1:
-            self.relations.recipes["pairs"] = self._pairs
+        self.relations = _PermutedRelations(self, {"class_map": class_map})
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -159,7 +173,7 @@ class PermutedRows(Recoder):
         if not self.division.suppressed:
             return query
         on = exp.EQ(this=col("class_id", "m"), expression=col("class_id", "k"))
-        return query.join(table(self.relations["class_map"], "m"), on=on).where(col("kept", "m"))
+        return query.join(table(self.relations.table("class_map"), "m"), on=on).where(col("kept", "m"))
 
     def _valued(self, inner: exp.Select, codes: Mapping[str, int], more: Sequence[str]) -> exp.Select:
         """Return ``inner`` with values in place of codes: ``codes`` has the quasi-identifier of each such column."""
@@ -214,7 +228,7 @@ class PermutedRows(Recoder):
             "mutual_information": self.told(),
         }
 
-    def _pairs(self) -> exp.Query:
+    def pairs(self) -> exp.Query:
         """Return how often values of two columns occur together, numbers in their intervals, before and after."""
         columns = self.looked.columns
         plain = exp.select().from_(table(self.division.rows, "s"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.dictionaries import published_type
+from duckanon.engine.relation_tables import RelationTables
 from duckanon.engine.sql.boxes import midpoint_ends
 from duckanon.engine.sql.classes import class_shares, published_labels
 from duckanon.engine.sql.recode import (
@@ -32,9 +33,9 @@ from duckanon.plan.publication import has_distance
 from duckanon.recoding.coded_rows import CODE, kept_columns
 from duckanon.recoding.evidence import Evidence
 from duckanon.recoding.recoding import BoxRecoding, LocalRecoding, Recoding
-from duckanon.recoding.relations.levels import class_relations, local_relations
-from duckanon.recoding.relations.regions import box_relations, publish_boxes
-from duckanon.recoding.relations.relations import Relations
+from duckanon.recoding.regions import publish_boxes
+from duckanon.recoding.relations.levels import FullDomainRelations, LocalRelations
+from duckanon.recoding.relations.regions import RegionRelations
 from duckanon.recoding.side_by_side import PERSON, Lookup, SideBySide
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Recoder(ABC):
 
     engine: Engine
     cells: list[Cell]
-    relations: Relations
+    relations: RelationTables
     by_code = False
     """Whether ``kept`` of ``rows`` are columns of the coded rows, where the source's own are gone."""
 
@@ -171,7 +172,7 @@ class FullDomain(_OnLevels):
     ) -> None:
         self.plan, self.engine, self.problem = plan, engine, done.problem
         self.cells = [self._with_table(c) for c in cells_at(plan, counted, bound, done.node.levels)]
-        self.relations = class_relations(engine, counted, done.node, self.cells, plan, path)
+        self.relations = FullDomainRelations(plan, engine, counted, done.node, self.cells, path)
         shared = [j for j, cell in enumerate(self.cells) if cell.shares is not None]
         for j in shared:
             self._share(j, counted)
@@ -182,13 +183,13 @@ class FullDomain(_OnLevels):
         """Create the distributions of a column in all classes that are kept."""
         coded, kind = counted.coded[position], self.plan.roles.quasi_identifiers[position].type
         given = {"masked": coded.masked, "ordered": has_distance(kind)}
-        classes = self.relations["class_map"]
+        classes = self.relations.table("class_map")
         query = class_shares(counted.table, classes, self.cells, position, coded.domain_size, **given)
         self.engine.create(str(self.cells[position].shares), query)
 
     def _require_apart(self, shared: Sequence[int]) -> None:
         """Raise where two classes would look alike: what is counted of classes would not be what readers see."""
-        classes = exp.select().from_(table(self.relations["class_map"], "c")).where(col("kept", "c"))
+        classes = exp.select().from_(table(self.relations.table("class_map"), "c")).where(col("kept", "c"))
         for j in range(len(self.cells)):
             if j not in shared:
                 classes = classes.select(col(f"g_{j}", "c"))
@@ -216,7 +217,7 @@ class FullDomain(_OnLevels):
         return found
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        return shuffled_rows(self.plan.relation.query, self.cells, self.relations["class_map"], kept)
+        return shuffled_rows(self.plan.relation.query, self.cells, self.relations.table("class_map"), kept)
 
     def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         through, lookups = _through(kept, person, "s"), _originals(self.cells)
@@ -229,12 +230,12 @@ class FullDomain(_OnLevels):
                 lookups.append(Lookup("class_id", query))
             else:
                 lookups.append(Lookup(f"k_{j}", code_labels(cell, f"r_{j}")))
-        rows = rows_in_classes(rows, words, self.relations["class_map"], len(self.cells), through)
+        rows = rows_in_classes(rows, words, self.relations.table("class_map"), len(self.cells), through)
         return SideBySide(rows, tuple(lookups), marked=True)
 
     def recoding(self) -> Recoding:
         levels = {c.name: c.level for c in self.cells}
-        more = None if self.problem.size_only else self.relations
+        more = None if self.problem.size_only else self.relations.table("class_map")
         return Recoding(levels, self.plan, self.cells, self.engine, self.problem.min_size, more)
 
 
@@ -253,16 +254,16 @@ class Local(_OnLevels):
             replace(same[0], constant=all(c.constant for c in same), typed=all(c.typed for c in same))
             for same in zip(*by_pass, strict=True)
         ]
-        self.relations = local_relations(engine, counted, done, by_pass, self.cells, plan, path)
+        self.relations = LocalRelations(plan, engine, counted, done, by_pass, self.cells, path)
         self.cells = [self._with_enum(j, cell) for j, cell in enumerate(self.cells)]
         published = engine.fresh("published")
-        engine.create(published, published_labels(self.relations["label_map"], self.cells))
-        self.relations["published"] = published
+        engine.create(published, published_labels(self.relations.table("label_map"), self.cells))
+        self.relations.add("published", published)
 
     def _with_enum(self, column: int, cell: Cell) -> Cell:
         if not _is_text(self.plan, cell):
             return cell
-        texts = exp.select(col(f"l_{column}")).distinct().from_(table(self.relations["label_map"]))
+        texts = exp.select(col(f"l_{column}")).distinct().from_(table(self.relations.table("label_map")))
         texts = texts.where(exp.Not(this=exp.Is(this=col(f"l_{column}"), expression=exp.null())))
         (size,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(texts.copy().subquery("t")))
         if size > _ENUM_LIMIT or not size:
@@ -272,16 +273,18 @@ class Local(_OnLevels):
         return found
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        return local_rows(self.plan.relation.query, self.cells, self.sizes, self.relations, kept)
+        return local_rows(
+            self.plan.relation.query, self.cells, self.sizes, self.relations.tables("tuple_map", "published"), kept
+        )
 
     def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         through = _through(kept, person, "s")
         rows = coded_rows(self.plan.relation.query, self.cells, False, through)
         words = pack([col(f"k_{j}", "i") for j in range(len(self.cells))], self.sizes)
         labels = [named(text(c.top) if c.constant else col(f"q_{j}"), f"r_{j}") for j, c in enumerate(self.cells)]
-        published = exp.select(named(col("class_id"), "code"), *labels).from_(table(self.relations["published"]))
+        published = exp.select(named(col("class_id"), "code"), *labels).from_(table(self.relations.table("published")))
         lookups = (*_originals(self.cells), Lookup("class_id", published))
-        rows = rows_in_classes(rows, words, self.relations["tuple_map"], len(self.cells), through)
+        rows = rows_in_classes(rows, words, self.relations.table("tuple_map"), len(self.cells), through)
         return SideBySide(rows, lookups, marked=True)
 
     def recoding(self) -> Recoding:
@@ -301,9 +304,8 @@ class Regions(Recoder):
         self.cells = self.published.cells
         engine.later(counted.table, lambda: self._count(counted.table))
         functional = not getattr(plan.algorithm, "by_rows", False)
-        self.relations = box_relations(plan, engine, counted, division.boxes, self.published, self._classed, functional)
-        if not functional:
-            self.relations.recipes["row_map"] = self._row_map
+        row_map = None if functional else self._row_map
+        self.relations = RegionRelations(plan, engine, counted, division.boxes, self.published, self._classed, row_map)
 
     @property
     def shown(self) -> Sequence[tuple[str, str]]:

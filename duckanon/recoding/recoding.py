@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,8 +49,8 @@ class Recoding:
     cells: Sequence[Cell] = field(repr=False)
     engine: Engine = field(repr=False)
     min_size: int = 1
-    relations: Mapping[str, str] | None = field(default=None, repr=False)
-    """Where more than the size of a class decided: the relations that say which classes were kept."""
+    class_map: str | None = field(default=None, repr=False)
+    """The classes and whether they were kept, where more than the size of a class decided."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,8 +102,8 @@ class Recoding:
         windows = [exp.Window(this=c, partition_by=[k.copy() for k in keys]) for c in counts]
         size = windows[0] if entity is None else exp.Add(this=windows[0], expression=windows[1])
         query = exp.select(*columns).from_(subquery(inner, "r"))
-        if self.relations is not None:
-            refused = self._refused(self.relations)
+        if self.class_map is not None:
+            refused = self._refused(self.class_map)
             if refused is not None:
                 mappings.append(("duckanon_refused", refused))
                 on = conjunction([same(col(c.name, "r"), col(c.name, "x")) for c in self.cells])
@@ -114,10 +114,10 @@ class Recoding:
             query = query.with_(ident(alias), as_=values, copy=False)
         return query.sql(dialect=dialect, pretty=True)
 
-    def _refused(self, relations: Mapping[str, str]) -> exp.Query | None:
+    def _refused(self, class_map: str) -> exp.Query | None:
         """Return the published values of the classes that were large enough and are not published all the same."""
         large = exp.GTE(this=col("units", "c"), expression=number(self.min_size))
-        query = exp.select().from_(table(relations["class_map"], "c"))
+        query = exp.select().from_(table(class_map, "c"))
         query = query.where(exp.and_(exp.Not(this=col("kept", "c")), large)).order_by(col("class_id", "c"))
         for j, cell in enumerate(self.cells):
             code = col(f"g_{j}", "c")

@@ -32,7 +32,7 @@ from duckanon.hierarchy.rules import ColumnType
 from duckanon.plan.publication import has_distance
 from duckanon.recoding.few_cells import name_classes
 from duckanon.recoding.leaf_ranks import leaf_ranks, node_runs
-from duckanon.recoding.relations.relations import size
+from duckanon.recoding.relations.column_domain import size
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from duckanon.encoding.counting import count_domain
 from duckanon.encoding.dictionaries import dictionary, frequency
+from duckanon.engine.relation_tables import relation
 from duckanon.engine.sql.classes import counted_values
-from duckanon.engine.sql.relations import union_all
+from duckanon.engine.sql.recode import Cell, coded_rows, pack, rows_in_classes
+from duckanon.engine.sql.relations import col, named, number, qualified, subquery, union_all
 from duckanon.metrics.base import measure
 from duckanon.plan.roles import Role
 from duckanon.recoding.recoders import cells_at
-from duckanon.recoding.relations.levels import class_relations
-from duckanon.recoding.relations.relations import Relations
+from duckanon.recoding.relations.levels import FullDomainRelations
 from duckanon.release.release import metric_parameters
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from duckanon.algorithms.full_domain.nodes import Node
     from duckanon.encoding.dictionaries import Frequency
     from duckanon.engine.base import Engine
-    from duckanon.engine.sql.recode import Cell
     from duckanon.hierarchy import Levels
     from duckanon.plan.plan import Plan
 
@@ -40,15 +41,11 @@ class NodeMeasure:
     engine: Engine
     counted: Frequency
     bound: Sequence[Levels]
-    _values: list[tuple[str, str, str]] = field(default_factory=list)
-    """Sensitive columns, with the tables of their counts and of their values."""
-    _domain: str | None = None
 
     def __call__(self, metric: str, node: Node) -> float:
         """Return the value, infinite where there is none; the node's tables are gone then."""
         cells = cells_at(self.plan, self.counted, self.bound, node.levels)
-        relations = class_relations(self.engine, self.counted, node, cells, self.plan)
-        self._describe_sensitive(relations, cells)
+        relations = _NodeRelations(self, node, cells)
         try:
             found = measure(self.engine, relations, [metric], metric_parameters(self.plan))
         finally:
@@ -58,24 +55,51 @@ class NodeMeasure:
             return float("inf")
         return whole.value if whole.direction == "lower" else -whole.value
 
-    def _describe_sensitive(self, relations: Relations, cells: Sequence[Cell]) -> None:
-        sensitive = [a for a in self.plan.roles.published if a.role is Role.SENSITIVE]
-        if not sensitive:
-            return
-        original = {a.name: self.plan.expression(a) for a in sensitive}
-        source = self.plan.relation.query
+    @cached_property
+    def sensitive(self) -> dict[str, exp.Expr]:
+        """The sensitive columns with their expressions in the source."""
+        return {a.name: self.plan.expression(a) for a in self.plan.roles.published if a.role is Role.SENSITIVE}
 
-        def domain_values() -> str:
-            if self._domain is None:
-                self._domain = count_domain(self.engine, source, original)
-            return self._domain
+    @cached_property
+    def domain_values(self) -> str:
+        """The table of the sensitive values of the source."""
+        return count_domain(self.engine, self.plan.relation.query, self.sensitive)
 
-        def class_values() -> exp.Query:
-            if not self._values:
-                for name, expression in original.items():
-                    values = dictionary(self.engine, source, name, expression)
-                    tally = frequency(self.engine, source, self.counted.coded, value=values)
-                    self._values.append((name, tally.table, values.table))
-            return union_all([counted_values(*one, relations["class_map"], cells) for one in self._values])
+    @cached_property
+    def values(self) -> list[tuple[str, str, str]]:
+        """Sensitive columns, with the tables of their counts and of their values."""
+        found = []
+        for name, expression in self.sensitive.items():
+            own = dictionary(self.engine, self.plan.relation.query, name, expression)
+            tally = frequency(self.engine, self.plan.relation.query, self.counted.coded, value=own)
+            found.append((name, tally.table, own.table))
+        return found
 
-        relations.recipes |= {"class_values": class_values, "domain_values": domain_values}
+
+class _NodeRelations(FullDomainRelations):
+    """The relations that the release of a node would have, of which no row is written."""
+
+    def __init__(self, measure: NodeMeasure, node: Node, cells: Sequence[Cell]) -> None:
+        super().__init__(measure.plan, measure.engine, measure.counted, node, cells)
+        self._measure = measure
+
+    @relation
+    def class_values(self) -> exp.Query:
+        """``(class_id, attribute, value, n)``: the sensitive values of the published classes."""
+        classes = self.table("class_map")
+        return union_all([counted_values(*one, classes, self.published) for one in self._measure.values])
+
+    @relation
+    def domain_values(self) -> str:
+        """``(attribute, value, n)``: the sensitive values of the source."""
+        return self._measure.domain_values
+
+    def class_rows(self) -> exp.Query:
+        through = [named(qualified(e, "s"), f"p_{i}") for i, e in enumerate(self._measure.sensitive.values())]
+        codes = [number(0) if c.constant else col(f"g_{j}", "i") for j, c in enumerate(self.published)]
+        coded = coded_rows(self.plan.relation.query, self.published, True, through)
+        words = pack(codes, [c.size for c in self.published])
+        placed = rows_in_classes(coded, words, self.table("class_map"), len(self.published), through)
+        columns = [col("class_id"), *(col(t.alias) for t in through)]
+        query = exp.select(*columns, named(exp.Count(this=exp.Star()), "n")).from_(subquery(placed, "r"))
+        return query.where(col("kept")).group_by(*(c.copy() for c in columns))

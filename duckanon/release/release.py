@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.full_domain.listing import Seen
     from duckanon.engine.base import Engine
+    from duckanon.engine.relation_tables import RelationTables
     from duckanon.hierarchy import Hierarchy
     from duckanon.metrics.base import Measure
     from duckanon.plan.plan import Plan
@@ -82,7 +83,7 @@ class Release:
     checks: tuple[CheckResult, ...]
     recoding: Recoding
     levels: tuple[Levels, ...] = field(repr=False)
-    relations: dict[str, str] = field(repr=False)
+    relations: RelationTables = field(repr=False)
     folder: PrivateFolder = field(repr=False)
     reference: Reference = field(default_factory=Reference, repr=False)
     problem: Problem | None = field(default=None, repr=False)
@@ -245,7 +246,7 @@ class Release:
                 quantiles[2],
                 exp.Max(this=col("units")),
             )
-            .from_(table(self.relations["class_map"]))
+            .from_(table(self.relations.table("class_map")))
             .where(col("kept"))
         )
         names = ("min", "q25", "median", "mean", "q75", "max")

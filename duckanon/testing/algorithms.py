@@ -230,9 +230,9 @@ def _covered(where: str, case: Case, release: Release) -> list[dict[Any, set[Any
     """Return, column by column, the original values that each cell stands for."""
     on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
     query = exp.select(col("j", "o"), col("cell", "o"), col("value", "v"))
-    query = query.from_(table(release.relations["covers"], "o"))
+    query = query.from_(table(release.relations.table("covers"), "o"))
     found: list[dict[Any, set[Any]]] = [{} for _ in case.quasi]
-    for j, cell, value in release.engine.rows(query.join(table(release.relations["column_values"], "v"), on=on)):
+    for j, cell, value in release.engine.rows(query.join(table(release.relations.table("column_values"), "v"), on=on)):
         found[j].setdefault(cell, set()).add(value)
     for j, cells in enumerate(found):
         values = {row[j] for row in case.rows}

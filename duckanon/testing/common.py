@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from duckanon.engine.relation_tables import RelationTables
 from duckanon.engine.sql.files import SqlFile, load_of
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ def require_statement(folder: str, member: type[Any]) -> SqlFile:
     return file
 
 
-def make_relations(engine: Engine, rows: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, str]:
-    """Make relations readable in an engine and return the names of their tables; those not given are empty.
+def make_relations(engine: Engine, rows: Mapping[str, Sequence[Sequence[Any]]]) -> RelationTables:
+    """Make relations readable in an engine and return their tables; those not given are empty.
 
     ``cell_rows`` follow from the classes and their cells.
     """
@@ -135,4 +136,4 @@ def make_relations(engine: Engine, rows: Mapping[str, Sequence[Sequence[Any]]]) 
         }
         names[relation] = engine.fresh(relation)
         engine.register(names[relation], pa.table(arrays))
-    return names
+    return RelationTables(engine, names)

@@ -260,7 +260,8 @@ def _kept(groups: Groups, kept: Booleans) -> Groups:
 
 
 def _violating(engine: Engine, model: Model, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
-    relations = make_relations(engine, rows)
+    made = make_relations(engine, rows)
+    relations = made.tables(*made.made())
     (result,) = check_models(engine, relations, [model], "rows")
     found = list(engine.rows(*violations(model, relations)))
     for relation in relations.values():

@@ -122,7 +122,7 @@ def mean_ncp(release: Any, sets: bool) -> float:
     engine, found = release.engine, release.relations
 
     def rows(name: str, *columns: str) -> list[tuple[Any, ...]]:
-        fetched = engine.arrow(exp.select(*(col(c) for c in columns)).from_(table(found[name])))
+        fetched = engine.arrow(exp.select(*(col(c) for c in columns)).from_(table(found.table(name))))
         return list(zip(*(fetched.column(c).to_pylist() for c in columns), strict=True))
 
     sizes = dict(rows("classes", "class_id", "n"))

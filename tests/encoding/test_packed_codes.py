@@ -41,7 +41,7 @@ def people(rows: int = 1500, values: int = 2048) -> pa.Table:
 def found(source: pa.Table, **options: Any) -> dict[str, Any]:
     given = {"quasi_identifiers": [*WIDE, "town"], "insensitive": ["ill"], "k": 5, "seed": 3, **options}
     with duckanon.anonymize(source, **given) as release:
-        members = exp.select("*").from_(table(release.relations["members"])).order_by(exp.var("ALL"))
+        members = exp.select("*").from_(table(release.relations.table("members"))).order_by(exp.var("ALL"))
         return {
             "rows": release.to_arrow().to_pylist(),
             "found": release.summary()["found"],

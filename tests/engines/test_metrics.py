@@ -72,7 +72,7 @@ def measured(engine: Engine, table: Table, names: Sequence[str]) -> list[Measure
     try:
         return list(measure(engine, relations, None, {"k": table.k}))
     finally:
-        for name in relations.values():
+        for name in relations.tables(*relations.made()).values():
             engine.unregister(name)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.relation_tables import RelationTables
 from duckanon.errors import ParameterError
 from duckanon.metrics import Metric, headlines, measure, metrics
 from duckanon.metrics.base import Found
@@ -42,7 +43,7 @@ def test_normalising() -> None:
 
 def test_what_cannot_be_computed_is_left_out_or_said(engine: DuckDBEngine) -> None:
     relations = make_relations(engine, {"classes": [(1, 3, False), (2, 1, True)]})
-    only = {"classes": relations["classes"]}
+    only = RelationTables(engine, relations.tables("classes"))
     assert {m.metric for m in measure(engine, only)} == {"average_class_size", "discernibility", "discernibility_star"}
     assert "average_class_size_lefevre" in {m.metric for m in measure(engine, only, params={"k": 3})}
     for name, needs in (
@@ -62,11 +63,11 @@ def test_a_release_measures_all_that_it_can() -> None:
         assert {m.metric for m in release.measure()} == set(metrics)
         (value,) = [m.value for m in release.measure(["average_class_size_lefevre"])]
         assert value == 1
-        assert "tuples" in release.relations
+        assert release.relations.has("tuples")
     with duckanon.anonymize(table, quasi_identifiers=["a"], k=2) as release:
         missing = {"classification", "bivariate_correlation", "mutual_information_loss"}
         assert {m.metric for m in release.measure()} == set(metrics) - missing
-        assert "pairs" not in release.relations
+        assert not release.relations.has("pairs")
         with pytest.raises(ParameterError, match="a sensitive column"):
             release.measure(["classification"])
 
@@ -74,13 +75,14 @@ def test_a_release_measures_all_that_it_can() -> None:
 def test_relations_are_made_when_they_are_asked_for() -> None:
     table = pa.table({"a": [1, 1, 2, 2], "b": list("xxyy")})
     with duckanon.anonymize(table, quasi_identifiers=["a", "b"], k=2) as release:
-        made = set(dict.keys(release.relations))
+        made = set(release.relations.made())
         assert made <= {"class_map", "classes", "frequency", "published"}
         release.summary()
-        assert "tuples" not in dict.keys(release.relations)
-        assert release.relations.get("tuples") == release.relations["tuples"]
+        assert "tuples" not in release.relations.made()
+        assert release.relations.table("tuples") == release.relations.table("tuples")
+        assert "tuples" in release.relations.made()
         with pytest.raises(KeyError):
-            release.relations["nothing"]
+            release.relations.table("nothing")
 
 
 # Worked examples

@@ -19,8 +19,8 @@ from duckanon.hierarchy.grids import grid_bounds
 from duckanon.plan.plan import Plan
 from duckanon.plan.publication import Publication
 from duckanon.plan.request import Request
-from duckanon.recoding.relations.regions import Boxes, Published, box_relations, publish_boxes
-from duckanon.recoding.relations.relations import Relations
+from duckanon.recoding.regions import Boxes, Published, publish_boxes
+from duckanon.recoding.relations.regions import RegionRelations
 
 RUN = -1
 Region = tuple[Any, Any, int]
@@ -179,10 +179,9 @@ class Made:
         assert isinstance(parsed, exp.Query)
         return parsed
 
-    def relations(self, functional: bool = True) -> Relations:
-        return box_relations(
-            self.plan, self.engine, self.counted, self.boxes, self.publish(), self.rows, functional=functional
-        )
+    def relations(self, functional: bool = True) -> RegionRelations:
+        row_map = None if functional else lambda: exp.select("*").from_(self.boxes.members)
+        return RegionRelations(self.plan, self.engine, self.counted, self.boxes, self.publish(), self.rows, row_map)
 
     def written(self, path: Path) -> list[str]:
         """Write the published classes, one row each, and return the names of the columns."""

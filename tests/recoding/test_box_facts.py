@@ -13,16 +13,16 @@ import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.hierarchy import Hierarchy
 from duckanon.metrics.base import measure
-from duckanon.recoding.relations.regions import box_relations
-from duckanon.recoding.relations.relations import Relations
+from duckanon.recoding.relations.regions import RegionRelations
+from duckanon.recoding.relations.relations import ReleaseRelations
 from tests.recoding.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])
 PLACES = Hierarchy.tree({"Europe": {"West": ["FR", "BE"], "North": ["SE"]}, "Asia": {"East": ["JP", "KR"]}})
 
 
-def rows_of(relations: Relations, name: str, columns: str = "*", order: str = "ALL") -> list[tuple[Any, ...]]:
-    query = sqlglot.parse_one(f"SELECT {columns} FROM {relations[name]} ORDER BY {order}", dialect="duckdb")
+def rows_of(relations: ReleaseRelations, name: str, columns: str = "*", order: str = "ALL") -> list[tuple[Any, ...]]:
+    query = sqlglot.parse_one(f"SELECT {columns} FROM {relations.table(name)} ORDER BY {order}", dialect="duckdb")
     return relations.engine.rows(query)
 
 
@@ -81,7 +81,7 @@ def test_cells_of_runs(engine: DuckDBEngine) -> None:
         ("age", 4, 2, 40.0, 90.0, 2),
     ]
     # Neither needed what the cells cover.
-    assert "covers" not in dict(relations)
+    assert "covers" not in relations.made()
     assert rows_of(relations, "covers", "cell, code") == [
         ("[15, 19]", 0),
         ("[15, 19]", 1),
@@ -238,8 +238,8 @@ def test_classes_that_differ_stay(engine: DuckDBEngine) -> None:
 
 
 def test_where_rows_of_one_kind_are_in_two_classes_there_is_no_map(engine: DuckDBEngine) -> None:
-    assert "tuple_map" in alike(engine).relations()
-    assert "tuple_map" not in alike(engine).relations(functional=False)
+    assert alike(engine).relations().has("tuple_map")
+    assert not alike(engine).relations(functional=False).has("tuple_map")
 
 
 def test_regions_that_are_joined_on_a_tree_and_with_missing_values(engine: DuckDBEngine) -> None:
@@ -258,7 +258,7 @@ def test_regions_that_are_joined_on_a_tree_and_with_missing_values(engine: DuckD
     cursor = engine._connection
     cursor.execute(f"UPDATE {published.table} SET ec = CASE WHEN class_id <= 2 THEN 1 ELSE 3 END")
     joined = replace(published, merged=True)
-    relations = box_relations(made.plan, engine, made.counted, made.boxes, joined, made.rows)
+    relations = RegionRelations(made.plan, engine, made.counted, made.boxes, joined, made.rows)
     assert rows_of(relations, "labelled") == [(1, 2, "5", "Europe"), (3, 4, "5", "*")]
     assert rows_of(relations, "class_map") == [(1, 2, 2, True), (3, 4, 4, True)]
     assert rows_of(relations, "cells", "cell, level, leaves") == [("*", 3, 6), ("5", 0, 1), ("Europe", 2, 3)]
@@ -289,7 +289,7 @@ def test_every_metric_is_measured_on_regions(engine: DuckDBEngine) -> None:
 def test_nothing_is_read_that_nobody_asks_for(engine: DuckDBEngine) -> None:
     made = alike(engine, output="interval")
     relations = made.relations()
-    assert set(relations) == {"class_map", "classes", "frequency", "published"}
+    assert set(relations.made()) == {"frequency", "published"}
 
 
 @pytest.mark.parametrize("bounds", ["grid", "cut", "tight"])

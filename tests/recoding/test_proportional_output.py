@@ -130,7 +130,7 @@ def test_shares_on_every_level(level: int, persons: bool, tmp_path: Path) -> Non
         assert release.recoding.levels == {"age": level, "ward": 0}
         assert all(check.holds for check in release.checks)
         assert release.classes().num_rows == release.summary()["found"]["classes"] == len(set(labels.values()))
-        counted = release.engine.rows(f"SELECT sum(n) FROM {release.relations['class_values']}")
+        counted = release.engine.rows(f"SELECT sum(n) FROM {release.relations.table('class_values')}")
         assert counted == [(len(labels),)]
         report = release.report("md")
         with pytest.raises(UnsupportedError, match="whole classes"):

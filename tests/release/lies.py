@@ -377,12 +377,12 @@ def published(change: str) -> Seam:
             lie = _changed_table(honest, name, change.format(q=column) + f" AS {column}")
             return _liar_with(honest, published=dataclasses.replace(honest.published, table=lie))
         if isinstance(honest, Local):
-            name = honest.relations["published"]
+            name = honest.relations.table("published")
             column = _widest(engine, name)
             lie = _changed_table(honest, name, change.format(q=column) + f" AS {column}")
             found = _liar(honest)
             found.cells = [dataclasses.replace(c, enum=None) for c in honest.cells]
-            found.relations["published"] = lie
+            found.relations.add("published", lie)
             return found
         assert isinstance(honest, FullDomain)
         cells = []

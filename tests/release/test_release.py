@@ -74,7 +74,7 @@ def test_a_seeded_release_says_so_and_hides_the_seed() -> None:
 def test_the_class_relations_have_the_columns_that_statements_read() -> None:
     with duckanon.anonymize(people(), **OPTIONS) as release:
         for relation in ("classes", "class_cells", "cell_rows", "domain"):
-            query = f"SELECT * FROM {release.relations[relation]}"
+            query = f"SELECT * FROM {release.relations.table(relation)}"
             found = release.engine.columns(sqlglot.parse_one(query))
             assert [c.name for c in found] == list(RELATIONS[relation])
 

@@ -92,7 +92,7 @@ def test_files_give_the_release_that_tables_give(
 def test_persons_are_counted_as_persons_are(crowded: None) -> None:
     source = people()
     with duckanon.anonymize(source, **ROLES, entity_key="who", k=8, seed=3, algorithm=Mondrian(budget=200)) as release:
-        sizes = release.engine.rows(exp.select("n", "units").from_(table(release.relations["class_map"])))
+        sizes = release.engine.rows(exp.select("n", "units").from_(table(release.relations.table("class_map"))))
         assert min(units for _, units in sizes) >= 8
         assert any(units < n for n, units in sizes)
         assert sum(n for n, _ in sizes) == source.num_rows

@@ -15,7 +15,7 @@ from duckanon.engine.sql.relations import cast, col, named, number, same, subque
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.labels import parse, size_of
 from duckanon.hierarchy.rules import ColumnType
-from duckanon.recoding.relations.relations import size
+from duckanon.recoding.relations.column_domain import size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -51,7 +51,7 @@ def size_counts(release: Release) -> tuple[NDArray[np.float64], NDArray[np.float
 
     query = (
         exp.select(col("kept"), col("units"), named(exp.Sum(this=col("n")), "rows"))
-        .from_(table(release.relations["class_map"]))
+        .from_(table(release.relations.table("class_map")))
         .group_by(col("kept"), col("units"))
         .order_by(col("units"))
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -13,6 +12,7 @@ from duckanon.assess.subject import Subject, of_table
 from duckanon.encoding.counting import count_values
 from duckanon.encoding.dictionaries import Dictionary, frequency_query
 from duckanon.engine.open import workspace
+from duckanon.engine.relation_tables import RelationTables, relation
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table, union_all
 from duckanon.errors import DataError, HierarchyError, ParameterError
@@ -20,8 +20,8 @@ from duckanon.metrics.base import measure as measure_relations
 from duckanon.metrics.base import metrics as registry
 from duckanon.metrics.base import require_names
 from duckanon.models.base import require_int
-from duckanon.recoding.relations.pair_counts import Passed, pair_counts
-from duckanon.recoding.relations.relations import Described, Relations, describe
+from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain
+from duckanon.recoding.relations.relations import ReleaseRelations
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:
@@ -100,19 +100,23 @@ def measure(
     with workspace(connection) as engine:
         released = of_table(engine, release, quasi_identifiers, sensitive)
         source = of_table(engine, original, list(released.quasi))
-        relations = Relations(engine, {"classes": _classes(source, released)})
+        classes = _classes(source, released)
+        relations = RelationTables(engine, {"classes": classes})
         if any(names - {"classes", "class_values"} for names in reads.values()):
             try:
-                cells = understood(source, released, hierarchies)
+                domains = understood(source, released, hierarchies)
             except HierarchyError:
                 # Whoever asks for nothing in particular gets what can be had.
                 if metrics is not None or hierarchies is not None:
                     raise
             else:
-                _describe(relations, source, released, cells, any("tuples" in names for names in reads.values()))
+                relations = own = _TableRelations(source, released, classes, domains)
+                if any("tuples" in names for names in reads.values()):
+                    own.follow_rows()
         if released.sensitive and any("class_values" in names for names in reads.values()):
-            columns, classes = list(released.quasi.values()), relations["classes"]
-            relations["class_values"] = count_values(engine, released.query, columns, released.sensitive, classes)
+            columns = list(released.quasi.values())
+            values = count_values(engine, released.query, columns, released.sensitive, classes)
+            relations.add("class_values", values)
         return measure_relations(engine, relations, metrics, params)
 
 
@@ -132,67 +136,77 @@ def _classes(original: Subject, released: Subject) -> str:
     return name
 
 
-def _describe(
-    relations: Relations, original: Subject, released: Subject, cells: Sequence[Described], rowwise: bool
-) -> None:
-    """Give the relations of cells, tuples and pairs their recipes."""
-    expressions = original.quasi.values()
-    columns = [Dictionary(c.name, e, c.values, 2**31) for c, e in zip(cells, expressions, strict=True)]
-    relations.recipes["frequency"] = partial(frequency_query, original.query, columns)
-    texts = [named(cast(col(f"q_{j}"), "VARCHAR"), f"l_{j}") for j in range(len(cells))]
+class _TableRelations(ReleaseRelations):
+    """The relations of a table that anybody may have made, beside its original."""
 
-    def labelled() -> exp.Query:
-        kept = exp.Not(this=col("suppressed"))
-        return exp.select(col("class_id"), col("n"), *texts).from_(table(relations["classes"])).where(kept)
+    def __init__(
+        self, original: Subject, released: Subject, classes: str, domains: Sequence[QuasiIdentifierDomain]
+    ) -> None:
+        self.original, self.released, self.domains = original, released, domains
+        # The sensitive columns that both tables have, of one type.
+        types = {name.lower(): kind for name, kind in original.types.items()}
+        shared = [n for n in released.sensitive if types.get(n.lower()) == released.type_of(n)]
+        passed = [(name, released.type_of(name)) for name in shared]
+        super().__init__(released.engine, {"classes": classes}, passed)
+        self._members: str | None = None
 
-    describe(relations, cells, labelled)
-    members = _members(relations, len(cells)) if rowwise else None
-    if members is not None:
-        describe(relations, cells, labelled, members)
-    passed = _passed(relations, original, released)
-    if len(cells) + (len(passed.columns) if passed is not None else 0) > 1:
-        relations.recipes["pairs"] = lambda: pair_counts(relations, cells, passed)
+    def lacks(self, name: str) -> bool:
+        followed = self._members is not None
+        return (name in ("tuples", "tuple_values") and not followed) or super().lacks(name)
 
+    @relation
+    def frequency(self) -> exp.Query:
+        """``(c_0, ..., n)``: the distinct combinations of values of the original."""
+        expressions = self.original.quasi.values()
+        columns = [Dictionary(d.name, e, d.values, 2**31) for d, e in zip(self.domains, expressions, strict=True)]
+        return frequency_query(self.original.query, columns)
 
-def _passed(relations: Relations, original: Subject, released: Subject) -> Passed | None:
-    """Return the sensitive columns that both tables have, of one type."""
-    theirs = {name.lower(): kind for name, kind in original.types.items()}
-    shared = [n for n in released.sensitive if theirs.get(n.lower()) == released.type_of(n)]
-    if not shared:
-        return None
+    @relation
+    def labelled(self) -> exp.Query:
+        """``(class_id, n, l_0, ...)``: the published classes with the texts of their cells."""
+        texts = [named(cast(col(f"q_{j}"), "VARCHAR"), f"l_{j}") for j in range(len(self.domains))]
+        query = exp.select(col("class_id"), col("n"), *texts).from_(table(self.table("classes")))
+        return query.where(exp.Not(this=col("suppressed")))
 
-    def before() -> exp.Query:
-        own = [named(e.copy(), f"q_{j}") for j, e in enumerate(original.quasi.values())]
-        rest = [named(original.column(name), f"p_{i}") for i, name in enumerate(shared)]
-        return exp.select(*own, *rest).from_(subquery(original.query.copy(), "s"))
+    def member_rows(self) -> exp.Query:
+        assert self._members is not None
+        return exp.select("*").from_(table(self._members))
 
-    def after() -> exp.Query:
+    def source_rows(self) -> exp.Query:
+        own = [named(e.copy(), f"q_{j}") for j, e in enumerate(self.original.quasi.values())]
+        rest = [named(self.original.column(name), f"p_{i}") for i, (name, _) in enumerate(self.passed)]
+        return exp.select(*own, *rest).from_(subquery(self.original.query.copy(), "s"))
+
+    def class_rows(self) -> exp.Query:
+        released = self.released
         keys = [named(e.copy(), f"q_{j}") for j, e in enumerate(released.quasi.values())]
-        values = [named(released.sensitive[name].copy(), f"p_{i}") for i, name in enumerate(shared)]
+        values = [named(released.sensitive[name].copy(), f"p_{i}") for i, (name, _) in enumerate(self.passed)]
         counted = exp.select(*keys, *values, named(exp.Count(this=exp.Star()), "n"))
         counted = counted.from_(subquery(released.query.copy(), "s")).group_by(exp.var("ALL"))
         on = conjunction([same(col(f"q_{j}", "v"), col(f"q_{j}", "c")) for j in range(len(keys))])
-        found = [col("class_id", "c"), *(col(f"p_{i}", "v") for i in range(len(shared))), col("n", "v")]
-        return exp.select(*found).from_(subquery(counted, "v")).join(table(relations["classes"], "c"), on=on)
+        found = [col("class_id", "c"), *(col(f"p_{i}", "v") for i in range(len(values))), col("n", "v")]
+        return exp.select(*found).from_(subquery(counted, "v")).join(table(self.table("classes"), "c"), on=on)
 
-    return Passed([(name, released.type_of(name)) for name in shared], before, after)
+    def follow_rows(self) -> None:
+        """Follow the original rows to the classes that cover them, if each fits one class and no class lacks any."""
+        self._members = _members(self)
 
 
-def _members(relations: Relations, width: int) -> Callable[[], exp.Query] | None:
+def _members(relations: _TableRelations) -> str | None:
     """Follow the original rows to the classes that cover them; None where some row fits several, or counts differ.
 
     Column by column: a tuple is joined to the beginnings of classes that cover its beginning, so that what grows is
     the number of classes that a row may still belong to.
     """
-    engine = relations.engine
+    engine, width = relations.engine, len(relations.domains)
     codes = [col(f"c_{j}", "f") for j in range(width)]
     texts: list[exp.Expr] = []
     found: str | None = None
     for j in range(width):
-        base = table(relations["frequency"], "f") if found is None else table(found, "f")
+        base = table(relations.table("frequency"), "f") if found is None else table(found, "f")
         keep = [*codes, col("n", "f"), *(col(f"l_{i}", "f") for i in range(j))]
         texts.append(col(f"l_{j}"))
-        beginnings = exp.select(*(t.copy() for t in texts)).distinct().from_(table(relations["labelled"]))
+        beginnings = exp.select(*(t.copy() for t in texts)).distinct().from_(table(relations.table("labelled")))
         covering = exp.and_(
             exp.EQ(this=col("j", "o"), expression=number(j)),
             exp.EQ(this=col("code", "o"), expression=col(f"c_{j}", "f")),
@@ -204,7 +218,7 @@ def _members(relations: Relations, width: int) -> Callable[[], exp.Query] | None
             name,
             exp.select(*(k.copy() for k in keep), col(f"l_{j}", "b"))
             .from_(base)
-            .join(table(relations["covers"], "o"), on=covering)
+            .join(table(relations.table("covers"), "o"), on=covering)
             .join(subquery(beginnings, "b"), on=conjunction(fits)),
         )
         (grown,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
@@ -217,32 +231,32 @@ def _members(relations: Relations, width: int) -> Callable[[], exp.Query] | None
     return _checked(relations, found, width)
 
 
-def _checked(relations: Relations, found: str, width: int) -> Callable[[], exp.Query] | None:
+def _checked(relations: _TableRelations, found: str, width: int) -> str | None:
     """Return the rows by class, those that no class covers being suppressed, if every class has as many as it shows."""
     engine = relations.engine
     names = [f"c_{j}" for j in range(width)]
     on = conjunction([same(col(f"l_{j}", "c"), col(f"l_{j}", "f")) for j in range(width)])
     placed = exp.select(col("class_id", "c"), *(col(c, "f") for c in names), col("n", "f"))
-    placed = placed.from_(table(found, "f")).join(table(relations["labelled"], "c"), on=on)
+    placed = placed.from_(table(found, "f")).join(table(relations.table("labelled"), "c"), on=on)
     covered = exp.and_(*(exp.EQ(this=col(c, "m"), expression=col(c, "f")) for c in names))
     rest = exp.select(named(cast(number(0), "BIGINT"), "class_id"), *(col(c, "f") for c in names), col("n", "f"))
-    rest = rest.from_(table(relations["frequency"], "f")).join(table(found, "m"), on=covered, join_type="anti")
+    rest = rest.from_(table(relations.table("frequency"), "f")).join(table(found, "m"), on=covered, join_type="anti")
     members = engine.fresh("members")
     engine.create(members, union_all([placed, rest]))
     counted = exp.select(col("class_id"), named(exp.Sum(this=col("n")), "n")).from_(table(members))
     fit = exp.and_(*(exp.EQ(this=col(c, "m"), expression=col(c, "c")) for c in ("class_id", "n")))
-    (classes,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations["classes"])))
+    (classes,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations.table("classes"))))
     (same_size,) = engine.row(
         exp.select(exp.Count(this=exp.Star()))
         .from_(subquery(counted.group_by(col("class_id")), "m"))
-        .join(table(relations["classes"], "c"), on=fit)
+        .join(table(relations.table("classes"), "c"), on=fit)
     )
     keys = exp.select(*(col(c) for c in names)).distinct().from_(table(members))
     (distinct,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(keys, "k")))
     (rows,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(members)))
     if same_size != classes or distinct != rows:
         return None
-    return lambda: exp.select("*").from_(table(members))
+    return members
 
 
 __all__ = ["measure"]

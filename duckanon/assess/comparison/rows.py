@@ -53,13 +53,13 @@ class Rows:
         """Return the rows of a release; they are numbered once, and the table is kept as long as the release."""
         key = _column(release, row_id) if row_id is not None else None
         kept = "row_classes" if key is None else f"row_classes by {key}"
-        if kept not in release.relations:
+        if not release.relations.has(kept):
             if key is not None:
                 _require_unique(release, key)
             name = release.engine.fresh("row_classes")
             release.engine.create(name, numbered(release, key, with_key=key is not None))
-            release.relations[kept] = name
-        return cls(release, key, release.relations[kept])
+            release.relations.add(kept, name)
+        return cls(release, key, release.relations.table(kept))
 
     def __len__(self) -> int:
         return int(self.release.rows_in)
@@ -69,7 +69,9 @@ class Rows:
         """The ids of all classes, suppressed ones included, in ascending order."""
         import numpy as np
 
-        query = exp.select(col("class_id")).from_(table(self.release.relations["classes"])).order_by(col("class_id"))
+        query = (
+            exp.select(col("class_id")).from_(table(self.release.relations.table("classes"))).order_by(col("class_id"))
+        )
         found: NDArray[np.int64] = self.release.engine.arrow(query).column(0).to_numpy().astype(np.int64)
         return found
 
@@ -79,7 +81,7 @@ class Rows:
         import numpy as np
 
         placed = self._placed(self.table)
-        counts = exp.select(col("class_id"), col("n")).from_(table(self.release.relations["class_map"]))
+        counts = exp.select(col("class_id"), col("n")).from_(table(self.release.relations.table("class_map")))
         sizes = self.release.engine.arrow(counts.order_by(col("class_id"))).column(1).to_numpy()
         if (placed < 0).any() or (np.bincount(placed, minlength=len(self.class_ids)) != sizes).any():
             raise DataError(
@@ -133,8 +135,8 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     The rows are numbered before anything is joined to them, because a join keeps no order.
     """
     cells = release.recoding.cells
-    local = "tuple_map" in release.relations
-    if "row_map" in release.relations:
+    local = release.relations.has("tuple_map")
+    if release.relations.has("row_map"):
         return _by_rows(release, key, with_key, value)
     if not local and not release.recoding.levels:
         raise UnsupportedError("This release does not tell which row is in which class.")
@@ -159,7 +161,7 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     coded = release.problem.frequency.coded if local and release.problem is not None else ()
     words = pack(codes, [c.dictionary.size for c in coded] if local else [c.size for c in cells])
     on = [exp.EQ(this=exp.paren(word), expression=col(f"w_{i}", "c")) for i, word in enumerate(words)]
-    return query.join(table(release.relations["tuple_map" if local else "class_map"], "c"), on=conjunction(on))
+    return query.join(table(release.relations.table("tuple_map" if local else "class_map"), "c"), on=conjunction(on))
 
 
 def _by_rows(release: Release, key: str | None, with_key: bool, value: str | None) -> exp.Select:
@@ -187,7 +189,7 @@ def _by_rows(release: Release, key: str | None, with_key: bool, value: str | Non
     alike = [*(f"c_{j}" for j in range(len(cells))), *(f"u_{i}" for i in range(len(names))), "place"]
     on = conjunction([same(col(name, "r"), col(name, "c")) for name in alike])
     query = exp.select(col("row_id", "r"), col("class_id", "c"), *(col(name, "r") for name in extra))
-    return query.from_(subquery(coded, "r")).join(table(release.relations["row_map"], "c"), on=on)
+    return query.from_(subquery(coded, "r")).join(table(release.relations.table("row_map"), "c"), on=on)
 
 
 def require_same_rows(all_rows: Iterable[Rows]) -> None:

@@ -14,7 +14,7 @@ from duckanon.encoding.dictionaries import Dictionary, frequency_query
 from duckanon.engine.sql import workload as statements
 from duckanon.engine.sql.relations import cast, col, named, qualified, subquery, table, union_all
 from duckanon.errors import DataError
-from duckanon.recoding.relations.relations import size
+from duckanon.recoding.relations.column_domain import size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from duckanon.assess.subject import Subject
     from duckanon.engine.base import Engine
-    from duckanon.recoding.relations.relations import Described
+    from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Asked:
     """A release and its original in an engine, ready for questions."""
 
     engine: Engine
-    described: Sequence[Described]
+    described: Sequence[QuasiIdentifierDomain]
     source: Subject
     released: Subject
     measure: tuple[exp.Expr, exp.Expr] | None

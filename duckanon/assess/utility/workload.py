@@ -17,7 +17,7 @@ from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import col, qualified
 from duckanon.errors import DataError, ParameterError, RoleError
 from duckanon.io.source import Source
-from duckanon.recoding.relations.relations import size
+from duckanon.recoding.relations.column_domain import size
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ published cell counts as the middle of what it stands for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -15,27 +15,15 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table, text, union_all
-from duckanon.recoding.relations.relations import Described, Relations, size
+from duckanon.recoding.relations.column_domain import size
 
 if TYPE_CHECKING:
     from duckanon.plan.plan import Plan
     from duckanon.plan.roles import Attribute
+    from duckanon.recoding.relations.relations import ReleaseRelations
 
 BINS = 10
 """Into how many intervals numbers are put; those that have no more values are taken as they are."""
-
-
-@dataclass(frozen=True)
-class Passed:
-    """Columns that are published as they are, by name and type.
-
-    ``before`` gives ``(q_0, ..., p_0, ...)`` of the rows of the original, quasi-identifiers first, ``after``
-    ``(class_id, p_0, ..., n)`` of the published rows.
-    """
-
-    columns: Sequence[tuple[str, str]]
-    before: Callable[[], exp.Query]
-    after: Callable[[], exp.Query]
 
 
 def source_rows(plan: Plan, passed: Sequence[Attribute]) -> exp.Query:
@@ -63,25 +51,23 @@ class _Scale:
         below = exp.Least(this=exp.Floor(this=share), expressions=[number(BINS - 1)])
         return cast(cast(exp.Greatest(this=below, expressions=[number(0)]), "BIGINT"), "VARCHAR")
 
-    def told(self, plain: exp.Expr, value: exp.Expr | None) -> exp.Expr:
+    def text_of(self, plain: exp.Expr, value: exp.Expr | None) -> exp.Expr:
         """Return what a value counts as: its interval where it is a number that has one, else its text."""
         if self.low is None or value is None:
             return plain
-        known = exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
-        return exp.case().when(known, self.bin_of(value)).else_(plain)
+        has_value = exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
+        return exp.case().when(has_value, self.bin_of(value)).else_(plain)
 
 
-def pair_counts(relations: Relations, attributes: Sequence[Described], passed: Passed | None = None) -> str:
+def pair_counts(relations: ReleaseRelations) -> str:
     """Create ``pairs(released, first, second, x, y, n)`` of every two columns, and return its name."""
     engine = relations.engine
-    columns = passed.columns if passed is not None else ()
-    names = [*(a.name for a in attributes), *(name for name, _ in columns)]
-    scales = [*_quasi_scales(relations, len(attributes)), *_passed_scales(relations, passed)]
+    names = [*(domain.name for domain in relations.domains), *(name for name, _ in relations.passed)]
+    scales = [*_quasi_scales(relations), *_passed_scales(relations)]
     before, after, found = engine.fresh("counted_before"), engine.fresh("counted_after"), engine.fresh("pairs")
     try:
-        known = _from_codes(relations, scales) if passed is None else _from_rows(attributes, passed, scales)
-        engine.create(before, known)
-        engine.create(after, _released(relations, attributes, passed, scales))
+        engine.create(before, _from_rows(relations, scales) if relations.passed else _from_codes(relations, scales))
+        engine.create(after, _released(relations, scales))
         sides = ((before, exp.false()), (after, exp.true()))
         places = list(combinations(range(len(names)), 2))
         parts: list[exp.Query] = [_pair(side, flag, names, i, j) for side, flag in sides for i, j in places]
@@ -103,24 +89,22 @@ def _pair(counted: str, released: exp.Expr, names: Sequence[str], i: int, j: int
     return query.from_(table(counted)).group_by(col(f"x_{i}"), col(f"x_{j}"))
 
 
-def _quasi_scales(relations: Relations, width: int) -> list[_Scale]:
+def _quasi_scales(relations: ReleaseRelations) -> list[_Scale]:
     counts = [exp.Count(this=exp.Distinct(expressions=[col("span")])), *_ends(col("span"))]
-    query = exp.select(col("j"), *counts).from_(table(relations["column_values"])).group_by(col("j"))
+    query = exp.select(col("j"), *counts).from_(table(relations.table("column_values"))).group_by(col("j"))
     found = {int(j): _scale(*rest) for j, *rest in relations.engine.rows(query)}
-    return [found.get(j, _Scale()) for j in range(width)]
+    return [found.get(j, _Scale()) for j in range(len(relations.domains))]
 
 
-def _passed_scales(relations: Relations, passed: Passed | None) -> list[_Scale]:
-    if passed is None:
-        return []
+def _passed_scales(relations: ReleaseRelations) -> list[_Scale]:
     scales = []
-    for i, (_, kind) in enumerate(passed.columns):
+    for i, (_, kind) in enumerate(relations.passed):
         own = size(col(f"p_{i}"), kind)
         if own is None:
             scales.append(_Scale())
             continue
         counts = [exp.Count(this=exp.Distinct(expressions=[col("v")])), *_ends(col("v"))]
-        values = exp.select(named(cast(own, "DOUBLE"), "v")).from_(subquery(passed.before(), "s"))
+        values = exp.select(named(cast(own, "DOUBLE"), "v")).from_(subquery(relations.source_rows(), "s"))
         scales.append(_scale(*relations.engine.row(exp.select(*counts).from_(subquery(values, "d")))))
     return scales
 
@@ -135,44 +119,42 @@ def _scale(distinct: int, low: float | None, high: float | None) -> _Scale:
     return _Scale(float(low), float(high))
 
 
-def _from_codes(relations: Relations, scales: Sequence[_Scale]) -> exp.Query:
+def _from_codes(relations: ReleaseRelations, scales: Sequence[_Scale]) -> exp.Query:
     """Return ``(x_0, ..., n)`` of the original, of which the distinct combinations of codes are there."""
     query = exp.select(named(cast(exp.Sum(this=col("n", "f")), "BIGINT"), "n"))
-    query = query.from_(table(relations["frequency"], "f"))
+    query = query.from_(table(relations.table("frequency"), "f"))
     for j, scale in enumerate(scales):
         alias = f"v_{j}"
         on = [exp.EQ(this=col("j", alias), expression=number(j))]
         on.append(exp.EQ(this=col("code", alias), expression=col(f"c_{j}", "f")))
-        query = query.join(table(relations["column_values"], alias), on=conjunction(on))
-        query = query.select(named(scale.told(col("value", alias), col("span", alias)), f"x_{j}"))
+        query = query.join(table(relations.table("column_values"), alias), on=conjunction(on))
+        query = query.select(named(scale.text_of(col("value", alias), col("span", alias)), f"x_{j}"))
     return query.group_by(exp.var("ALL"))
 
 
-def _from_rows(attributes: Sequence[Described], passed: Passed, scales: Sequence[_Scale]) -> exp.Query:
+def _from_rows(relations: ReleaseRelations, scales: Sequence[_Scale]) -> exp.Query:
     """Return ``(x_0, ..., n)`` of the original, row by row."""
-    query = exp.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(passed.before(), "s"))
-    types = [*((f"q_{j}", a.type) for j, a in enumerate(attributes)), *_typed(passed)]
+    query = exp.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(relations.source_rows(), "s"))
+    types = [*((f"q_{j}", a.type) for j, a in enumerate(relations.domains)), *_typed(relations)]
     for place, ((name, kind), scale) in enumerate(zip(types, scales, strict=True)):
-        query = query.select(named(_told(col(name, "s"), kind, scale), f"x_{place}"))
+        query = query.select(named(_text_of(col(name, "s"), kind, scale), f"x_{place}"))
     return query.group_by(exp.var("ALL"))
 
 
-def _typed(passed: Passed) -> list[tuple[str, str]]:
-    return [(f"p_{i}", kind) for i, (_, kind) in enumerate(passed.columns)]
+def _typed(relations: ReleaseRelations) -> list[tuple[str, str]]:
+    return [(f"p_{i}", kind) for i, (_, kind) in enumerate(relations.passed)]
 
 
-def _told(value: exp.Expr, kind: str, scale: _Scale) -> exp.Expr:
+def _text_of(value: exp.Expr, kind: str, scale: _Scale) -> exp.Expr:
     own = size(value.copy(), kind)
-    return scale.told(cast(value, "VARCHAR"), None if own is None else cast(own, "DOUBLE"))
+    return scale.text_of(cast(value, "VARCHAR"), None if own is None else cast(own, "DOUBLE"))
 
 
-def _released(
-    relations: Relations, attributes: Sequence[Described], passed: Passed | None, scales: Sequence[_Scale]
-) -> exp.Query:
+def _released(relations: ReleaseRelations, scales: Sequence[_Scale]) -> exp.Query:
     """Return ``(x_0, ..., n)`` of the published rows, class by class, with what they have besides."""
-    query = exp.select(named(col("n", "l" if passed is None else "r"), "n"))
-    query = query.from_(table(relations["labelled"], "l"))
-    for j, attribute in enumerate(attributes):
+    query = exp.select(named(col("n", "r" if relations.passed else "l"), "n"))
+    query = query.from_(table(relations.table("labelled"), "l"))
+    for j, attribute in enumerate(relations.domains):
         label, scale = col(f"l_{j}", "l"), scales[j]
         if scale.low is None:
             query = query.select(named(label, f"x_{j}"))
@@ -180,17 +162,17 @@ def _released(
         alias = f"c_{j}"
         on = [same(col("class_id", alias), col("class_id", "l"))]
         on.append(exp.EQ(this=col("attribute", alias), expression=text(attribute.name)))
-        query = query.join(table(relations["class_cells"], alias), on=conjunction(on))
+        query = query.join(table(relations.table("class_cells"), alias), on=conjunction(on))
         low, high = (exp.paren(exp.Div(this=col(c, alias), expression=number(2))) for c in ("lo", "hi"))
         middle = exp.paren(exp.Add(this=low, expression=high))
-        query = query.select(named(scale.told(label, middle), f"x_{j}"))
-    if passed is not None:
+        query = query.select(named(scale.text_of(label, middle), f"x_{j}"))
+    if relations.passed:
         on = [same(col("class_id", "r"), col("class_id", "l"))]
-        query = query.join(subquery(passed.after(), "r"), on=conjunction(on))
-        for i, (name, kind) in enumerate(_typed(passed)):
-            place = len(attributes) + i
-            query = query.select(named(_told(col(name, "r"), kind, scales[place]), f"x_{place}"))
+        query = query.join(subquery(relations.class_rows(), "r"), on=conjunction(on))
+        for i, (name, kind) in enumerate(_typed(relations)):
+            place = len(relations.domains) + i
+            query = query.select(named(_text_of(col(name, "r"), kind, scales[place]), f"x_{place}"))
     return query
 
 
-__all__ = ["BINS", "Passed", "pair_counts", "source_rows"]
+__all__ = ["BINS", "pair_counts", "source_rows"]

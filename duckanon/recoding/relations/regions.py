@@ -1,23 +1,24 @@
-"""Everything that is known of a release whose classes are regions."""
+"""The relations of a release whose classes are regions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, count_domain, persons
+from duckanon.engine.relation_tables import relation
 from duckanon.engine.sql.axes import equal, is_null
 from duckanon.engine.sql.boxes import RUN
 from duckanon.engine.sql.recode import pack
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table, text, union_all
 from duckanon.plan.roles import Role
-from duckanon.recoding.regions import Axis, Boxes, Published, publish_boxes, with_regions
-from duckanon.recoding.relations.pair_counts import Passed, pair_counts, source_rows
-from duckanon.recoding.relations.relations import Described, Relations, describe
+from duckanon.recoding.regions import Axis, Boxes, Published, with_regions
+from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain
+from duckanon.recoding.relations.pair_counts import source_rows
+from duckanon.recoding.relations.relations import ReleaseRelations
 
 if TYPE_CHECKING:
     from duckanon.encoding.dictionaries import Frequency
@@ -28,67 +29,67 @@ Rows = Callable[[Sequence[tuple[str, exp.Expr]]], exp.Query]
 """Gives ``(class_id, p_0, ...)`` of the rows of the source in classes that are kept, p being named expressions."""
 
 
-def box_relations(
-    plan: Plan,
-    engine: Engine,
-    counted: Frequency,
-    boxes: Boxes,
-    published: Published,
-    rows: Rows,
-    functional: bool = True,
-) -> Relations:
-    """Return the relations of a release of regions; classes that are published alike are one.
+class RegionRelations(ReleaseRelations):
+    """The relations of a release of regions; classes that are published alike are one.
 
-    ``functional`` says that all rows with the same values are in one class: ``tuple_map(w_0, ..., class_id, kept)``
-    gives it for every combination of values.
+    ``rows`` gives the classes of the source's rows. ``row_map`` defines the relation of that name where rows with the
+    same values may be in several classes.
     """
-    facts = _Facts(plan, engine, boxes, published, rows)
-    names = {key: engine.fresh(key) for key in ("class_map", "classes")}
-    engine.later(names["class_map"], lambda: engine.create(names["class_map"], facts.class_map()))
-    engine.later(names["classes"], lambda: engine.create(names["classes"], facts.classes(names["class_map"])))
-    relations = Relations(engine, {**names, "frequency": counted.table, "published": published.table})
-    width = len(published.axes)
-    attributes = facts.described()
-    describe(relations, attributes, facts.labelled, facts.members)
-    # Found by the numbers of the regions, which is much faster than by their names.
-    found_by_number = {"members": facts.members, "class_cells": facts.class_cells, "cell_rows": facts.cell_rows}
-    relations.recipes |= found_by_number
-    if functional:
-        sizes = [c.dictionary.size for c in counted.coded]
-        relations.recipes["tuple_map"] = lambda: _tuple_map(relations, sizes, width)
-    sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
-    passed = None
-    if sensitive:
-        original = {a.name: plan.expression(a) for a in sensitive}
-        relations.recipes["class_values"] = lambda: facts.class_values(original)
-        relations.recipes["domain_values"] = lambda: count_domain(engine, plan.relation.query, original)
-        after = partial(facts.class_rows, original)
-        passed = Passed([(a.name, a.type) for a in sensitive], partial(source_rows, plan, sensitive), after)
-    if width + len(sensitive) > 1:
-        relations.recipes["pairs"] = lambda: pair_counts(relations, attributes, passed)
-    return relations
 
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        counted: Frequency,
+        boxes: Boxes,
+        published: Published,
+        rows: Rows,
+        row_map: Callable[[], exp.Query] | None = None,
+    ) -> None:
+        self.plan, self.counted, self.boxes, self.published, self.rows = plan, counted, boxes, published, rows
+        self._row_map = row_map
+        self.sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
+        tables = {"frequency": counted.table, "published": published.table}
+        super().__init__(engine, tables, [(a.name, a.type) for a in self.sensitive])
+        self.domains = self._column_domains()
 
-def _tuple_map(relations: Relations, sizes: Sequence[int], width: int) -> exp.Query:
-    words = pack([col(f"c_{j}", "m") for j in range(width)], sizes)
-    packed = [named(word, f"w_{i}") for i, word in enumerate(words)]
-    query = exp.select(*packed, col("class_id", "m"), col("kept", "c")).from_(table(relations["members"], "m"))
-    on = equal(col("class_id", "c"), col("class_id", "m"))
-    return query.join(table(relations["class_map"], "c"), on=on)
+    def lacks(self, name: str) -> bool:
+        if name in ("tuple_map", "row_map"):
+            return (self._row_map is None) == (name == "row_map")
+        return super().lacks(name)
 
+    @property
+    def sensitive_values(self) -> dict[str, exp.Expr]:
+        """The sensitive columns with their expressions in the source."""
+        return {a.name: self.plan.expression(a) for a in self.sensitive}
 
-@dataclass
-class _Facts:
-    """Queries about the classes as they are published."""
+    @relation
+    def tuple_map(self) -> exp.Query:
+        """``(w_0, ..., class_id, kept)``: the class of every combination of values."""
+        sizes = [c.dictionary.size for c in self.counted.coded]
+        words = pack([col(f"c_{j}", "m") for j in range(len(sizes))], sizes)
+        packed = [named(word, f"w_{i}") for i, word in enumerate(words)]
+        query = exp.select(*packed, col("class_id", "m"), col("kept", "c")).from_(table(self.table("members"), "m"))
+        on = equal(col("class_id", "c"), col("class_id", "m"))
+        return query.join(table(self.table("class_map"), "c"), on=on)
 
-    plan: Plan
-    engine: Engine
-    boxes: Boxes
-    published: Published
-    rows: Rows
+    @relation
+    def row_map(self) -> exp.Query:
+        """``(class_id, c_0, ..., u_0, ..., place)``: the classes of rows, by their codes and what is passed through."""
+        assert self._row_map is not None
+        return self._row_map()
 
+    @relation
+    def domain_values(self) -> str:
+        """``(attribute, value, n)``: the sensitive values of the source."""
+        return count_domain(self.engine, self.plan.relation.query, self.sensitive_values)
+
+    def source_rows(self) -> exp.Query:
+        return source_rows(self.plan, self.sensitive)
+
+    @relation
     def class_map(self) -> exp.Query:
-        """Return ``(class_id, n, units, kept)``; suppressed classes keep their ids."""
+        """``(class_id, n, units, kept)``; suppressed classes keep their ids."""
         columns = [col(c) for c in ("class_id", "n", "units", "kept")]
         if not self.published.merged:
             return exp.select(*columns).from_(table(self.boxes.table))
@@ -109,16 +110,22 @@ class _Facts:
         lost = exp.select(*columns).from_(table(self.boxes.table)).where(exp.Not(this=col("kept")))
         return union_all([kept, lost])
 
-    def classes(self, class_map: str) -> exp.Query:
-        """Return ``(class_id, n, suppressed)``."""
+    @relation
+    def classes(self) -> exp.Query:
+        """``(class_id, n, suppressed)``."""
         suppressed = named(exp.Not(this=col("kept")), "suppressed")
-        return exp.select(col("class_id"), col("n"), suppressed).from_(table(class_map))
+        return exp.select(col("class_id"), col("n"), suppressed).from_(table(self.table("class_map")))
 
     def _ec(self, alias: str) -> tuple[exp.Table, exp.Expr]:
         """Return what to join so that ``ec`` of ``p`` is the published class of an id."""
         return table(self.published.table, "p"), equal(col("class_id", "p"), col("class_id", alias))
 
+    @relation
     def members(self) -> exp.Query:
+        """The table of ``member_rows``."""
+        return self.member_rows()
+
+    def member_rows(self) -> exp.Query:
         """Return ``(class_id, c_0, ..., n)`` of all classes."""
         codes = [f"c_{j}" for j in range(len(self.published.axes))]
         if not self.published.merged:
@@ -130,10 +137,11 @@ class _Facts:
         query = query.from_(table(self.boxes.members, "m")).join(known, on=on, join_type="left")
         return query.group_by(exp.var("ALL"))
 
-    def class_values(self, sensitive: dict[str, exp.Expr]) -> exp.Query:
-        """Return ``(class_id, attribute, value, n)``, counted on the rows themselves."""
+    @relation
+    def class_values(self) -> exp.Query:
+        """``(class_id, attribute, value, n)``, counted on the rows themselves."""
         parts: list[exp.Query] = []
-        for name, expression in sensitive.items():
+        for name, expression in self.sensitive_values.items():
             found = exp.select(col("class_id"), col("p_0"), named(exp.Count(this=exp.Star()), "n"))
             found = found.from_(subquery(self.rows([(name, expression)]), "r")).group_by(col("class_id"), col("p_0"))
             count = cast(exp.Sum(this=col("n", "v")), "BIGINT")
@@ -147,12 +155,13 @@ class _Facts:
             parts.append(query.group_by(col("ec", "p"), col("p_0", "v")))
         return union_all(parts)
 
-    def class_rows(self, sensitive: dict[str, exp.Expr]) -> exp.Query:
-        """Return ``(class_id, p_0, ..., n)``: how often sensitive values occur together in every class."""
-        values = [col(f"p_{i}") for i in range(len(sensitive))]
+    def class_rows(self) -> exp.Query:
+        values = [col(f"p_{i}") for i in range(len(self.passed))]
         found = exp.select(col("class_id"), *values, named(exp.Count(this=exp.Star()), "n"))
-        found = found.from_(subquery(self.rows(list(sensitive.items())), "r")).group_by(col("class_id"), *values)
-        query = exp.select(named(col("ec", "p"), "class_id"), *(col(f"p_{i}", "v") for i in range(len(sensitive))))
+        found = found.from_(subquery(self.rows(list(self.sensitive_values.items())), "r")).group_by(
+            col("class_id"), *values
+        )
+        query = exp.select(named(col("ec", "p"), "class_id"), *(col(f"p_{i}", "v") for i in range(len(self.passed))))
         return query.select(col("n", "v")).from_(subquery(found, "v")).join(*self._ec("v"))
 
     # Cells: where several regions are published as one class, the smallest that holds them all.
@@ -184,8 +193,9 @@ class _Facts:
         self.engine.create(name, union_all([own, both.group_by(col("ec", "p"))]))
         return name
 
+    @relation
     def labelled(self) -> exp.Query:
-        """Return ``(class_id, n, l_0, ...)`` of the published classes."""
+        """``(class_id, n, l_0, ...)`` of the published classes."""
         query = exp.select(col("class_id", "b"), col("n", "b")).from_(table(self.regions, "b")).where(col("kept", "b"))
         for axis in self.axes:
             alias = f"r_{axis.position}"
@@ -193,8 +203,9 @@ class _Facts:
             query = query.join(table(axis.regions, alias), on=axis.column.on(alias, axis.position, "b"))
         return query
 
+    @relation
     def class_cells(self) -> exp.Query:
-        """Return ``(class_id, attribute, cell, level, leaves, lo, hi)`` of the published classes."""
+        """``(class_id, attribute, cell, level, leaves, lo, hi)`` of the published classes."""
         parts: list[exp.Query] = []
         for axis in self.axes:
             known = [col(c, "r") for c in ("cell", "level", "leaves", "lo", "hi")]
@@ -204,8 +215,9 @@ class _Facts:
             parts.append(query.where(col("kept", "b")))
         return union_all(parts)
 
+    @relation
     def cell_rows(self) -> exp.Query:
-        """Return ``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
+        """``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
         parts: list[exp.Query] = []
         for axis in self.axes:
             keys = [col(f"{c}_{axis.position}") for c in "abv"]
@@ -218,7 +230,7 @@ class _Facts:
             parts.append(query.from_(subquery(counted, "b")).join(table(axis.cells, "r"), on=on))
         return union_all(parts)
 
-    def described(self) -> list[Described]:
+    def _column_domains(self) -> list[QuasiIdentifierDomain]:
         """Return the quasi-identifiers with what their regions stand for."""
         types = {a.name: a.type for a in self.plan.roles.quasi_identifiers}
         found = []
@@ -226,14 +238,14 @@ class _Facts:
             column = axis.column
             weight = self.plan.search_options.weights.get(column.name, 1.0)
             found.append(
-                Described(
+                QuasiIdentifierDomain(
                     column.name,
                     types[column.name],
                     column.values,
                     column.height,
                     column.leaves,
-                    partial(self._cells, j),
-                    partial(self._covers, j),
+                    partial(self._cells_of, j),
+                    partial(self._covers_of, j),
                     weight,
                     spanned=True,
                     # Where no region is an interval, all are values or nodes.
@@ -242,13 +254,13 @@ class _Facts:
             )
         return found
 
-    def _cells(self, j: int) -> exp.Query:
+    def _cells_of(self, j: int) -> exp.Query:
         lowest = [named(exp.Min(this=col("level")), "level")]
         lowest += [named(call("arg_min", col(c), col("level")), c) for c in ("leaves", "lo", "hi")]
         # A name that two regions share stands for the one on the lower level.
         return exp.select(col("cell"), *lowest).from_(table(self.axes[j].cells)).group_by(col("cell"))
 
-    def _covers(self, j: int) -> exp.Query:
+    def _covers_of(self, j: int) -> exp.Query:
         return self.axes[j].covers()
 
 
@@ -281,4 +293,4 @@ def _hull(query: exp.Select, axis: Axis) -> exp.Select:
     )
 
 
-__all__ = ["Boxes", "Published", "Rows", "box_relations", "publish_boxes"]
+__all__ = ["RegionRelations", "Rows"]

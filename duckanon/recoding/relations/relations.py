@@ -1,129 +1,107 @@
-"""What is known of a release: the relations that models, metrics, risk and comparison read.
-
-Only what the recoding needs is made with the release. Everything else is a recipe: a table that is created when a
-statement first asks for it.
-"""
+"""What is known of a release: the relations that models, metrics, risk and comparison read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.engine.sql.relations import call, cast, col, in_utc, named, number, same, subquery, table, text, union_all
-from duckanon.hierarchy.rules import ColumnType
+from duckanon.engine.relation_tables import RelationTables, relation
+from duckanon.engine.sql.relations import call, cast, col, named, number, same, subquery, table, text, union_all
+from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain, size
+from duckanon.recoding.relations.pair_counts import pair_counts
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
-Recipe = Callable[[], exp.Query | str]
-"""Gives the query of a relation, or the name of a table that it has created."""
 
+class ReleaseRelations(RelationTables):
+    """The relations of a release, from its classes and from what the cells of its quasi-identifiers stand for.
 
-class Relations(dict[str, str]):
-    """The tables of relations by their names; those with a recipe are created on first use."""
-
-    def __init__(self, engine: Engine, made: Mapping[str, str]) -> None:
-        super().__init__(made)
-        self.engine = engine
-        self.recipes: dict[str, Recipe] = {}
-
-    def __missing__(self, name: str) -> str:
-        made = self.recipes[name]()
-        if not isinstance(made, str):
-            query, made = made, self.engine.fresh(name)
-            self.engine.create(made, query)
-        self[name] = made
-        return made
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self.recipes
-
-    def drop(self, *keep: str) -> None:
-        """Drop the tables, but for those named."""
-        self.engine.drop(*(made for name, made in self.items() if name not in keep))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the table of a relation, or the default where there is neither table nor recipe."""
-        return self[name] if name in self else default  # noqa: SIM401 - this is that function
-
-
-@dataclass(frozen=True)
-class Described:
-    """One quasi-identifier: its original values, and what the cells that may be published of it stand for.
-
-    ``values(code, value, text, n)`` is its dictionary; ``cells(cell, level, leaves, lo, hi)`` has every cell once, lo
-    and hi, within the range of the column, are the ends of intervals, and of other cells only there where no original
-    value can tell them; ``covers(cell, code)`` says which values a cell can stand for.
-    ``spanned`` says that lo and hi of all cells are given, so that nobody need look at what they cover. Both are
-    queries, or what gives one when it is needed. ``spans`` is there where many cells are intervals: a query
-    ``(cell, first, last, members)`` of those that stand for all values from one code to another, and the covers of the
-    other cells. ``labels`` says that labels of the hierarchy are published, whose leaves count, and not intervals,
-    whose ends do.
+    A subclass gives ``tables`` or definitions of ``classes`` and ``frequency``, and of whatever else it knows.
     """
 
-    name: str
-    type: str
-    values: str
-    height: int | None
-    leaves: int
-    cells: exp.Query | Callable[[], exp.Query]
-    covers: exp.Query | Callable[[], exp.Query]
-    weight: float = 1.0
-    spanned: bool = False
-    spans: tuple[exp.Query, exp.Query] | None = None
-    labels: bool = False
+    domains: Sequence[QuasiIdentifierDomain]
+    """The quasi-identifiers."""
+    passed: Sequence[tuple[str, str]]
+    """The sensitive columns, which are published as they are, by name and type."""
 
-    @property
-    def ordered(self) -> bool:
-        """Whether values are numbers, dates or times, which have distances."""
-        return size(col("value"), self.type) is not None
+    def __init__(self, engine: Engine, tables: Mapping[str, str], passed: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(engine, tables)
+        self.passed = passed
 
+    def lacks(self, name: str) -> bool:
+        if name == "pairs":
+            return len(self.domains) + len(self.passed) < 2
+        return name in ("class_values", "domain_values") and not self.passed
 
-def size(value: exp.Expr, type_name: str) -> exp.Expr | None:
-    """Return a value as a number: days for dates, seconds for times; None for types that have no distances.
+    @relation
+    def labelled(self) -> exp.Query:
+        """``(class_id, n, l_0, ...)``: the published classes with the texts of their cells."""
+        raise NotImplementedError
 
-    Infinite values have no size, and neither has NaN.
-    """
-    kind = ColumnType.parse(type_name)
-    if kind.family in ("integer", "decimal", "float"):
-        # What Parquet cannot hold is counted as text, so a cast may meet text here.
-        plain: exp.Expr = exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
-        return exp.case().when(call("isfinite", plain), plain.copy())
-    if kind.family == "date":
-        return exp.Div(this=call("epoch", value), expression=number(86400))
-    if kind.family == "timestamp" or kind.name == "TIME":
-        return call("epoch", in_utc(value, kind.name))
-    return None
+    def member_rows(self) -> exp.Query:
+        """Return ``(class_id, c_0, ..., n)``: the rows of all classes by the codes of their original values."""
+        raise NotImplementedError
 
+    def source_rows(self) -> exp.Query:
+        """Return ``(q_0, ..., p_0, ...)`` of the rows of the original, p being the columns ``passed``."""
+        raise NotImplementedError
 
-def describe(
-    relations: Relations,
-    attributes: Sequence[Described],
-    labelled: Callable[[], exp.Query],
-    members: Callable[[], exp.Query] | None = None,
-) -> None:
-    """Give the relations of cells and tuples their recipes.
+    def class_rows(self) -> exp.Query:
+        """Return ``(class_id, p_0, ..., n)`` of the published rows."""
+        raise NotImplementedError
 
-    ``labelled(class_id, n, l_0, ...)`` are the published classes with the texts of their cells,
-    ``members(class_id, c_0, ..., n)`` the rows of all classes by the codes of their original values. Without the
-    latter, nothing that follows single rows is known. ``relations`` has classes and frequency already.
-    """
-    recipes = relations.recipes
-    places = list(enumerate(attributes))
-    recipes["labelled"] = labelled
-    recipes["column_values"] = lambda: union_all([_values(j, a) for j, a in places])
-    recipes["covers"] = lambda: union_all([_tagged(j, a.covers, "cell", "code") for j, a in places])
-    recipes["cells"] = lambda: _cells(relations, attributes)
-    recipes["class_cells"] = lambda: union_all([_class_cells(relations, j, a) for j, a in places])
-    recipes["cell_rows"] = lambda: _cell_rows(relations)
-    recipes["domain"] = lambda: union_all([_domain(a) for a in attributes])
-    recipes["cell_values"] = lambda: _cell_values(relations)
-    if members is not None:
-        recipes["tuples"] = lambda: _tuples(members(), len(attributes))
-        recipes["tuple_values"] = lambda: union_all([_tuple_values(relations, j, a) for j, a in places])
+    @relation
+    def column_values(self) -> exp.Query:
+        """``(j, attribute, code, value, number, span, n)``: the original values."""
+        return union_all([_values(j, domain) for j, domain in enumerate(self.domains)])
+
+    @relation
+    def covers(self) -> exp.Query:
+        """``(j, cell, code)``: the values that cells can stand for."""
+        return union_all([_tagged(j, domain.covers, "cell", "code") for j, domain in enumerate(self.domains)])
+
+    @relation
+    def cells(self) -> exp.Query:
+        """``(j, cell, level, leaves, lo, hi)``: every cell with the smallest and largest value it can stand for."""
+        return _cells(self)
+
+    @relation
+    def class_cells(self) -> exp.Query:
+        """``(class_id, attribute, cell, level, leaves, lo, hi)``: the cells of the published classes."""
+        return union_all([_class_cells(self, j, domain) for j, domain in enumerate(self.domains)])
+
+    @relation
+    def cell_rows(self) -> exp.Query:
+        """``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
+        return _cell_rows(self)
+
+    @relation
+    def domain(self) -> exp.Query:
+        """``(attribute, kind, height, leaves, lo, hi, weight, labels)``: the quasi-identifiers."""
+        return union_all([_domain(domain) for domain in self.domains])
+
+    @relation
+    def cell_values(self) -> exp.Query:
+        """``(attribute, cell, value, number, n)``: the original values that each cell can stand for."""
+        return _cell_values(self)
+
+    @relation
+    def tuples(self) -> exp.Query:
+        """``(tuple_id, class_id, n, c_0, ...)``: combinations of original values, once for each of their classes."""
+        return _tuples(self.member_rows(), len(self.domains))
+
+    @relation
+    def tuple_values(self) -> exp.Query:
+        """``(tuple_id, attribute, value, number)``: the original values of the combinations."""
+        return union_all([_tuple_values(self, j, domain) for j, domain in enumerate(self.domains)])
+
+    @relation
+    def pairs(self) -> str:
+        """``(released, first, second, x, y, n)``: how often values of two columns occur together."""
+        return pair_counts(self)
 
 
 def _tagged(j: int, query: exp.Query | Callable[[], exp.Query], *columns: str) -> exp.Select:
@@ -132,7 +110,7 @@ def _tagged(j: int, query: exp.Query | Callable[[], exp.Query], *columns: str) -
     return exp.select(tag, *(col(c) for c in columns)).from_(subquery(own, "t"))
 
 
-def _values(j: int, attribute: Described) -> exp.Query:
+def _values(j: int, attribute: QuasiIdentifierDomain) -> exp.Query:
     """Return ``(j, attribute, code, value, number, span, n)`` of the values that occur.
 
     ``number`` is the value's size, or its rank where it has none; ``span`` is NULL there.
@@ -156,11 +134,11 @@ def _values(j: int, attribute: Described) -> exp.Query:
     )
 
 
-def _cells(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
-    """Return ``(j, cell, level, leaves, lo, hi)``: every cell with the smallest and largest value it can stand for."""
-    known = union_all([_tagged(j, a.cells, "cell", "level", "leaves", "lo", "hi") for j, a in enumerate(attributes)])
-    if all(a.spanned for a in attributes):
-        return known
+def _cells(relations: ReleaseRelations) -> exp.Query:
+    columns = ("cell", "level", "leaves", "lo", "hi")
+    given = union_all([_tagged(j, domain.cells, *columns) for j, domain in enumerate(relations.domains)])
+    if all(a.spanned for a in relations.domains):
+        return given
     on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
     spans = (
         exp.select(
@@ -169,8 +147,8 @@ def _cells(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
             named(exp.Min(this=col("span", "v")), "lo"),
             named(exp.Max(this=col("span", "v")), "hi"),
         )
-        .from_(table(relations["covers"], "o"))
-        .join(table(relations["column_values"], "v"), on=on)
+        .from_(table(relations.table("covers"), "o"))
+        .join(table(relations.table("column_values"), "v"), on=on)
         .group_by(col("j", "o"), col("cell", "o"))
     )
     own = exp.and_(exp.EQ(this=col("j", "s"), expression=col("j", "k")), same(col("cell", "s"), col("cell", "k")))
@@ -181,12 +159,12 @@ def _cells(relations: Relations, attributes: Sequence[Described]) -> exp.Query:
             named(cast(col("leaves", "k"), "BIGINT"), "leaves"),
             *(named(exp.func("COALESCE", col(c, "k"), col(c, "s")), c) for c in ("lo", "hi")),
         )
-        .from_(subquery(known, "k"))
+        .from_(subquery(given, "k"))
         .join(subquery(spans, "s"), on=own, join_type="left")
     )
 
 
-def _class_cells(relations: Relations, j: int, attribute: Described) -> exp.Query:
+def _class_cells(relations: ReleaseRelations, j: int, attribute: QuasiIdentifierDomain) -> exp.Query:
     on = exp.and_(exp.EQ(this=col("j", "p"), expression=number(j)), same(col("cell", "p"), col(f"l_{j}", "c")))
     return (
         exp.select(
@@ -194,25 +172,24 @@ def _class_cells(relations: Relations, j: int, attribute: Described) -> exp.Quer
             named(text(attribute.name), "attribute"),
             *(col(c, "p") for c in ("cell", "level", "leaves", "lo", "hi")),
         )
-        .from_(table(relations["labelled"], "c"))
-        .join(table(relations["cells"], "p"), on=on)
+        .from_(table(relations.table("labelled"), "c"))
+        .join(table(relations.table("cells"), "p"), on=on)
     )
 
 
-def _cell_rows(relations: Relations) -> exp.Query:
-    """Return ``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
+def _cell_rows(relations: ReleaseRelations) -> exp.Query:
     keys = [col(c, "x") for c in ("attribute", "level", "leaves", "lo", "hi")]
     on = exp.EQ(this=col("class_id", "x"), expression=col("class_id", "c"))
     return (
         exp.select(*keys, named(cast(exp.Sum(this=col("n", "c")), "BIGINT"), "n"))
-        .from_(table(relations["classes"], "c"))
-        .join(table(relations["class_cells"], "x"), on=on)
+        .from_(table(relations.table("classes"), "c"))
+        .join(table(relations.table("class_cells"), "x"), on=on)
         .where(exp.Not(this=col("suppressed", "c")))
         .group_by(*(key.copy() for key in keys))
     )
 
 
-def _domain(attribute: Described) -> exp.Query:
+def _domain(attribute: QuasiIdentifierDomain) -> exp.Query:
     height = exp.null() if attribute.height is None else number(attribute.height)
     span = size(col("value"), attribute.type)
     ends = exp.null() if span is None else span
@@ -232,12 +209,12 @@ def _domain(attribute: Described) -> exp.Query:
     )
 
 
-def _cell_values(relations: Relations) -> exp.Query:
+def _cell_values(relations: ReleaseRelations) -> exp.Query:
     on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
     return (
         exp.select(col("attribute", "v"), col("cell", "o"), *(col(c, "v") for c in ("value", "number", "n")))
-        .from_(table(relations["covers"], "o"))
-        .join(table(relations["column_values"], "v"), on=on)
+        .from_(table(relations.table("covers"), "o"))
+        .join(table(relations.table("column_values"), "v"), on=on)
     )
 
 
@@ -249,16 +226,19 @@ def _tuples(members: exp.Query, width: int) -> exp.Query:
     return exp.select(*columns).from_(subquery(members, "m"))
 
 
-def _tuple_values(relations: Relations, j: int, attribute: Described) -> exp.Query:
+def _tuple_values(relations: ReleaseRelations, j: int, attribute: QuasiIdentifierDomain) -> exp.Query:
     on = exp.and_(
         exp.EQ(this=col("j", "v"), expression=number(j)), exp.EQ(this=col("code", "v"), expression=col(f"c_{j}", "t"))
     )
     # A tuple whose rows lie in several classes is there once for each.
-    distinct = exp.select(col("tuple_id"), col(f"c_{j}")).distinct().from_(table(relations["tuples"]))
+    distinct = exp.select(col("tuple_id"), col(f"c_{j}")).distinct().from_(table(relations.table("tuples")))
     return (
         exp.select(
             col("tuple_id", "t"), named(text(attribute.name), "attribute"), col("value", "v"), col("number", "v")
         )
         .from_(subquery(distinct, "t"))
-        .join(table(relations["column_values"], "v"), on=on)
+        .join(table(relations.table("column_values"), "v"), on=on)
     )
+
+
+__all__ = ["ReleaseRelations"]

@@ -25,7 +25,7 @@ from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
 from duckanon.recoding.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
 from duckanon.recoding.few_cells import FEW_CLASSES
 from duckanon.recoding.partitioned_rows import RELEASED, Cuts, Division, Looked
-from duckanon.recoding.relations.regions import Boxes
+from duckanon.recoding.regions import Boxes
 
 if TYPE_CHECKING:
     import numpy as np

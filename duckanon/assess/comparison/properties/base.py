@@ -67,11 +67,11 @@ class Property:
             own["row_values"] = rows.with_values(self.column)
         if self.unit == "promise" and rows.release.plan.entity is not None:
             own["classes"] = _in_units(rows.release)
-        missing = [r for r in file.reads if r not in own and r not in known]
+        missing = [r for r in file.reads if r not in own and not known.has(r)]
         if missing:
             raise ParameterError(f"The property {self.name!r} reads what this release lacks: {', '.join(missing)}.")
         try:
-            found = engine.arrow(file.bind({r: own[r] if r in own else known[r] for r in file.reads}))
+            found = engine.arrow(file.bind({r: own[r] if r in own else known.table(r) for r in file.reads}))
         finally:
             engine.drop(*own.values())
         ids, values = (found.column(i).to_numpy() for i in range(2))
@@ -171,5 +171,5 @@ def _in_units(release: Release) -> str:
     name = release.engine.fresh("classes")
     suppressed = named(exp.Not(this=col("kept")), "suppressed")
     query = exp.select(col("class_id"), named(col("units"), "n"), suppressed)
-    release.engine.create(name, query.from_(table(release.relations["class_map"])))
+    release.engine.create(name, query.from_(table(release.relations.table("class_map"))))
     return name
