@@ -13,7 +13,7 @@ from duckanon.jobs.exits import (
     exit_code,
 )
 from duckanon.jobs.read import load_job
-from duckanon.jobs.run import JobResult, TableResult, plan_job, run_job
+from duckanon.jobs.run import JobResult, TableResult, job_statements, plan_job, run_job
 
 __all__ = [
     "CONFIGURATION",
@@ -30,6 +30,7 @@ __all__ = [
     "JobTable",
     "TableResult",
     "exit_code",
+    "job_statements",
     "load_job",
     "plan_job",
     "run_job",

@@ -27,6 +27,7 @@ from duckanon.jobs.table_run import TableRun
 if TYPE_CHECKING:
     from duckanon.plan.plan import Plan
     from duckanon.progress import Listener
+    from duckanon.release.explain import Statement
 
 _log = logging.getLogger("duckanon.job")
 
@@ -72,6 +73,16 @@ def plan_job(path: str | Path, table: str | None = None) -> Plan:
     job = load_job(path)
     with limited_threads(job.limits.get("threads")), no_core_dumps(), contextlib.closing(job.open_engine()) as engine:
         return job.table(table).plan(engine, read=False)
+
+
+def job_statements(path: str | Path, table: str | None = None, progress: Listener | None = None) -> list[Statement]:
+    """Make the release of a table, throw it away, and return the statements over rows that ran for it."""
+    from duckanon.release.explain import statements
+
+    job = load_job(path)
+    threads = limited_threads(job.limits.get("threads"))
+    with threads, no_core_dumps(), contextlib.closing(job.open_engine(progress)) as engine:
+        return statements(job.table(table).plan(engine), engine)
 
 
 def run_job(

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.base import Algorithm, algorithms
-from duckanon.encoding.dictionaries import Dictionary, canonical, dictionary_query, frequency_query
+from duckanon.encoding.dictionaries import canonical
 from duckanon.encoding.wide_numbers import with_decimals
 from duckanon.engine.open import open_engine
-from duckanon.engine.sql.relations import DIALECT, cast, col
+from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve, saved
 from duckanon.io.source import Relation, Source
-from duckanon.models.base import Model
-from duckanon.models.statements import violations
+from duckanon.models.base import Model, sensitive_of
 from duckanon.plan.publication import Publication, extended
 from duckanon.plan.request import PARAMETERS, Request
 from duckanon.plan.requirements import Requirements
@@ -186,26 +185,56 @@ class Plan:
             value = cast(value, attribute.type)
         return canonical(value, attribute.type, self.population.collated or self.relation.collated)
 
-    def statements(self) -> list[tuple[str, str]]:
-        """Return the named steps with their SQL; table names are those that a run would choose anew."""
-        source = self.relation.query
-        steps = []
-        dictionaries = []
-        for attribute in self.roles.quasi_identifiers:
-            expression = self.expression(attribute)
-            steps.append((f"values of {attribute.name}", dictionary_query(source, expression)))
-            dictionaries.append(Dictionary(attribute.name, expression, f"values_{attribute.name}", 2**32))
-        steps.append(("frequency table", frequency_query(source, dictionaries, self.entity)))
-        named_steps = [(name, query.sql(dialect=DIALECT, pretty=True)) for name, query in steps]
-        checks = [(_gate_step(m), violations(m)[0].sql(dialect=DIALECT, pretty=True)) for m in self.models]
-        return named_steps + checks
+    def steps(self) -> list[tuple[str, str]]:
+        """Return what a run does, in order: the name of each step, as progress reports it, and a sentence about it."""
+        quasi = _listed([a.name for a in self.roles.quasi_identifiers])
+        counted = list(dict.fromkeys(sensitive_of(self.models)))
+        if self.algorithm.partitions:
+            return [
+                ("encode", f"count the distinct values of {quasi}, and bind their hierarchies"),
+                ("code", "replace the values of every row by short codes"),
+                *([("associate", "measure which columns depend on each other")] if self.algorithm.permutes else []),
+                ("search", f"{self.algorithm.name}: {self.algorithm.summary}"),
+                ("recode", f"write every row with {self._written()}, in random order, to a private file"),
+                ("gate", self._gate()),
+            ]
+        tables = f"count the distinct values of {quasi}, bind their hierarchies, and count the rows of each combination"
+        if counted:
+            tables += f", also with each value of {_listed(counted)}"
+        if self.population is not None:
+            tables += ", also of the population"
+        if self.search_options.levels:
+            search = "apply the levels that are given"
+        else:
+            search = f"{self.algorithm.name}: {self.algorithm.summary}; on the counts, without reading rows again"
+        if self.search_options.iterative:
+            search += "; then again for the rows that would be suppressed"
+        return [
+            ("encode", tables),
+            ("search", search),
+            ("recode", f"write every row with {self._written()}, in random order, to a private file"),
+            ("gate", self._gate()),
+        ]
+
+    def _written(self) -> str:
+        if self.algorithm.permutes:
+            return "values permuted within its group"
+        if self.algorithm.partitions:
+            return "the region of its class"
+        return "its labels on these levels"
+
+    def _gate(self) -> str:
+        models = _listed(list(dict.fromkeys(model.name for model in self.models)))
+        if self.algorithm.permutes:
+            return f"read the file back, and verify {models} and that each column has the values of the source"
+        return f"read the file back, and verify {models} and that each published value covers the original one"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values."""
-        return {**self.described(), "statements": [{"step": step, "sql": sql} for step, sql in self.statements()]}
+        return {**self.described(), "steps": [{"step": name, "text": text} for name, text in self.steps()]}
 
     def described(self) -> dict[str, Any]:
-        """Return the plan as plain values, without its statements."""
+        """Return the plan as plain values, without its steps."""
         return {
             "source": {"kind": self.relation.kind, "name": self.relation.name},
             "roles": self.roles.to_dict(),
@@ -234,29 +263,27 @@ class Plan:
         return [*lines, *([f"within: {', '.join(self.within)}"] if self.within else [])]
 
     def explain(self) -> str:
-        """Return the plan in words and SQL."""
-        plan = self.to_dict()
+        """Return the plan in words: what is asked for, and the steps that a run takes."""
+        plan = self.described()
         lines = [
             f"source: {plan['source']['kind']} {plan['source']['name']}",
-            *(f"promise: {p['text']} ({p['model']})" for p in plan["promise"]),
+            *(f"requirement: {p['text']} ({p['model']})" for p in plan["promise"]),
             f"algorithm: {self.algorithm.name}, at most {self.suppression_limit:.2%} of the rows suppressed",
             *(f"{name.replace('_', ' ')}: {value}" for name, value in self.search_options.to_dict().items()),
             *self._publication_in_words(),
             f"published: {', '.join(plan['published'])}",
             f"never published: {', '.join(plan['hidden']) or 'nothing'}",
             *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
-            "steps: " + " -> ".join(["encode", "search", "recode", "gate", "write"]),
+            *(f"step {number}, {name}: {text}" for number, (name, text) in enumerate(self.steps(), 1)),
         ]
         # A line break in the name of a column begins no line of its own.
-        lines = ["".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line) for line in lines]
-        for step, sql in self.statements():
-            lines += ["", f"-- {step}", f"{sql};"]
-        return "\n".join(lines)
+        return "\n".join(
+            "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line) for line in lines
+        )
 
 
-def _gate_step(model: Model) -> str:
-    column = getattr(model, "sensitive", None)
-    return f"gate: {model.name}" + (f" of {column}" if column is not None else "")
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def resolve_algorithm(algorithm: str | Algorithm) -> Algorithm:

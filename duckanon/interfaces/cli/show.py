@@ -278,23 +278,23 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
         screen.line("dry run: nothing was written")
 
 
-def show_plan(screen: Screen, explained: str) -> None:
-    """Show a plan: words first, then its statements."""
+def show_plan(screen: Screen, explained: str, statements: Sequence[str]) -> None:
+    """Show a plan in words, and the statements if there are any."""
     if not screen.rich:
-        screen.text(explained)
+        screen.text("\n\n".join([explained, *statements]))
         return
     from rich.syntax import Syntax
     from rich.text import Text
 
-    words, _, sql = explained.partition("\n\n")
     table = grid({"no_wrap": True, "style": "bold cyan"}, {})
-    for line in words.splitlines():
+    for line in explained.splitlines():
         name, _, text = line.partition(": ")
         table.add_row(Text(name), Text(text))
     out = screen.out
     out.print(table)
-    out.print()
-    out.print(Syntax(sql, "sql", theme="ansi_dark", background_color="default", word_wrap=True))
+    for sql in statements:
+        out.print()
+        out.print(Syntax(sql, "sql", theme="ansi_dark", background_color="default", word_wrap=True))
 
 
 def show_checks(screen: Screen, name: str, checks: Sequence[Mapping[str, Any]], unit: str) -> None:

@@ -154,17 +154,29 @@ def _run(
 
 
 def plan(
-    ctx: typer.Context, job: JobFile, table: OneTable = None, as_json: Json = False, verbose: Verbose = False
+    ctx: typer.Context,
+    job: JobFile,
+    table: OneTable = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Also do a dry run, and show the statements that read rows.")
+    ] = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Show what a job would do, SQL included; data stay untouched."""
+    """Show what a job would do, step by step. Reads only the names and types of columns, unless --sql is given."""
+    from duckanon.interfaces.cli.bars import Bars
     from duckanon.interfaces.cli.show import show_plan
-    from duckanon.jobs import plan_job
+    from duckanon.jobs import job_statements, plan_job
 
     screen, planned = Screen.of(ctx), plan_job(job, table)
+    ran = []
+    if sql:
+        with Bars(screen.watched) as bars:
+            ran = job_statements(job, table, bars if screen.watched else None)
     if screen.as_json:
-        screen.document(planned.to_dict())
+        screen.document({**planned.to_dict(), **({"statements": [one.to_dict() for one in ran]} if sql else {})})
     else:
-        show_plan(screen, planned.explain())
+        show_plan(screen, planned.explain(), [one.pretty() for one in ran])
 
 
 def check(

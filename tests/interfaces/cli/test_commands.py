@@ -16,7 +16,7 @@ import pytest
 
 from duckanon import __version__, errors
 from duckanon.interfaces.cli import app, options
-from tests.interfaces.cli.tools import CHECKOUT, COMMAND, call, document
+from tests.interfaces.cli.tools import CHECKOUT, COMMAND, call, document, terminal
 
 # run, plan, check, verify
 
@@ -51,14 +51,32 @@ def test_json_may_stand_before_the_command(people):
     assert document(call("--json", "run", "job.toml", "--dry-run"))["written"] == {}
 
 
-def test_plan_leaves_the_data_alone(people):
+def test_plan_explains_the_steps_and_leaves_the_data_alone(people):
     result = call("plan", "job.toml")
     assert result.exit_code == 0
-    assert "promise: every combination of quasi-identifiers is shared by at least 3 rows" in result.stdout
-    assert "-- frequency table" in result.stdout
-    assert "GROUP BY" in result.stdout
+    assert "requirement: every combination of quasi-identifiers is shared by at least 3 rows" in result.stdout
+    assert "step 3, search: mondrian: " in result.stdout
+    assert "SELECT" not in result.stdout
+    found = document(call("plan", "job.toml", "--json"))
+    assert [one["step"] for one in found["steps"]] == ["encode", "code", "search", "recode", "gate"]
+    assert "statements" not in found
     assert not Path("out").exists()
-    assert document(call("plan", "job.toml", "--json"))["statements"]
+
+
+def test_plan_with_sql_shows_the_statements_that_ran_and_publishes_nothing(people):
+    result = call("plan", "job.toml", "--sql")
+    assert result.exit_code == 0
+    assert "-- encode\nCREATE OR REPLACE TEMPORARY TABLE" in result.stdout
+    assert "-- gate\n" in result.stdout
+    found = document(call("plan", "job.toml", "--sql", "--json"))["statements"]
+    assert {one["step"] for one in found} == {"encode", "code", "recode", "gate"}
+    assert not Path("out").exists()
+
+
+def test_a_plan_fits_a_terminal(people):
+    code, drawn = terminal("plan", "job.toml")
+    assert code == 0
+    assert all(len(line) <= 80 for line in drawn.splitlines())
 
 
 def test_check_exits_0_or_1_with_numbers(people):
