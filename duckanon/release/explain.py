@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from duckanon.plan.plan import Plan
     from duckanon.progress import Event
 
+_BETWEEN = "count"
+"""What runs between two steps: rows are counted."""
 _SCHEMA = re.compile(r"^DESCRIBE |\bLIMIT 0\)")
 """Statements that ask for names and types, and read no row."""
 _PRIVATE = re.compile(r"(duckanon_[a-z_]*?)_?\d+")
@@ -68,11 +70,11 @@ def _recorded(engine: Engine) -> Iterator[list[tuple[str, str]]]:
     """Yield the list of (step, statement) that grows while statements run."""
     found: list[tuple[str, str]] = []
     progress, log = engine.progress, logging.getLogger("duckanon.sql")
-    step, listener, level = "", progress.listener, log.level
+    step, listener, level = _BETWEEN, progress.listener, log.level
 
     def listen(event: Event) -> None:
         nonlocal step
-        step = "" if event.finished else event.step
+        step = _BETWEEN if event.finished else event.step
         if listener is not None:
             listener(event)
 

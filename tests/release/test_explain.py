@@ -114,8 +114,9 @@ def test_statements_that_differ_in_a_column_alone_are_shown_once() -> None:
     engine = open_engine()
     try:
         request = Request(data=table, quasi_identifiers=table.column_names, k=2)
-        first = statements(Plan.resolve(request, engine), engine)[0]
+        counted, first = statements(Plan.resolve(request, engine), engine)[:2]
     finally:
         engine.close()
+    assert (counted.step, counted.also) == ("count", ())
     assert first.also == ("town", "land")
     assert first.pretty().startswith("-- encode, and likewise for town, land\nCREATE")
