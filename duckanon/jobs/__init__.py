@@ -1,6 +1,6 @@
 """Jobs: source, roles, promise and target in a TOML file, so that a release can be made again every night."""
 
-from duckanon.jobs.base import Expect, Job, JobTable
+from duckanon.jobs.base import Job, JobTable
 from duckanon.jobs.exits import (
     CONFIGURATION,
     DATA,
@@ -12,6 +12,7 @@ from duckanon.jobs.exits import (
     VIOLATION,
     exit_code,
 )
+from duckanon.jobs.keys import Expect
 from duckanon.jobs.read import load_job
 from duckanon.jobs.run import JobResult, TableResult, job_statements, plan_job, run_job
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import JobError, did_you_mean
+from duckanon.jobs.keys import Expect
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
@@ -22,24 +23,6 @@ if TYPE_CHECKING:
 
 
 _SIZE = re.compile(r"([\d.]+)\s*(\D+)")
-
-
-@dataclass(frozen=True)
-class Expect:
-    """When a job stops instead of publishing.
-
-    ``rows_may_fall`` and ``rows_may_grow`` are shares of the rows of the last published run; ``schema`` "same" stops
-    where a column changed its type since then.
-    """
-
-    min_rows: int | None = None
-    max_rows: int | None = None
-    rows_may_fall: float = 0.5
-    rows_may_grow: float | None = None
-    types: dict[str, str] = field(default_factory=dict)
-    schema: str = "same"
-    max_loss: dict[str, float] = field(default_factory=dict)
-    max_suppressed: float | None = None
 
 
 @dataclass(frozen=True)

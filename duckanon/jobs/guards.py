@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from duckanon.errors import DataError, InfeasibleError, did_you_mean
 
 if TYPE_CHECKING:
     from duckanon.engine.sql.relations import Column
-    from duckanon.jobs.base import Expect
+    from duckanon.jobs.keys import Expect
     from duckanon.release.release import Release
 
 _ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)", re.IGNORECASE)
@@ -25,11 +27,11 @@ def check_schema(
     A column that is new is none of this: it has no role, which stops a job that says so.
     """
     types = {c.name: c.type for c in columns}
-    for name, wanted in expect.types.items():
+    for name, wanted in ({} if expect.types is UNSET else expect.types).items():
         if name not in types:
             raise DataError(f"[expect] types names the column {name!r}, which is not there.{did_you_mean(name, types)}")
         if not _same(types[name], wanted):
-            raise DataError(f"The column {name!r} is {plain_type(types[name])}, expected is {plain_type(wanted)}.")
+            raise DataError(f"The column {name!r} is {plain_type(types[name])}, expected {plain_type(wanted)}.")
     if last is None or expect.schema != "same":
         return
     before: Mapping[str, str] = last["columns"]
@@ -48,10 +50,10 @@ def check_schema(
 
 def check_rows(rows: int, expect: Expect, last: Mapping[str, Any] | None) -> None:
     """Stop where the source has too few or too many rows, by what is expected or compared with the last run."""
-    if expect.min_rows is not None and rows < expect.min_rows:
-        raise DataError(f"The source has {rows} rows, expected are at least {expect.min_rows}.")
-    if expect.max_rows is not None and rows > expect.max_rows:
-        raise DataError(f"The source has {rows} rows, expected are at most {expect.max_rows}.")
+    if expect.min_rows is not UNSET and rows < expect.min_rows:
+        raise DataError(f"The source has {rows} rows, expected at least {expect.min_rows}.")
+    if expect.max_rows is not UNSET and rows > expect.max_rows:
+        raise DataError(f"The source has {rows} rows, expected at most {expect.max_rows}.")
     before = last["rows_in"] if last is not None else None
     if not before:
         return
@@ -60,7 +62,7 @@ def check_rows(rows: int, expect: Expect, last: Mapping[str, Any] | None) -> Non
             f"The source has {rows} rows and had {before} in the last published run: more than "
             f"{expect.rows_may_fall:.0%} are missing. {_HINT}"
         )
-    if expect.rows_may_grow is not None and rows > before * (1 + expect.rows_may_grow):
+    if expect.rows_may_grow is not UNSET and rows > before * (1 + expect.rows_may_grow):
         raise DataError(
             f"The source has {rows} rows and had {before} in the last published run: it grew by more than "
             f"{expect.rows_may_grow:.0%}. {_HINT}"
@@ -71,19 +73,19 @@ def check_use(release: Release, expect: Expect) -> None:
     """Stop where more was lost than the release may lose."""
     left_out = release.rows_suppressed
     share = left_out / release.rows_in if release.rows_in else 0.0
-    if expect.max_suppressed is not None and share > expect.max_suppressed:
+    if expect.max_suppressed is not UNSET and share > expect.max_suppressed:
         raise InfeasibleError(
             f"{left_out} of {release.rows_in} rows ({share:.2%}) would be left out: more than the "
             f"{expect.max_suppressed:.2%} of [expect] max_suppressed."
         )
-    if not expect.max_loss:
+    if expect.max_loss is UNSET or not expect.max_loss:
         return
     measured = {m.metric: m for m in release.measure(list(expect.max_loss)) if m.attribute is None}
     for metric, bound in expect.max_loss.items():
         found = measured.get(metric)
         if found is None or found.value is None:
             raise InfeasibleError(
-                f"{metric} has no value for this release: the bound of [expect] max_loss is unproved."
+                f"{metric} has no value for this release: the bound of [expect] max_loss is not verified."
             )
         lower = found.direction == "lower"
         if found.value > bound if lower else found.value < bound:

@@ -1,263 +1,358 @@
-"""Every table and key that a job file may have, what each must be, and how an editor is told."""
+"""Every table and key of a job file: type, default and meaning, declared once.
+
+Reading, error messages, the JSON Schema for editors and the comments of a draft come from these declarations.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from duckanon.errors import JobError, did_you_mean
-from duckanon.jobs.nights import INTERSECTIONS, RECODINGS
-from duckanon.report import formats
 
-_MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B|B|%)", re.IGNORECASE)
-_DURATION = re.compile(r"(\d+)\s*(s|min|h)")
+Intersection = Literal["off", "warn", "stop", "hold"]
+Recoding = Literal["fresh", "frozen", "refresh"]
+
+
+_SIZE = re.compile(r"^\s*[0-9]+(\.[0-9]+)?\s*([KkMmGgTt][Ii]?[Bb]|[Bb]|%)\s*$")
+_DURATION = re.compile(r"^\s*([0-9]+)\s*(s|min|h)\s*$")
+
+
+def _must_be(words: str, test: Callable[[Any], object] | None = None, **limits: Any) -> Meta:
+    """Return what a value must be besides its type, in the words of an error message and as a test.
+
+    ``Meta(pattern=...)`` is not used: msgspec 0.22 frees patterns within unions twice.
+    """
+    return Meta(extra={"words": words, "test": test}, **limits)
+
+
+def _about(meaning: str) -> Meta:
+    return Meta(description=meaning)
+
+
+def _not_blank(value: Any) -> bool:
+    """Say whether a text, or each of a list, has more than spaces; what is in a table is the table's own."""
+    if isinstance(value, list):
+        return all(_not_blank(one) for one in value)
+    return not isinstance(value, str) or bool(value.strip())
+
+
+def _like(pattern: re.Pattern[str]) -> dict[str, Any]:
+    return {"test": pattern.match, "extra_json_schema": {"pattern": pattern.pattern}}
+
+
+Text = Annotated[str, _must_be("a text", _not_blank, min_length=1, extra_json_schema={"pattern": r"\S"})]
+Texts = Annotated[list[Text], _must_be("a list of texts", _not_blank)]
+Paths = Annotated[Text | Annotated[list[Text], Meta(min_length=1)], _must_be("a path or a list of paths", _not_blank)]
+Flag = Annotated[bool, _must_be("true or false")]
+Number = Annotated[int | float, _must_be("a number")]
+Count = Annotated[int, _must_be("a whole number of at least 1", ge=1)]
+Share = Annotated[
+    Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)], _must_be("a fraction between 0 and 1")
+]
+Levels = Annotated[
+    # The search options check names and numbers, and say which is wrong.
+    dict[str, Any],
+    _must_be(
+        "a table of quasi-identifiers and numbers",
+        extra_json_schema={"additionalProperties": {"type": "number"}},
+    ),
+]
+Rule = Annotated[
+    Text | dict[str, Any],
+    _must_be("a name, a file or a table with a rule", _not_blank),
+    _about("A ready-made hierarchy, a file, or a rule such as {rule = 'intervals', width = 10}."),
+]
+Models = Annotated[
+    list[Text | Annotated[dict[str, Any], Meta(extra_json_schema={"required": ["model"]})]],
+    _must_be("a list of texts such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}", _not_blank),
+]
+Form = Annotated[
+    Text | dict[str, Text],
+    _must_be(
+        "a text such as 'bounds' or a table such as {age = 'bounds'}",
+        lambda value: _not_blank(list(value.values()) if isinstance(value, dict) else value),
+    ),
+]
+Reports = Annotated[tuple[Literal["json", "md", "html"], ...], _must_be("a list of 'json', 'md' and 'html'")]
+Types = Annotated[
+    dict[str, Text], _must_be("a table of columns and types", lambda value: _not_blank(list(value.values())))
+]
+Losses = Annotated[dict[str, Number], _must_be("a table of metrics and numbers")]
+Memory = Annotated[str, _must_be("a size such as '2GB'", **_like(_SIZE))]
+Duration = Annotated[str, _must_be("a time such as '90min'", **_like(_DURATION))]
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of a job file. The docstring of each is what editors show."""
+
+
+class Source(Keys, frozen=True, kw_only=True):
+    """Where the rows come from."""
+
+    path: Annotated[
+        Paths | UnsetType, _about("Files, globs, or a folder of hive partitions; {date} is the date of the run.")
+    ] = UNSET
+    format: Annotated[
+        Literal["parquet", "csv", "json"] | UnsetType, _about("The format, where the suffix does not tell it.")
+    ] = UNSET
+    hive: Annotated[Flag | UnsetType, _about("Whether folder names such as year=2026 are values of columns.")] = UNSET
+    database: Annotated[Text | UnsetType, _about("A DuckDB file, opened for reading.")] = UNSET
+    postgres: Annotated[Text | UnsetType, _about("The address of a PostgreSQL database, such as ${PATIENTS_URI}.")] = (
+        UNSET
+    )
+    table: Annotated[Text | UnsetType, _about("A table or view of the database.")] = UNSET
+    query: Annotated[Text | UnsetType, _about("A SELECT in place of a table.")] = UNSET
+
+
+class Roles(Keys, frozen=True, kw_only=True):
+    """What each column is. A column without a role stops the job."""
+
+    quasi_identifiers: Annotated[
+        Texts | UnsetType, _about("what somebody else may know about a person: generalized")
+    ] = UNSET
+    sensitive: Annotated[Texts | UnsetType, _about("what must not be linked to a person: published unchanged")] = UNSET
+    insensitive: Annotated[Texts | UnsetType, _about("published unchanged")] = UNSET
+    identifiers: Annotated[Texts | UnsetType, _about("never published")] = UNSET
+    within: Annotated[
+        Texts | UnsetType, _about("quasi-identifiers published unchanged: each of their values is anonymized by itself")
+    ] = UNSET
+    entity_key: Annotated[
+        Text | UnsetType, _about("the column that identifies a person: k then counts persons; never published")
+    ] = UNSET
+    unlisted: Annotated[Literal["error", "drop"], _about("what happens to a column without a role")] = "error"
+
+
+class Privacy(Keys, frozen=True, kw_only=True):
+    """What every equivalence class must satisfy."""
+
+    k: Annotated[Count | UnsetType, _about("The smallest number of rows or persons in a class.")] = UNSET
+    l: Annotated[Count | UnsetType, _about("The smallest number of different sensitive values in a class.")] = UNSET  # noqa: E741
+    t: Annotated[
+        Number | UnsetType, _about("The largest distance of a class from the whole table, by its sensitive values.")
+    ] = UNSET
+    models: Annotated[
+        Models | UnsetType, _about("Further privacy models, each for one sensitive column or for all.")
+    ] = UNSET
+    population: Annotated[Paths | UnsetType, _about("Files of the people that the rows were drawn from.")] = UNSET
+    suppression_limit: Annotated[Share | UnsetType, _about("The largest share of rows that may be suppressed.")] = UNSET
+    on_unknown: Annotated[
+        Literal["error", "top"] | UnsetType,
+        _about("A value that its hierarchy does not have stops the job, or becomes the top label."),
+    ] = UNSET
+    bounds: Annotated[
+        Literal["grid", "cut", "tight"] | UnsetType, _about("What the published bounds of an interval are taken from.")
+    ] = UNSET
+
+
+class Algorithm(Keys, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """How classes are formed. The keys besides name are the algorithm's parameters."""
+
+    name: Annotated[Text, _about("The algorithm.")] = "mondrian"
+
+
+class Steering(Keys, frozen=True, kw_only=True):
+    """What the search may choose from."""
+
+    levels: Annotated[Levels | UnsetType, _about("The level of every quasi-identifier.")] = UNSET
+    min_levels: Annotated[Levels | UnsetType, _about("The lowest levels to try.")] = UNSET
+    max_levels: Annotated[Levels | UnsetType, _about("The highest levels to try.")] = UNSET
+    weights: Annotated[Levels | UnsetType, _about("How much each quasi-identifier counts in the metric.")] = UNSET
+    iterative: Annotated[
+        Flag | UnsetType, _about("Whether suppressed rows are recoded again, at levels of their own.")
+    ] = UNSET
+
+
+class Output(Keys, frozen=True, kw_only=True):
+    """Where the release is published."""
+
+    path: Annotated[
+        Text | UnsetType,
+        _about("A .parquet or .csv file, or a folder with partition_by; {date} is the date of the run."),
+    ] = UNSET
+    partition_by: Annotated[
+        Texts | UnsetType, _about("Published columns whose values become folders of Parquet files.")
+    ] = UNSET
+    database: Annotated[Text | UnsetType, _about("A DuckDB file to write a table to.")] = UNSET
+    postgres: Annotated[
+        Text | UnsetType, _about("The address of a PostgreSQL database to write a table to, such as ${WAREHOUSE_URI}.")
+    ] = UNSET
+    table: Annotated[Text | UnsetType, _about("The table of the database; it is replaced as a whole.")] = UNSET
+    reports_in: Annotated[Text | UnsetType, _about("The folder for manifest and reports of a table.")] = UNSET
+    form: Annotated[
+        Form | UnsetType, _about("How a region is published: interval, bounds, struct, midpoint, lca, set, mean, ...")
+    ] = UNSET
+    report: Annotated[Reports, _about("The reports to write.")] = ("json", "md", "html")
+    overwrite: Annotated[Flag, _about("Whether an earlier export may be replaced.")] = True
+    keep: Annotated[
+        Count | UnsetType, _about("How many dated exports stay; older ones are removed after a new one is published.")
+    ] = UNSET
+
+
+class Expect(Keys, frozen=True, kw_only=True):
+    """When to stop instead of publishing. Shares of rows are compared with the last published run."""
+
+    min_rows: Annotated[Count | UnsetType, _about("Fewer rows in the source stop the job.")] = UNSET
+    max_rows: Annotated[Count | UnsetType, _about("More rows in the source stop the job.")] = UNSET
+    rows_may_fall: Annotated[Share, _about("The share of rows that may be missing since the last published run.")] = 0.5
+    rows_may_grow: Annotated[
+        Number | UnsetType, _about("The share of rows that may be new since the last published run.")
+    ] = UNSET
+    types: Annotated[Types | UnsetType, _about("The types that columns of the source must have.")] = UNSET
+    schema: Annotated[
+        Literal["same", "any"], _about("Whether a type that changed since the last published run stops the job.")
+    ] = "same"
+    max_loss: Annotated[Losses | UnsetType, _about("The largest loss, by metric.")] = UNSET
+    max_suppressed: Annotated[
+        Share | UnsetType, _about("The largest share of rows that may be suppressed or held back.")
+    ] = UNSET
+
+
+class Nights(Keys, frozen=True, kw_only=True):
+    """What one run takes over from the runs before."""
+
+    state: Annotated[
+        Text | UnsetType,
+        _about("The private folder for what later runs need; by default JOB.state beside the job file."),
+    ] = UNSET
+    recoding: Annotated[
+        Recoding,
+        _about(
+            "fresh: search anew in each run; frozen: apply the stored recoding, which the first run stores; "
+            "refresh: search anew, and store that."
+        ),
+    ] = "fresh"
+    intersection: Annotated[
+        Intersection | UnsetType,
+        _about(
+            "Where this release and an earlier one together leave fewer than k persons in a group: off: not checked; "
+            "warn; stop: publish nothing; hold: hold persons back. By default warn, where there is an entity_key."
+        ),
+    ] = UNSET
+
+
+class Operations(Keys, frozen=True, kw_only=True):
+    """What schedulers, dashboards and auditors get."""
+
+    metrics: Annotated[Text | UnsetType, _about("A Prometheus textfile.")] = UNSET
+    lineage: Annotated[Text | UnsetType, _about("A file of OpenLineage events, one in each line.")] = UNSET
+    signing_key: Annotated[
+        Text | UnsetType,
+        _about("A private key made by `duckanon keys new`, which signs manifests; outside the folders of exports."),
+    ] = UNSET
+
+
+class Limits(Keys, frozen=True, kw_only=True):
+    """What a run may use."""
+
+    memory: Annotated[
+        Memory | UnsetType,
+        _about("Memory of the run, such as '2GB': the database gets at least half of it, and spills what needs more."),
+    ] = UNSET
+    threads: Annotated[Count | UnsetType, _about("Threads of the run: database, kernels and libraries.")] = UNSET
+    temp_directory: Annotated[Text | UnsetType, _about("The folder that the database spills to.")] = UNSET
+    time: Annotated[Duration | UnsetType, _about("How long a run may take, such as '90min', '3h' or '45s'.")] = UNSET
+
+
+class TableKeys(Keys, frozen=True, kw_only=True):
+    """What one table of a job may say, and what several may share."""
+
+    source: Source | UnsetType = UNSET
+    roles: Roles | UnsetType = UNSET
+    hierarchies: Annotated[dict[str, Rule] | UnsetType, _about("How values are generalized, by column.")] = UNSET
+    privacy: Privacy | UnsetType = UNSET
+    algorithm: Algorithm | UnsetType = UNSET
+    steering: Steering | UnsetType = UNSET
+    output: Output | UnsetType = UNSET
+    expect: Expect | UnsetType = UNSET
+
+
+class TableEntry(TableKeys, frozen=True, kw_only=True):
+    """One table of a job that has several."""
+
+    name: Annotated[Text, _about("The name of the table.")]
+
+
+class JobKeys(TableKeys, frozen=True, kw_only=True):
+    """A duckanon job."""
+
+    nights: Nights | UnsetType = UNSET
+    operations: Operations | UnsetType = UNSET
+    limits: Limits | UnsetType = UNSET
+    tables: Annotated[
+        Annotated[list[TableEntry], Meta(min_length=1)] | UnsetType,
+        _about("Several tables in one job; what is outside of them is shared by all."),
+    ] = UNSET
+
+
+SHARED = TableKeys.__struct_fields__
+"""The tables that each entry of [[tables]] may have, too."""
+_NEEDED = ("source", "roles", "privacy", "output")
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
-_TEXT = {"type": "string", "minLength": 1}
-_TEXTS = {"type": "array", "items": _TEXT}
-_PATHS = {"anyOf": [_TEXT, {**_TEXTS, "minItems": 1}]}
+_K = TypeVar("_K", bound=Keys)
 
 
-@dataclass(frozen=True)
-class Key:
-    """What the value of a key must be, in words and as a test; ``schema`` and ``about`` are for editors."""
-
-    wanted: str
-    test: Callable[[Any], bool]
-    schema: Mapping[str, Any]
-    about: str = ""
-
-
-def is_text(value: Any) -> bool:
-    """Say whether a value is a text with something in it."""
-    return isinstance(value, str) and bool(value.strip())
+def read(kind: type[_K], name: str, content: Mapping[str, Any]) -> _K:
+    """Return a table of a job file; a JobError names a key that is unknown, or whose value is wrong."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    for key, value in content.items():
+        if key not in types:
+            raise JobError(f"[{name}] has no key {key!r}.{did_you_mean(key, types)} Keys: {', '.join(types)}.")
+        require(f"[{name}] {key}", value, types[key])
+    return msgspec.convert(content, kind)
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(is_text(v) for v in value)
+def require(where: str, value: Any, kind: Any) -> None:
+    """Raise a JobError unless a value is of a type; of a table or list, it does not tell what is in it."""
+    try:
+        msgspec.convert(value, kind)
+        fine = all(rule["test"](value) for rule in _rules(kind) if rule["test"] is not None)
+    except msgspec.ValidationError:
+        fine = False
+    if not fine:
+        raise JobError(f"{where} must be {_words(kind)}. Got {shown(value)}.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def require_tables(kind: type[TableKeys], content: Mapping[str, Any]) -> None:
+    """Raise a JobError where a table is unknown or is none."""
+    names = [name for name in kind.__struct_fields__ if name not in ("name", "tables")]
+    for name, table in content.items():
+        if name not in names:
+            raise JobError(f"unknown table [{name}].{did_you_mean(name, names)} Tables: {', '.join(names)}.")
+        if not isinstance(table, dict):
+            raise JobError(f"[{name}] must be a table. Got {shown(table)}.")
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_share(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= 1
-
-
-def _text(about: str) -> Key:
-    return Key("a text", is_text, _TEXT, about)
-
-
-def _texts(about: str) -> Key:
-    return Key("a list of texts", _are_texts, _TEXTS, about)
-
-
-def _paths(about: str) -> Key:
-    return Key("a path or a list of paths", lambda v: is_text(v) or (_are_texts(v) and len(v) > 0), _PATHS, about)
-
-
-def _flag(about: str) -> Key:
-    return Key("true or false", lambda v: isinstance(v, bool), {"type": "boolean"}, about)
-
-
-def _number(about: str) -> Key:
-    return Key("a number", _is_number, {"type": "number"}, about)
-
-
-def _whole(about: str) -> Key:
-    return Key("a whole number of at least 1", _is_whole, {"type": "integer", "minimum": 1}, about)
-
-
-def _share(about: str) -> Key:
-    return Key("a fraction between 0 and 1", _is_share, {"type": "number", "minimum": 0, "maximum": 1}, about)
-
-
-def _one_of(about: str, *allowed: str) -> Key:
-    return Key(" or ".join(repr(a) for a in allowed), lambda v: v in allowed, {"enum": list(allowed)}, about)
-
-
-def _some_of(about: str, *allowed: str) -> Key:
-    listed = f"{', '.join(repr(a) for a in allowed[:-1])} and {allowed[-1]!r}"
-    schema = {"type": "array", "items": {"enum": list(allowed)}}
-    return Key(f"a list of {listed}", lambda v: _are_texts(v) and set(v) <= set(allowed), schema, about)
-
-
-def _levels(about: str) -> Key:
-    schema = {"type": "object", "additionalProperties": {"type": "number"}}
-    return Key("a table of quasi-identifiers and numbers", lambda v: isinstance(v, dict), schema, about)
-
-
-def _by_name(wanted: str, test: Callable[[Any], bool], schema: Mapping[str, Any], about: str) -> Key:
-    """A table whose keys are names of the user's own."""
-    own = {"type": "object", "additionalProperties": schema}
-    return Key(wanted, lambda v: isinstance(v, dict) and all(test(one) for one in v.values()), own, about)
-
-
-RULE = Key(
-    "a name, a file or a table with a rule",
-    lambda v: is_text(v) or isinstance(v, dict),
-    {"anyOf": [_TEXT, {"type": "object"}]},
-    "A ready-made hierarchy, a file, or a rule such as {rule = 'intervals', width = 10}.",
-)
-_MODELS = Key(
-    "a list of texts such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}",
-    lambda v: isinstance(v, list) and all(is_text(m) or isinstance(m, dict) for m in v),
-    {"type": "array", "items": {"anyOf": [_TEXT, {"type": "object", "required": ["model"]}]}},
-    "Further models, each about one sensitive column or about all.",
-)
-_FORM = Key(
-    "a text such as 'bounds' or a table such as {age = 'bounds'}",
-    lambda v: is_text(v) or (isinstance(v, dict) and all(is_text(kind) for kind in v.values())),
-    {"anyOf": [_TEXT, {"type": "object", "additionalProperties": _TEXT}]},
-    "What is written of a region: interval, bounds, struct, midpoint, lca, set, mean, ...",
-)
-
-KEYS: dict[str, dict[str, Key]] = {
-    "source": {
-        "path": _paths("Files, globs, or a folder of hive partitions; {date} is the date of the run."),
-        "format": _one_of("Where the suffix does not say it.", "parquet", "csv", "json"),
-        "hive": _flag("Whether names of folders are values of columns."),
-        "database": _text("A DuckDB file, opened for reading."),
-        "postgres": _text("The address of a PostgreSQL database, such as ${PATIENTS_URI}."),
-        "table": _text("A table or view of the database."),
-        "query": _text("One SELECT instead of a table."),
-    },
-    "roles": {
-        "quasi_identifiers": _texts("What somebody else may know of a person: recoded."),
-        "sensitive": _texts("What must not be linked to a person: published as it is."),
-        "insensitive": _texts("Published as it is."),
-        "identifiers": _texts("Never published."),
-        "within": _texts("Quasi-identifiers published as they are: each of their values is anonymized by itself."),
-        "entity_key": _text("The person behind the rows: k counts persons. Never published."),
-        "unlisted": _one_of("What a column without a role does.", "error", "drop"),
-    },
-    "hierarchies": {},
-    "privacy": {
-        "k": _whole("The least number of rows or persons in a class."),
-        "l": _whole("Different sensitive values in a class, at least."),
-        "t": _number("Distance of a class from the whole table, at most."),
-        "models": _MODELS,
-        "population": _paths("The people from whom the rows were drawn."),
-        "suppression_limit": _number("The share of rows that may be left out."),
-        "on_unknown": _one_of("What a value does that a hierarchy does not know.", "error", "top"),
-        "bounds": _one_of("Where published bounds come from.", "grid", "cut", "tight"),
-    },
-    "algorithm": {},
-    "steering": {
-        "levels": _levels("The level of every quasi-identifier."),
-        "min_levels": _levels("The lowest level to try."),
-        "max_levels": _levels("The highest level to try."),
-        "weights": _levels("What matters more."),
-        "iterative": _flag("Recode suppressed rows again, at levels of their own."),
-    },
-    "output": {
-        "path": _text("A .parquet or .csv file, or a folder with partition_by; {date} is the date of the run."),
-        "partition_by": _texts("Published columns whose values become folders of Parquet files."),
-        "database": _text("A DuckDB file to write a table to."),
-        "postgres": _text("The address of a PostgreSQL database to write a table to, such as ${WAREHOUSE_URI}."),
-        "table": _text("The table of the database; replaced as a whole."),
-        "reports_in": _text("The folder of manifest and reports of a table."),
-        "form": _FORM,
-        "report": _some_of("Reports to write.", *formats()),
-        "overwrite": _flag("Whether an earlier export may be replaced."),
-        "keep": _whole("How many dated exports are kept; older ones are removed after a new one is published."),
-    },
-    "expect": {
-        "min_rows": _whole("Fewer rows in the source stop the job."),
-        "max_rows": _whole("More rows in the source stop the job."),
-        "rows_may_fall": _share("Share of rows, against the last published run, that may be missing. Default 0.5."),
-        "rows_may_grow": _number("Share of rows, against the last published run, that may be new."),
-        "types": _by_name(
-            "a table of columns and types", is_text, _TEXT, "Types that columns of the source must have."
-        ),
-        "schema": _one_of("What a type that changed since the last published run does.", "same", "any"),
-        "max_loss": _by_name(
-            "a table of metrics and numbers", _is_number, {"type": "number"}, "What may be lost at most, by metric."
-        ),
-        "max_suppressed": _share("The share of rows that may be suppressed or held back at most."),
-    },
-    "nights": {
-        "state": _text("The private folder of what is kept from run to run; by default beside the job file."),
-        "recoding": _one_of("Whether a run keeps the recoding of the one before.", *RECODINGS),
-        "intersection": _one_of(
-            "What is done where two releases, laid upon each other, break k for persons: nothing is looked at, it is "
-            "said, nothing is published, or persons are held back. Default: warn, where there is an entity key.",
-            *INTERSECTIONS,
-        ),
-    },
-    "operations": {
-        "metrics": _text("A Prometheus textfile."),
-        "lineage": _text("A file of OpenLineage events, one a line."),
-        "signing_key": _text(
-            "A private key of `duckanon keys new`, by which manifests are signed; not where exports go."
-        ),
-    },
-    "limits": {
-        "memory": Key(
-            "a size such as '2GB'",
-            lambda v: isinstance(v, str) and bool(_MEMORY.fullmatch(v.strip())),
-            _TEXT,
-            "Memory of the run, such as '2GB': the database gets at least the half of it; what needs more spills.",
-        ),
-        "threads": _whole("Threads of the run: of the database, of kernels and of libraries."),
-        "temp_directory": _text("Where the database spills."),
-        "time": Key(
-            "a time such as '90min'",
-            lambda v: isinstance(v, str) and bool(_DURATION.fullmatch(v.strip())),
-            _TEXT,
-            "The longest a run may take, such as '90min', '3h' or '45s'.",
-        ),
-    },
-}
-"""Every table and key of a job file. The keys of hierarchies and algorithm depend on other tables."""
-
-PER_TABLE = ("source", "roles", "hierarchies", "privacy", "algorithm", "steering", "output", "expect")
-"""What an entry of ``tables`` may have; what stands outside of it is shared by all."""
-MANY = "tables"
+def values_of(table: Keys) -> dict[str, Any]:
+    """Return the keys that have a value: those of the file, and defaults."""
+    return {name: value for name, value in msgspec.structs.asdict(table).items() if value is not UNSET}
 
 
 def seconds_of(duration: str) -> int:
     """Return the seconds of a time such as '90min'."""
-    found = _DURATION.fullmatch(duration.strip())
-    if found is None:
-        raise JobError("[limits] time must be a time such as '90min'.")
-    return int(found[1]) * _SECONDS[found[2]]
+    require("[limits] time", duration, Duration)
+    number, unit = _DURATION.findall(duration)[0]
+    return int(number) * _SECONDS[unit]
 
 
-class Tables:
-    """The tables of a job file, each handed out only after its keys and types were checked."""
+def meaning(kind: type[Keys], key: str) -> str:
+    """Return what a key means.
 
-    def __init__(self, content: Mapping[str, Any], known: Mapping[str, Any] = KEYS) -> None:
-        for name, table in content.items():
-            if name not in known:
-                raise JobError(f"unknown table [{name}].{did_you_mean(name, known)} Tables: {', '.join(known)}.")
-            if not isinstance(table, dict):
-                raise JobError(f"[{name}] must be a table. Got {kind_of(table)}.")
-        self._content = content
-
-    def get(self, name: str, keys: Mapping[str, Key] | None = None) -> dict[str, Any]:
-        """Return a table whose keys are all known and of the right type."""
-        table: dict[str, Any] = self._content.get(name, {})
-        known = KEYS[name] if keys is None else keys
-        for key, value in table.items():
-            if key not in known:
-                raise JobError(f"[{name}] has no key {key!r}.{did_you_mean(key, known)} Keys: {', '.join(known)}.")
-            if not known[key].test(value):
-                raise JobError(f"[{name}] {key} must be {known[key].wanted}. Got {kind_of(value)}.")
-        return table
-
-    def raw(self, name: str) -> dict[str, Any]:
-        """Return a table as it stands."""
-        return dict(self._content.get(name, {}))
+    Examples
+    --------
+    >>> meaning(Roles, "identifiers")
+    'never published'
+    """
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    return next(str(meta.description) for meta in types[key].__metadata__ if meta.description)
 
 
-def kind_of(value: Any) -> str:
+def shown(value: Any) -> str:
     """Return a value for a message; what a table or list holds is not shown."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -266,4 +361,35 @@ def kind_of(value: Any) -> str:
     return "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
 
 
-__all__ = ["KEYS", "MANY", "PER_TABLE", "RULE", "Key", "Tables", "is_text", "kind_of", "seconds_of"]
+def _rules(kind: Any) -> list[dict[str, Any]]:
+    """Return what is declared by ``_must_be`` of the type of a key."""
+    if rules := [meta.extra for meta in getattr(kind, "__metadata__", ()) if meta.extra]:
+        return rules
+    return [rule for part in get_args(kind) if not isinstance(part, str) for rule in _rules(part)]
+
+
+def _words(kind: Any) -> str:
+    """Return what a value of the type of a key must be, in words."""
+    if rules := _rules(kind):
+        return str(rules[0]["words"])
+    if get_origin(kind) is Literal:
+        return " or ".join(repr(choice) for choice in get_args(kind))
+    return next((words for part in get_args(kind) if (words := _words(part))), "")
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of job files (draft 7, which editors for TOML read)."""
+    from duckanon.algorithms.base import algorithms
+
+    _, parts = msgspec.json.schema_components([JobKeys], ref_template="#/definitions/{name}")
+    job = parts.pop(JobKeys.__name__)
+    parts["Algorithm"]["properties"]["name"]["enum"] = sorted(algorithms)
+    needed = [{"required": list(_NEEDED)}, {"required": ["tables"]}]
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "duckanon job"}
+    # Defaults that are tuples become lists.
+    return dict(json.loads(json.dumps({**job, **head, "anyOf": needed, "definitions": parts})))
+
+
+def schema_text() -> str:
+    """Return the text of the JSON Schema file that ``duckanon job schema`` writes."""
+    return json.dumps(json_schema(), indent=2) + "\n"

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import UNSET
+
 from duckanon.errors import JobError
 from duckanon.io.paths import covers
+from duckanon.jobs.keys import Output, values_of
 from duckanon.jobs.texts import any_day, day_in, from_environment, is_dated
 
 if TYPE_CHECKING:
     from duckanon.io.sinks import Sink
     from duckanon.io.source import Source
 
-_KINDS = ("path", "database", "postgres")
 _PLACE = ("path", "partition_by", "database", "table", "reports_in")
 _SERVER = "server"
 TEMPLATE = "template"
@@ -53,88 +56,79 @@ class Target:
         return same or bool(mine & theirs)
 
 
-def target(table: Mapping[str, Any], written: Mapping[str, Any], name: str, folder: Path, source: Source) -> Target:
+def target(output: Output, written: Output, name: str, folder: Path, source: Source) -> Target:
     """Return where a release goes; ``written`` is the table as it stands in the file, with nothing filled in."""
-    kinds = [kind for kind in _KINDS if kind in table]
+    given = values_of(output)
+    kinds = [kind for kind in ("path", "database", "postgres") if kind in given]
     if len(kinds) != 1:
         raise JobError("[output] needs one of path, database and postgres.")
     (kind,) = kinds
-    if kind == "path":
-        for key in ("table", "reports_in"):
-            if key in table:
-                raise JobError(f"[output] {key} goes with database or postgres, not with path.")
-        sink = _file(table, folder)
-    else:
-        for key in ("partition_by", "keep"):
-            if key in table:
-                raise JobError(f"[output] {key} goes with path, not with {kind}.")
-        if "table" not in table:
-            raise JobError(f"[output] {kind} needs table.")
-        sink = _table(kind, table, name, folder)
-        if (
-            kind == source.kind == "database"
-            and (folder / table["database"]).resolve() == Path(source.target).resolve()
-        ):
-            raise JobError(
-                "[output] database is that of [source]: a release does not go into the file of the raw rows."
-            )
-    patterns = source.target if source.kind == "file" else ()
-    for pattern in patterns:
+    wrong = ("table", "reports_in") if kind == "path" else ("partition_by", "keep")
+    for key in wrong:
+        if key in given:
+            others = "path" if kind != "path" else "database or postgres"
+            raise JobError(f"[output] {key} goes with {others}, not with {kind}.")
+    if kind != "path" and "table" not in given:
+        raise JobError(f"[output] {kind} needs table.")
+    sink = _sink(output, name, folder)
+    if kind == source.kind == "database" and sink.paths[0].resolve() == Path(source.target).resolve():
+        raise JobError("[output] database is that of [source]: a release does not go into the file of the raw rows.")
+    for pattern in source.target if source.kind == "file" else ():
         if any(covers(pattern, path) for path in sink.paths):
             raise JobError("[output] path lies among the files of [source]: the next run would read its own release.")
-    found = Target(sink, place=_place(table, written, sink))
-    if "keep" not in table:
-        return found
-    path = from_environment("[output] path", written["path"])
+    place = _place(output, written, sink)
+    if output.keep is UNSET:
+        return Target(sink, place=place)
+    assert written.path is not UNSET
+    path = from_environment("[output] path", written.path)
     if not is_dated(path):
         raise JobError("[output] keep needs a path with {date}: there is only one export otherwise.")
     # Written as the folders are found: without "." and double slashes.
     pattern = str(Path(glob.escape(str(folder))) / any_day(path))
-    return replace(found, keep=table["keep"], pattern=pattern, dated=Path(path).as_posix())
+    return Target(sink, keep=output.keep, pattern=pattern, dated=Path(path).as_posix(), place=place)
 
 
 def sink_at(place: Mapping[str, Any], name: str, folder: Path, now: Target) -> Sink | None:
     """Return the sink of a place that an earlier run wrote down; None where it is on a server that the job left.
 
-    ``now`` is the target of today, whose address is used for another table of the same server.
+    ``now`` is the target of this run, whose address is used for another table of the same server.
     """
-    if _SERVER not in place:
-        return _file(place, folder) if "path" in place else _table("database", place, name, folder)
-    if place[_SERVER] != now.place.get(_SERVER):
-        return None
-    return _table("postgres", {**place, "postgres": now.sink.uri}, name, folder)  # type: ignore[attr-defined]
+    output = Output(**{key: place[key] for key in _PLACE if key in place})
+    if _SERVER in place:
+        if place[_SERVER] != now.place.get(_SERVER):
+            return None
+        output = msgspec.structs.replace(output, postgres=now.sink.uri)  # type: ignore[attr-defined]
+    return _sink(output, name, folder)
 
 
-def _place(table: Mapping[str, Any], written: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def _place(output: Output, written: Output, sink: Sink) -> dict[str, Any]:
     # No address of a server is written down: it may hold a password.
-    found: dict[str, Any] = {key: table[key] for key in _PLACE if key in table}
-    found[TEMPLATE] = {key: written[key] for key in _PLACE if key in written}
-    return {**found, _SERVER: sink.uri.server} if "postgres" in table else found  # type: ignore[attr-defined]
+    place, template = ({k: v for k, v in values_of(one).items() if k in _PLACE} for one in (output, written))
+    server = {} if output.postgres is UNSET else {_SERVER: sink.uri.server}  # type: ignore[attr-defined]
+    return {**place, TEMPLATE: template, **server}
 
 
-def _file(table: Mapping[str, Any], folder: Path) -> Sink:
-    from duckanon.io.sinks import CsvFile, ParquetFile, ParquetFolder
+def _sink(output: Output, name: str, folder: Path) -> Sink:
+    from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
 
-    given = table["path"]
-    path = folder / given
+    if output.path is UNSET:
+        reports = folder / (f"{name}.reports" if output.reports_in is UNSET else output.reports_in)
+        assert output.table is not UNSET
+        if output.database is not UNSET:
+            return DuckDBTable(folder / output.database, output.table, reports_in=reports)
+        from duckanon.io.postgres import require_uri
+        from duckanon.io.sinks.postgres import PostgresTable
+
+        assert output.postgres is not UNSET
+        return PostgresTable(require_uri(output.postgres), output.table, reports_in=reports)
+    path = folder / output.path
     suffix = path.suffix.lower()
-    if table.get("partition_by"):
+    if output.partition_by is not UNSET and output.partition_by:
         if suffix in (".parquet", ".csv"):
-            raise JobError(f"[output] path is a folder where partition_by is given, not a file. Got {given!r}.")
-        return ParquetFolder(path, partition_by=tuple(table["partition_by"]))
+            raise JobError(f"[output] path is a folder where partition_by is given, not a file. Got {output.path!r}.")
+        return ParquetFolder(path, partition_by=tuple(output.partition_by))
     if suffix == ".csv":
         return CsvFile(path)
     if suffix != ".parquet":
-        raise JobError(f"[output] path must end in .parquet or .csv, or needs partition_by. Got {given!r}.")
+        raise JobError(f"[output] path must end in .parquet or .csv, or needs partition_by. Got {output.path!r}.")
     return ParquetFile(path)
-
-
-def _table(kind: str, table: Mapping[str, Any], name: str, folder: Path) -> Sink:
-    from duckanon.io.sinks import DuckDBTable
-
-    reports = folder / table.get("reports_in", f"{name}.reports")
-    if kind == "database":
-        return DuckDBTable(folder / table["database"], table["table"], reports_in=reports)
-    from duckanon.io.sinks.postgres import PostgresTable
-
-    return PostgresTable(table["postgres"], table["table"], reports_in=reports)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from duckanon.jobs.schema import text
 
 import duckanon
 from duckanon.interfaces.cli.app import app
 from duckanon.interfaces.sql.door import FUNCTIONS
 from duckanon.jobs import plan_job
-from duckanon.jobs.schema import text
 from duckanon.plan.request import PARAMETERS, Request
 
 HOW_IT_RUNS = {"connection", "engine", "progress", "stage"}

@@ -16,8 +16,7 @@ from duckanon.errors import DataError
 from duckanon.io.source import Source
 from duckanon.jobs import load_job, run_job
 from duckanon.jobs.draft import draft
-from duckanon.jobs.keys import KEYS, MANY
-from duckanon.jobs.schema import schema, text
+from duckanon.jobs.keys import JobKeys, json_schema, schema_text
 from duckanon.testing.hospital import write_hospital
 from tests.jobs.jobs import JOB
 from tests.jobs.test_job import WRONG
@@ -28,13 +27,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 class TestSchema:
     def test_is_a_schema(self) -> None:
-        jsonschema.Draft7Validator.check_schema(schema())
-        assert json.loads(text()) == schema()
+        jsonschema.Draft7Validator.check_schema(json_schema())
+        assert json.loads(schema_text()) == json_schema()
 
     @pytest.mark.parametrize("job", [JOB, SEVERAL, *(p.read_text() for p in sorted(EXAMPLES.glob("*.toml")))])
     def test_takes_good_jobs(self, job: str) -> None:
         content = json.loads(json.dumps(tomllib.loads(job), default=str))
-        jsonschema.validate(content, schema(), jsonschema.Draft7Validator)
+        jsonschema.validate(content, json_schema(), jsonschema.Draft7Validator)
 
     @pytest.mark.parametrize(
         "case",
@@ -48,15 +47,16 @@ class TestSchema:
         old, new, _ = WRONG[case]
         content = json.loads(json.dumps(tomllib.loads(JOB.replace(old, new)), default=str))
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(content, schema(), jsonschema.Draft7Validator)
+            jsonschema.validate(content, json_schema(), jsonschema.Draft7Validator)
 
     def test_every_key_is_explained(self) -> None:
-        known = schema()["properties"]
-        assert set(known) == {*KEYS, MANY}
-        for table in KEYS:
-            assert known[table]["description"]
-            for key, content in known[table].get("properties", {}).items():
-                assert key == "name" or content["description"], (table, key)
+        schema = json_schema()
+        assert set(schema["properties"]) == set(JobKeys.__struct_fields__)
+        assert schema["properties"]["hierarchies"]["description"]
+        for table, content in schema["definitions"].items():
+            assert content["description"]
+            for key, about in content["properties"].items():
+                assert "description" in about or "$ref" in about, (table, key)
 
 
 class TestDraft:

@@ -29,9 +29,9 @@ def expecting(folder: Path, *lines: str) -> Path:
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
-        ("min_rows = 41", 3, "has 40 rows, expected are at least 41"),
-        ("max_rows = 39", 3, "has 40 rows, expected are at most 39"),
-        ('types = {age = "INTEGER"}', 3, "'age' is BIGINT, expected is INTEGER"),
+        ("min_rows = 41", 3, "has 40 rows, expected at least 41"),
+        ("max_rows = 39", 3, "has 40 rows, expected at most 39"),
+        ('types = {age = "INTEGER"}', 3, "'age' is BIGINT, expected INTEGER"),
         ('types = {agee = "BIGINT"}', 3, "'agee', which is not there. Did you mean 'age'"),
         ("max_loss = {gcp = 0.0}", 4, "gcp is 0.[0-9]+: more than the 0 of"),
         ("max_loss = {precision = 1.0}", 4, "precision is 0.[0-9]+: less than the 1 of"),
@@ -151,7 +151,7 @@ def test_failures_are_in_the_history(folder: Path) -> None:
     row = json.loads(line)
     assert (row["outcome"], row["exit_code"], row["error"], row["rows_in"]) == ("failed", 3, "DataError", None)
     page = (folder / STATE / "job" / "failure.html").read_text()
-    assert "expected are at least 100" in page
+    assert "expected at least 100" in page
     assert CANARY not in page
     run_job(write(folder))
     assert not (folder / STATE / "job" / "failure.html").exists()

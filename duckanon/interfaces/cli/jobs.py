@@ -42,7 +42,7 @@ def init(
     from duckanon.io.paths import covers
     from duckanon.jobs import load_job
     from duckanon.jobs.draft import SCHEMA, draft
-    from duckanon.jobs.schema import text
+    from duckanon.jobs.keys import schema_text
 
     source = source_of(file, database, table)
     if output.exists() and not force:
@@ -53,7 +53,7 @@ def init(
             raise ConfigError("The job file lies among the files of the table: choose another name with --output.")
     content = draft(source, output, k=k)
     output.write_text(content, encoding="utf-8")
-    beside.write_text(text(), encoding="utf-8")
+    beside.write_text(schema_text(), encoding="utf-8")
     load_job(output)
     screen = Screen.of(ctx)
     if screen.as_json:
@@ -102,12 +102,12 @@ def schema(
     verbose: Verbose = False,
 ) -> None:
     """Write the JSON Schema of job files, for editors."""
-    from duckanon.jobs.schema import text
+    from duckanon.jobs.keys import schema_text
 
     if output is None:
-        typer.echo(text(), nl=False)
+        typer.echo(schema_text(), nl=False)
     else:
-        output.write_text(text(), encoding="utf-8")
+        output.write_text(schema_text(), encoding="utf-8")
 
 
 def history(

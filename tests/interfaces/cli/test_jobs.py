@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon.jobs.schema import schema
+from duckanon.jobs.keys import json_schema
 from duckanon.testing.hospital import write_hospital
 from tests.interfaces.cli.tools import call, document
 from tests.jobs.jobs import PEOPLE, fill, write
@@ -29,7 +29,7 @@ def test_a_draft_is_written_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert made.exit_code == 0, made.output
     assert "stays.toml: a draft" in made.stdout
     assert tomllib.loads(Path("stays.toml").read_text())["privacy"] == {"k": 3}
-    assert json.loads(Path("duckanon.schema.json").read_text()) == schema()
+    assert json.loads(Path("duckanon.schema.json").read_text()) == json_schema()
     again = call("job", "init", "stays.parquet", "-o", "stays.toml")
     assert (again.exit_code, "is there already" in again.stderr) == (2, True)
     assert call("job", "init", "stays.parquet", "-o", "stays.toml", "--force").exit_code == 0
@@ -48,9 +48,9 @@ def test_validate_says_what_is_wrong(job: Path) -> None:
 
 
 def test_schema(job: Path) -> None:
-    assert json.loads(call("job", "schema").stdout) == schema()
+    assert json.loads(call("job", "schema").stdout) == json_schema()
     assert call("job", "schema", "-o", "s.json").exit_code == 0
-    assert json.loads(Path("s.json").read_text()) == schema()
+    assert json.loads(Path("s.json").read_text()) == json_schema()
 
 
 def test_run_with_options(job: Path) -> None:
