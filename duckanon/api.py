@@ -11,8 +11,8 @@ from duckanon.models.statements import statement_of
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import PARAMETERS, Request
 from duckanon.plan.requirements import Requirements, require_visible
+from duckanon.release import pipeline
 from duckanon.release.gate import check_models
-from duckanon.release.pipeline import make
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def anonymize(
     workspace = engine if engine is not None else open_engine(connection, progress)
     try:
         plan = Plan.resolve(request, workspace)
-        return make(plan, workspace, Path(stage) if stage is not None else None)
+        return pipeline.run(plan, workspace, Path(stage) if stage is not None else None)
     except BaseException:
         if owned:
             workspace.close()

@@ -11,7 +11,7 @@ from duckanon.engine.open import open_engine
 from duckanon.errors import ParameterError
 from duckanon.plan.plan import Plan, resolve_algorithm
 from duckanon.plan.request import Request
-from duckanon.release.pipeline import prepare
+from duckanon.release.stages.encode import encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ def nodes_of(
         # Regions stand on no level; the lattice is there all the same.
         plan = replace(plan, algorithm=resolve_algorithm("optimal"))
     with engine.snapshot():
-        return tabulate(prepare(plan, engine).problem, metrics, pareto=pareto, most=most)
+        return tabulate(encode(plan, engine).problem, metrics, pareto=pareto, most=most)
 
 
 __all__ = ["lattice", "nodes_of"]

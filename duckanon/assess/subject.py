@@ -19,8 +19,8 @@ from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Relation, Source
 from duckanon.plan.plan import open_population
 from duckanon.plan.roles import Role, Roles, column_names
-from duckanon.release.pipeline import code_hierarchy, node_queries
 from duckanon.release.release import Release
+from duckanon.release.stages.encode import code_hierarchy, node_queries
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -229,9 +229,9 @@ def of_release(
     )
     names = [a.name for a in resolved.quasi_identifiers]
     counted, entity = release.query(), None
-    proof = release.proof
-    if proof is not None and set(names) <= set(own):
-        counted, entity = release.engine.parquet([proof]), col(ENTITY)
+    persons = release.persons
+    if persons is not None and set(names) <= set(own):
+        counted, entity = release.engine.parquet([persons]), col(ENTITY)
     hidden = resolved.named(Role.SENSITIVE)
     original = {a.name: release.plan.expression(a) for a in roles.attributes if a.name in hidden}
     as_made = (

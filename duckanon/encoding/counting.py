@@ -67,6 +67,14 @@ def persons(entity: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     return call("count", exp.Distinct(expressions=[entity])), exp.Max(this=nobody)
 
 
+def hidden_person(entity: exp.Expr | None, *keys: exp.Expr) -> exp.Expr | None:
+    """Return a hash in place of an entity key: a collision could only make two persons one, never one person two."""
+    if entity is None:
+        return None
+    hidden = call("hash", *keys, entity)
+    return exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
+
+
 def count_values(
     engine: Engine,
     relation: exp.Query,

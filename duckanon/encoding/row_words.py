@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,15 @@ def secret_words(slots: int) -> dict[str, Any]:
     """Return secret words, and a text that moves what follows to other places of the words that are hashed."""
     found: dict[str, Any] = {f"slot{i}": secrets.randbits(64) for i in range(slots)}
     return found | {"text": secrets.token_hex(5) + "-" * (1 + secrets.randbelow(5))}
+
+
+def shuffle_keys(seed: int | None) -> dict[str, int]:
+    """Return two secret words from the operating system, or words derived from a seed."""
+    if seed is None:
+        raw = secrets.token_bytes(16)
+    else:
+        raw = hashlib.sha256(b"duckanon-shuffle" + str(seed).encode()).digest()[:16]
+    return {f"key{i}": int.from_bytes(raw[8 * i : 8 * i + 8], "big") for i in range(2)}
 
 
 def named_in(query: exp.Expr, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from duckanon.registry import Registry
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.engine.relation_tables import RelationTables
+    from duckanon.models.base import Model
 
 
 _NEEDS = {
@@ -129,6 +130,12 @@ metrics: Registry[Metric] = Registry("metric", "duckanon.metrics")
 def headlines() -> list[str]:
     """Return the names of the metrics that reports show."""
     return [name for name in metrics if metrics.get(name).headline]
+
+
+def metric_parameters(models: Sequence[Model]) -> dict[str, Any]:
+    """Return what metrics need besides relations: k, where models promise one."""
+    promised = [m.parameters().get("k") for m in models if not m.needs_population]
+    return {"k": max((k for k in promised if k is not None), default=None)}
 
 
 def require_names(names: Sequence[str] | None) -> None:

@@ -79,11 +79,7 @@ class RowCoder:
     placed: Sequence[Placed]
     values: dict[str, Dictionary]
     keys: dict[str, int]
-
-    @property
-    def algorithm(self) -> Partitioner:
-        """The algorithm, which is one that makes partitions."""
-        return self.plan.algorithm  # type: ignore[return-value]
+    algorithm: Partitioner
 
     @property
     def codes(self) -> list[exp.Expr]:

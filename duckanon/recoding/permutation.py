@@ -77,7 +77,7 @@ class Looker:
         k = max(m.traits.min_class_size for m in coder.plan.models)
         far = self._apart(coder, columns, pairs) if algorithm.dissimilarity == "ahmad_dey" else None
         knowing = algorithm.knowing(Known(blocks, Draw(self.secret), k, far))
-        return Looked(replace(coder, plan=replace(coder.plan, algorithm=knowing)), columns, pairs)
+        return Looked(replace(coder, algorithm=knowing), columns, pairs)
 
     def _apart(self, coder: RowCoder, columns: Sequence[Counted], pairs: str) -> Apart:
         """Return Ahmad-Dey's distances from the counts of pairs, matrices by place."""

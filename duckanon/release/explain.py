@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from duckanon.engine.sql.relations import DIALECT
-from duckanon.release.pipeline import make
+from duckanon.release import pipeline
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -55,7 +55,7 @@ def statements(plan: Plan, engine: Engine) -> list[Statement]:
     them all. Statements that differ in nothing but a column are returned once.
     """
     with _recorded(engine) as ran:
-        release = make(plan, engine)
+        release = pipeline.run(plan, engine)
         written = str(release.path)
         release.folder.close()
     relations = [plan.relation, *([plan.population] if plan.population is not None else [])]

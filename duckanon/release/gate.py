@@ -38,6 +38,28 @@ MANY_ROWS = 500_000
 """From so many rows on, classes are counted by hashes in place of texts."""
 
 
+_UNLIKELY = 1e-10
+"""How often a column of an honest file may seem to be in an order."""
+_ROWS, _PARTS = 20_000, 2
+"""Rows whose order is looked at, and row groups whose dictionaries are read."""
+
+
+def require_no_leaks(path: Path) -> None:
+    """Raise a PrivacyViolation where a written file tells more than its rows: metadata, dictionaries, their order.
+
+    A column that numbers the rows is no leak here, for all columns are declared ones with the values that they have.
+    """
+    from duckanon.io.leaks import file_leaks
+
+    leaks = file_leaks(path, siblings=False, rows=_ROWS, parts=_PARTS, chance=_UNLIKELY)
+    kinds = dict.fromkeys(leak.kind for leak in leaks if leak.kind != "index")
+    if kinds:
+        raise PrivacyViolation(
+            f"The gate refused the release: its file tells more than its rows ({', '.join(kinds)}). "
+            "Nothing was published."
+        )
+
+
 @dataclass(frozen=True)
 class Reference:
     """What a release is compared with: the table as it was before, and the population.

@@ -14,11 +14,10 @@ from duckanon.engine.relation_tables import relation
 from duckanon.engine.sql.classes import counted_values
 from duckanon.engine.sql.recode import Cell, coded_rows, pack, rows_in_classes
 from duckanon.engine.sql.relations import col, named, number, qualified, subquery, union_all
-from duckanon.metrics.base import measure
+from duckanon.metrics.base import measure, metric_parameters
 from duckanon.plan.roles import Role
 from duckanon.recoding.recoders import cells_at
 from duckanon.recoding.relations.levels import FullDomainRelations
-from duckanon.release.release import metric_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +46,7 @@ class NodeMeasure:
         cells = cells_at(self.plan, self.counted, self.bound, node.levels)
         relations = _NodeRelations(self, node, cells)
         try:
-            found = measure(self.engine, relations, [metric], metric_parameters(self.plan))
+            found = measure(self.engine, relations, [metric], metric_parameters(self.plan.models))
         finally:
             relations.drop("frequency", "domain_values")
         (whole,) = [m for m in found if m.attribute is None]

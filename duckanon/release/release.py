@@ -14,13 +14,13 @@ from duckanon._version import __version__
 from duckanon.engine.private_files import PrivateFolder, file_digest
 from duckanon.engine.sql.classes import sizes_of_classes
 from duckanon.engine.sql.relations import Column, call, col, number, table
-from duckanon.errors import ParameterError, PrivacyViolation, UnsupportedError
+from duckanon.errors import ParameterError, UnsupportedError
 from duckanon.hierarchy import Levels
-from duckanon.metrics.base import headlines, measure
+from duckanon.metrics.base import headlines, measure, metric_parameters
 from duckanon.models.base import CheckResult, sensitive_of
 from duckanon.plan.publication import has_distance
 from duckanon.recoding.recoding import Recoding
-from duckanon.release.gate import Reference, check_release
+from duckanon.release.gate import Reference, check_release, require_no_leaks
 from duckanon.release.permutation_gate import highest_linkage
 
 if TYPE_CHECKING:
@@ -34,36 +34,13 @@ if TYPE_CHECKING:
     from duckanon.metrics.base import Measure
     from duckanon.plan.plan import Plan
     from duckanon.recoding.recoders import Recoder
+    from duckanon.release.stages.check import Checked
+    from duckanon.release.stages.encode import Encoded
+    from duckanon.release.stages.recode import Recoded
+    from duckanon.release.stages.search import Found
+    from duckanon.release.stages.write import Written
 
 SEEDED = "seeded: for tests, not for release"
-
-
-_UNLIKELY = 1e-10
-"""How often a column of an honest file may seem to be in an order."""
-_ROWS, _PARTS = 20_000, 2
-"""Rows whose order the gate looks at, and row groups whose dictionaries it reads."""
-
-
-def require_no_leaks(path: Path) -> None:
-    """Raise a PrivacyViolation where a written file tells more than its rows: metadata, dictionaries, their order.
-
-    A column that numbers the rows is no leak here, for all columns are declared ones with the values that they have.
-    """
-    from duckanon.io.leaks import file_leaks
-
-    found = file_leaks(path, siblings=False, rows=_ROWS, parts=_PARTS, chance=_UNLIKELY)
-    kinds = dict.fromkeys(leak.kind for leak in found if leak.kind != "index")
-    if kinds:
-        raise PrivacyViolation(
-            f"The gate refused the release: its file tells more than its rows ({', '.join(kinds)}). "
-            "Nothing was published."
-        )
-
-
-def metric_parameters(plan: Plan) -> dict[str, Any]:
-    """Return what metrics are told besides relations: k, where the plan promises one."""
-    promised = [m.parameters().get("k") for m in plan.models if not m.needs_population]
-    return {"k": max((k for k in promised if k is not None), default=None)}
 
 
 @dataclass(repr=False)
@@ -97,10 +74,47 @@ class Release:
     used: tuple[Hierarchy, ...] = field(default=(), repr=False)
     """The hierarchies of the quasi-identifiers in their order, those that were made among them."""
 
-    proof: Path | None = field(default=None, repr=False)
+    persons: Path | None = field(default=None, repr=False)
     """The published quasi-identifiers with the hashed entity keys of their rows, where persons are counted."""
     remarks: tuple[str, ...] = ()
     """Further notes of whoever made the release, for its reports."""
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        engine: Engine,
+        folder: PrivateFolder,
+        encoded: Encoded,
+        found: Found,
+        recoded: Recoded,
+        written: Written,
+        checked: Checked,
+    ) -> Release:
+        """Return the release that the stages of the pipeline made."""
+        recoder = recoded.recoder
+        return cls(
+            plan=plan,
+            engine=engine,
+            path=written.path,
+            columns=checked.columns,
+            rows_in=encoded.rows,
+            rows_published=checked.rows,
+            rows_suppressed=found.suppressed,
+            checks=checked.checks,
+            recoding=recoder.recoding(),
+            levels=recoded.levels,
+            relations=recoder.relations,
+            folder=folder,
+            reference=checked.reference,
+            problem=encoded.problem,
+            searched=found.search_stats,
+            seen=found.seen,
+            digest=checked.digest,
+            recoder=recoder,
+            used=recoded.hierarchies,
+            persons=written.persons,
+        )
 
     def query(self) -> exp.Query:
         """Return a query over the released rows."""
@@ -153,7 +167,7 @@ class Release:
 
     def measure(self, metrics: Sequence[str] | None = None) -> list[Measure]:
         """Return what the release lost, by the metrics named or by all that can be computed."""
-        return measure(self.engine, self.relations, metrics, metric_parameters(self.plan))
+        return measure(self.engine, self.relations, metrics, metric_parameters(self.plan.models))
 
     def lattice(self, metrics: Sequence[str] | None = None, pareto: bool = False) -> pa.Table:
         """Return the nodes that the search of this release knows, visited or inferred, with the metrics named.
@@ -352,7 +366,7 @@ class Release:
             self.plan.models,
             self.plan.unit,
             self.rows_published,
-            self.proof,
+            self.persons,
             self.reference,
             self.plan.published_as,
         )

@@ -16,7 +16,7 @@ from duckanon.errors import DataError, DuckanonError, InfeasibleError
 from duckanon.models.k_anonymity import KAnonymity
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import Request
-from duckanon.release.pipeline import make
+from duckanon.release import pipeline
 from duckanon.release.release import Release
 from duckanon.testing.common import require, require_documented, require_frozen
 
@@ -128,7 +128,7 @@ def _solve(algorithm: Algorithm, case: Case, threads: int = 2, backwards: bool =
             suppression_limit=case.limit,
             seed=_SEED,
         )
-        return make(Plan.resolve(request, engine), engine)
+        return pipeline.run(Plan.resolve(request, engine), engine)
     except BaseException:
         engine.close()
         raise
@@ -266,7 +266,7 @@ def _check_errors(algorithm: Algorithm) -> None:
     try:
         empty = Case("no rows", (("a", "b", 1),), 2).table().slice(0, 0)
         request = Request(data=empty, quasi_identifiers=["q0", "q1"], k=2, algorithm=algorithm)
-        make(Plan.resolve(request, engine), engine).close()
+        pipeline.run(Plan.resolve(request, engine), engine).close()
     except DataError:
         return
     finally:

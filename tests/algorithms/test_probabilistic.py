@@ -17,7 +17,6 @@ from duckanon.algorithms import Probabilistic
 from duckanon.algorithms.permutation.permuting import Permuted
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, UnsupportedError
 from duckanon.recoding import permutation as permuted
-from duckanon.release import pipeline
 from duckanon.release.stages import partition as dividing
 from duckanon.release.verify import NOT_CHECKABLE, verify_export
 
@@ -219,7 +218,7 @@ def test_the_gate_counts_persons(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pa.concat_tables([people(60)] * 4)
     with release(data, entity_key="person") as found:
         assert found.summary()["found"]["class_size"]["min"] >= 4
-    monkeypatch.setattr(pipeline.RowCoder, "items", without_entity(pipeline.RowCoder.items))
+    monkeypatch.setattr(dividing.RowCoder, "items", without_entity(dividing.RowCoder.items))
     with pytest.raises(PrivacyViolation, match="probabilistic_k_anonymity is broken"):
         release(data, entity_key="person")
 

@@ -22,8 +22,8 @@ import duckanon
 import duckanon.io.disk
 import duckanon.io.sinks.commit
 import duckanon.release.gate
-import duckanon.release.pipeline
 import duckanon.release.release
+import duckanon.release.stages.check
 import duckanon.release.verify
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import DuckanonError
@@ -45,7 +45,7 @@ POINTS: dict[str, list[tuple[Any, str]]] = {
     "write_parquet": [(DuckDBEngine, "write_parquet")],
     "run": [(DuckDBEngine, "run")],
     "statement": [(DuckDBEngine, "_execute")],
-    "gate": [(duckanon.release.release, "check_release"), (duckanon.release.pipeline, "check_release")],
+    "gate": [(duckanon.release.release, "check_release"), (duckanon.release.stages.check, "check_release")],
     "exchange": [(duckanon.io.disk, "exchange"), (duckanon.io.sinks.commit, "exchange")],
     "propose": [(duckanon.io.sinks.commit, "propose")],
     "carry_out": [(duckanon.io.sinks.commit, "carry_out")],

@@ -28,7 +28,7 @@ from duckanon.jobs.nights import (
     require_recoding,
 )
 from duckanon.jobs.nights.frozen import plain_type
-from duckanon.release.pipeline import make
+from duckanon.release import pipeline
 from duckanon.release.release import Release
 from tests.jobs.nights_made import K, Town, classes_of, fresh_state, plan_of, published, rows
 
@@ -61,7 +61,7 @@ class Nights:
         engine = open_engine(connection)
         try:
             plan = plan_of(data, engine, **changes)  # type: ignore[arg-type]
-            release = make(remembering(plan) if stored is None else frozen_plan(plan, stored), engine)
+            release = pipeline.run(remembering(plan) if stored is None else frozen_plan(plan, stored), engine)
         except BaseException:
             engine.close()
             raise
@@ -416,7 +416,7 @@ def test_a_recoding_of_another_format_asks_for_a_refresh(nights: Nights) -> None
 def test_a_release_that_did_not_remember_its_cuts_cannot_be_frozen(tmp_path: Path) -> None:
     engine = open_engine()
     with (
-        make(plan_of(Town(120, 16).table(), engine), engine) as release,
+        pipeline.run(plan_of(Town(120, 16).table(), engine), engine) as release,
         pytest.raises(ParameterError, match="remember"),
     ):
         freeze(release, tmp_path)

@@ -404,7 +404,7 @@ def gate(release: duckanon.Release) -> Callable[[pa.RecordBatchReader], None]:
         plan = release.plan
         written = exp.select("*").from_(relation(name))
         check_release(
-            engine, written, plan.roles, plan.models, plan.unit, release.rows_published, release.proof,
+            engine, written, plan.roles, plan.models, plan.unit, release.rows_published, release.persons,
             release.reference, plan.published_as,
         )  # fmt: skip
 

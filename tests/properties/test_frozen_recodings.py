@@ -18,7 +18,7 @@ from duckanon.errors import InfeasibleError
 from duckanon.jobs.nights import Stored, freeze, frozen_plan, remembering
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import Request
-from duckanon.release.pipeline import make
+from duckanon.release import pipeline
 from duckanon.release.release import Release
 from tests.effort import share
 from tests.properties.frozen_cases import Case
@@ -37,7 +37,7 @@ class Nights:
         engine = open_engine()
         try:
             plan = Plan.resolve(Request(data=data, **self.plan), engine)
-            release = make(remembering(plan) if stored is None else frozen_plan(plan, stored), engine)
+            release = pipeline.run(remembering(plan) if stored is None else frozen_plan(plan, stored), engine)
         except BaseException:
             engine.close()
             raise

@@ -18,7 +18,7 @@ from duckanon.encoding.dictionaries import Coded, dictionary
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.sql.relations import col, table
 from duckanon.hierarchy import Levels
-from duckanon.release.pipeline import code_hierarchy
+from duckanon.release.stages.encode import code_hierarchy
 
 ENGINE: DuckDBEngine
 WORDS = ["a", "B", "ä", "b c", "", "Z", "10", "9"]

@@ -18,7 +18,7 @@ from duckanon.engine.sql.relations import cast, col, number, table, text
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import Request
 from duckanon.recoding.recoders import FullDomain, Local, Regions
-from duckanon.release.pipeline import Seam, make
+from duckanon.release.pipeline import Tampering, run
 
 ROWS = 150
 
@@ -80,12 +80,16 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def released(case: str, seam: Seam | None = None, data: pa.Table | None = None, **more: Any) -> duckanon.Release:
+def released(
+    case: str, tampering: Tampering | None = None, data: pa.Table | None = None, **more: Any
+) -> duckanon.Release:
     """Return the release of a case; whatever is refused leaves no engine open."""
     given = BASE | CASES[case] | more
     engine = open_engine(threads=1)
     try:
-        return make(Plan.resolve(Request(data=people() if data is None else data, **given), engine), engine, seam=seam)
+        return run(
+            Plan.resolve(Request(data=people() if data is None else data, **given), engine), engine, tampering=tampering
+        )
     except BaseException:
         engine.close()
         raise
@@ -94,12 +98,12 @@ def released(case: str, seam: Seam | None = None, data: pa.Table | None = None, 
 # In the file
 
 
-def _rewritten(change: Callable[[pa.Table, random.Random], pa.Table], **how: Any) -> Seam:
+def _rewritten(change: Callable[[pa.Table, random.Random], pa.Table], **how: Any) -> Tampering:
     def written(path: Path) -> None:
         changed = change(pq.read_table(path), random.Random(5))
         pq.write_table(changed, path, **{"store_schema": False, **how})
 
-    return Seam(written=written)
+    return Tampering(file=written)
 
 
 def _shown(table: pa.Table) -> list[str]:
@@ -283,13 +287,17 @@ IN_FILE = [
 ]
 
 
-def in_file(lie: Callable[[pa.Table, random.Random], pa.Table]) -> Seam:
-    """Return the seam at which a file is changed."""
+def in_file(lie: Callable[[pa.Table, random.Random], pa.Table]) -> Tampering:
+    """Return what changes a file."""
     how = {"store_schema": True} if lie is metadata_added else {}
     return _rewritten(lie, **how)
 
 
 # In all that is said: file and rows side by side agree
+
+
+def _recoder_replaced(change: Callable[[Any], Any]) -> Tampering:
+    return Tampering(recoded=lambda recoded: dataclasses.replace(recoded, recoder=change(recoded.recoder)))
 
 
 def _liar(recoder: Any, **methods: Any) -> Any:
@@ -299,7 +307,7 @@ def _liar(recoder: Any, **methods: Any) -> Any:
     return lying
 
 
-def passing(change: Callable[[str, exp.Expr], exp.Expr]) -> Seam:
+def passing(change: Callable[[str, exp.Expr], exp.Expr]) -> Tampering:
     """Pass other values through than those of the source, and say that they are the source's."""
 
     def recoder(honest: Any) -> Any:
@@ -318,10 +326,10 @@ def passing(change: Callable[[str, exp.Expr], exp.Expr]) -> Seam:
             write=write,
         )
 
-    return Seam(recoder=recoder)
+    return _recoder_replaced(recoder)
 
 
-def texts_by_number(change: Callable[[exp.Query], exp.Query]) -> Seam:
+def texts_by_number(change: Callable[[exp.Query], exp.Query]) -> Tampering:
     """Say that other texts stand under the numbers of texts that are stored as enumerations."""
 
     def recoder(honest: Any) -> Any:
@@ -338,7 +346,7 @@ def texts_by_number(change: Callable[[exp.Query], exp.Query]) -> Seam:
 
         return _liar(honest, beside=beside)
 
-    return Seam(recoder=recoder)
+    return _recoder_replaced(recoder)
 
 
 def only(name: str, change: Callable[[exp.Expr], exp.Expr]) -> Callable[[str, exp.Expr], exp.Expr]:
@@ -367,7 +375,7 @@ def _changed_table(honest: Any, name: str, change: str) -> str:
     return created
 
 
-def published(change: str) -> Seam:
+def published(change: str) -> Tampering:
     """Publish other cells of classes than are right, in the file and side by side; ``{q}`` is the column."""
 
     def recoder(honest: Any) -> Any:
@@ -400,7 +408,7 @@ def published(change: str) -> Seam:
                 cells.append(cell)
         return _liar_with(honest, cells=cells)
 
-    return Seam(recoder=recoder)
+    return _recoder_replaced(recoder)
 
 
 def _liar_with(honest: Any, **values: Any) -> Any:
@@ -425,7 +433,7 @@ CELLS = {
 }
 
 
-def classes_exchanged() -> Seam:
+def classes_exchanged() -> Tampering:
     """Say of the rows of two classes that each is in the other one."""
 
     def recoder(honest: Any) -> Any:
@@ -435,10 +443,10 @@ def classes_exchanged() -> Seam:
         )
         return _liar_with(honest, division=dataclasses.replace(division, ids=lie))
 
-    return Seam(recoder=recoder)
+    return _recoder_replaced(recoder)
 
 
-def values_exchanged() -> Seam:
+def values_exchanged() -> Tampering:
     """Say that the source has other values than it has, so that cells seem to stand for them."""
 
     def recoder(honest: Any) -> Any:
@@ -449,7 +457,7 @@ def values_exchanged() -> Seam:
             cells.append(dataclasses.replace(cell, values=lie))
         return _liar_with(honest, cells=cells)
 
-    return Seam(recoder=recoder)
+    return _recoder_replaced(recoder)
 
 
 __all__ = [

@@ -22,7 +22,8 @@ from duckanon.engine.sql.relations import col, number, subquery
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
 from duckanon.recoding import recoders
 from duckanon.recoding.relations import levels as class_facts
-from duckanon.release import gate, pipeline
+from duckanon.release import gate
+from duckanon.release.stages import search, write
 
 # 12 rows; at k = 3 the classes (a, 1) and (b, 2) stand, the four rows of the other classes are outliers.
 ROWS = [("a", 1)] * 4 + [("b", 2)] * 4 + [("a", 2), (None, 1), (None, 1), ("c", 3)]
@@ -269,14 +270,14 @@ def rows_as_persons(patch: pytest.MonkeyPatch) -> None:
 
 def proof_of_another_table(patch: pytest.MonkeyPatch) -> None:
     """Persons are counted on something else than what is published."""
-    honest = pipeline.write_proof
+    honest = write.write_persons
 
     def changed(plan: Any, recoder: Any, path: Any) -> None:
         honest(plan, recoder, path)
         table = pq.read_table(path)
         pq.write_table(table.set_column(1, "r", pa.array([9] * len(table))), path)
 
-    patch.setattr(pipeline, "write_proof", changed)
+    patch.setattr(write, "write_persons", changed)
 
 
 def local_release() -> duckanon.Release:
@@ -304,7 +305,7 @@ def local_labels_split(patch: pytest.MonkeyPatch) -> None:
 def local_rest_forgotten(patch: pytest.MonkeyPatch) -> None:
     """The rows that the first pass leaves are suppressed instead of recoded again."""
     honest = local.search_passes
-    patch.setattr(pipeline, "search_passes", lambda algorithm, problem: honest(algorithm, problem)[:1])
+    patch.setattr(search, "search_passes", lambda algorithm, problem: honest(algorithm, problem)[:1])
 
 
 @pytest.mark.parametrize("mutant", [local_labels_split, local_rest_forgotten])

@@ -16,7 +16,7 @@ from duckanon.errors import PrivacyViolation
 from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
 from duckanon.recoding import coded_rows, recoders
 from duckanon.release import truth as side_by_side
-from duckanon.release.pipeline import Seam
+from duckanon.release.pipeline import Tampering
 from tests.release import lies
 
 
@@ -53,9 +53,9 @@ def test_runs_of_leaves_in_the_order_of_a_hierarchy_are_true(
     assert sorted(set(cells)) == expected
 
 
-def refused(case: str, seam: Seam, **more: Any) -> None:
+def refused(case: str, tampering: Tampering, **more: Any) -> None:
     with pytest.raises(PrivacyViolation, match="The gate refused the release") as caught:
-        lies.released(case, seam, **more)
+        lies.released(case, tampering, **more)
     told = str(caught.value)
     assert not any(word in told for word in ("i3", "i99", "jane", "10007"))
 

@@ -16,9 +16,10 @@ from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import col, named, table, text
 from duckanon.errors import DataError, HierarchyError, ParameterError, RoleError, did_you_mean
 from duckanon.io.source import Source
+from duckanon.metrics.base import metric_parameters
 from duckanon.models.base import require_int
 from duckanon.plan.roles import Role, column_names
-from duckanon.release.release import Release, metric_parameters
+from duckanon.release.release import Release
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,7 +190,7 @@ def _of_release(
 ) -> Case:
     released = of_release(release, quasi_identifiers, sensitive)
     if settings.k is None:
-        settings = replace(settings, k=metric_parameters(release.plan)["k"])
+        settings = replace(settings, k=metric_parameters(release.plan.models)["k"])
     columns = originals(release, list(released.quasi))
     known, others = _sides(release.engine, original, control, columns)
     roles = release.plan.roles

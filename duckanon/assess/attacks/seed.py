@@ -157,7 +157,7 @@ class _Sieve:
 def _replayed(release: Release) -> tuple[_Call | None, list[NDArray[np.int64]], Any]:
     """Make the groups once more; return what was permuted, the codes of places, and the blocks."""
     from duckanon.algorithms.permutation.probabilistic import Probabilistic
-    from duckanon.release.pipeline import make
+    from duckanon.release import pipeline
 
     calls: list[_Call] = []
 
@@ -168,7 +168,7 @@ def _replayed(release: Release) -> tuple[_Call | None, list[NDArray[np.int64]], 
 
     plan = release.plan
     watched = Watched(**{**plan.algorithm.parameters()})
-    again = make(replace(plan, algorithm=watched, seed=0), release.engine)
+    again = pipeline.run(replace(plan, algorithm=watched, seed=0), release.engine)
     again.folder.close()
     recoder: Any = again.recoder
     codes = [np.asarray(p.code, dtype=np.int64) for p in recoder.looked.coder.placed]

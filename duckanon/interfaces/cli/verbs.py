@@ -308,12 +308,12 @@ def compare(
 def _made(path: Path, progress: Any) -> Any:
     """Make the release of a job, and leave its target alone."""
     from duckanon.jobs import load_job
-    from duckanon.release.pipeline import make
+    from duckanon.release import pipeline
 
     job = load_job(path)
     engine = job.open_engine(progress)
     try:
-        return make(job.table().plan(engine), engine)
+        return pipeline.run(job.table().plan(engine), engine)
     except BaseException:
         engine.close()
         raise

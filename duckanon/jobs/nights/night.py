@@ -12,7 +12,7 @@ from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 from duckanon.jobs.nights.fixed import StoredLevels, StoredRegions
 from duckanon.jobs.nights.frozen import Stored, freeze, frozen_plan, plain_type, remembering, require_recoding
 from duckanon.jobs.nights.intersection import Intersection, check_intersection, hold_back, kept_nights
-from duckanon.release.pipeline import make
+from duckanon.release import pipeline
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -105,7 +105,7 @@ def make_night(
     keep : int
         How many published releases are compared.
     stage : Path, optional
-        As of ``pipeline.make``.
+        As of ``pipeline.run``.
     """
     require_recoding(recoding)
     if intersection not in INTERSECTIONS:
@@ -127,7 +127,7 @@ def make_night(
     last = state.last()
     stored = last["stored"] if last is not None and recoding == "frozen" else None
     applied = plan if stored is None else frozen_plan(plan, Stored.load(state.run_folder(stored)))
-    release = make(applied, engine, stage)
+    release = pipeline.run(applied, engine, stage)
     try:
         if recoding != "fresh" and stored is None:
             stored = run
@@ -154,7 +154,7 @@ def _compare(
         applied = frozen_plan(plan, Stored.load(state.run_folder(night.stored)))
         rest, rows = hold_back(engine, applied, state, run, keep=keep)
         release.folder.close()
-        release = make(rest, engine, stage)
+        release = pipeline.run(rest, engine, stage)
         try:
             # They are rows of the source, which are not published tonight.
             release.rows_in += rows

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from duckanon.io.source import Source
-from duckanon.release.pipeline import make
+from duckanon.release import pipeline
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ def anonymizer(job: Job, table: JobTable, progress: Listener | None = None) -> C
     def anonymize(rows: pa.Table) -> Release:
         engine = job.open_engine(progress)
         try:
-            return make(replace(table, source=Source.arrow(rows)).plan(engine), engine)
+            return pipeline.run(replace(table, source=Source.arrow(rows)).plan(engine), engine)
         except BaseException:
             engine.close()
             raise

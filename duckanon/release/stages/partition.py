@@ -1,11 +1,11 @@
-"""Divide the rows of a source into classes that are regions: rows are coded, arrays are cut, rows get classes."""
+"""The second stage where rows are divided into regions: rows are coded, arrays are cut, rows get classes."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 
@@ -14,6 +14,7 @@ from duckanon.algorithms.partition.items import Items
 from duckanon.algorithms.partition.judging import judge, rows_of, undivided
 from duckanon.algorithms.partition.partition import Parts, Rules, classes_of_items
 from duckanon.algorithms.partition.presplit import FirstCuts
+from duckanon.encoding.row_words import shuffle_keys
 from duckanon.engine.memory import give_back
 from duckanon.engine.sql.recode import pack
 from duckanon.engine.sql.relations import LazyTable, col, named, positional, subquery, table
@@ -25,57 +26,74 @@ from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
 from duckanon.recoding.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
 from duckanon.recoding.few_cells import FEW_CLASSES
 from duckanon.recoding.partitioned_rows import RELEASED, Cuts, Division, Looked
+from duckanon.recoding.permutation import Looker, secret_of
 from duckanon.recoding.regions import Boxes
+from duckanon.release.stages.search import Found
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from duckanon.algorithms.partition.partitioner import Partitioner
     from duckanon.algorithms.partition.presplit import Cutting
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
+    from duckanon.release.stages.encode import Encoded
 
     Totals = dict[str, tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]]
 
 _BATCH = 250_000
 """Items that are read at a time where they do not all fit."""
-_ROOMS = 4
-"""What a search worked in is kept for the next step where so many times as much would fit."""
+_SCRATCH_SHARE = 4
+"""The scratch buffers of a search are reused by the next step where so many times as much would fit."""
 _OF_PERSONS = 48
 """Bytes of an item that are needed to tell persons apart."""
 
 
+def partition(plan: Plan, engine: Engine, encoded: Encoded) -> Found:
+    """Divide the rows into regions, or into groups within which values are permuted."""
+    totals = {name: (values.totals, values.ancestors) for name, values in encoded.sensitive.items()}
+    dictionaries = {name: values.dictionary for name, values in encoded.sensitive.items()}
+    algorithm, keys = cast("Partitioner", encoded.algorithm), shuffle_keys(plan.seed)
+    coder = RowCoder(plan, engine, encoded.coded, encoded.axes, dictionaries, keys, algorithm)
+    associate = Looker(secret_of(plan.seed)) if algorithm.permutes else None
+    division = Divider(coder, totals, encoded.problem.allowed, associate).divide(encoded.rows)
+    return Found(division.suppressed, division.searched, partition=division)
+
+
 @dataclass
-class _Found:
+class _Classes:
     """The classes so far, and the table that has them."""
 
-    boxes: str | None = None
-    few: pa.Table | None = None
-    classes: int = 0
-    kept: int = 0
-    suppressed: int = 0
+    table: str | None = None
+    in_memory: pa.Table | None = None
+    """The same table, where there are few classes."""
+    count: int = 0
+    published: int = 0
+    suppressed_rows: int = 0
     items: int = 0
-    told: dict[str, Any] = field(default_factory=dict)
+    search_stats: dict[str, Any] = field(default_factory=dict)
     ends: list[int] = field(default_factory=lambda: [0])
     """How many classes there are after each part."""
     cuts: list[NDArray[Any]] = field(default_factory=list)
-    room: list[NDArray[Any]] = field(default_factory=list)
+    scratch: list[NDArray[Any]] = field(default_factory=list)
+    """Buffers of the search, for the next step."""
 
 
 @dataclass(frozen=True)
 class Divider:
     """Divides the rows of a source; ``totals`` has the sensitive values of the whole table, see ``Rules``.
 
-    ``look`` is given the coded rows before anything is divided, by an algorithm that must know how
-    values occur together.
+    ``associate`` is given the coded rows before anything is divided, by an algorithm that must know how values occur
+    together.
     """
 
     coder: RowCoder
     totals: Totals
     allowed: int
-    look: Callable[[RowCoder, str], Looked] | None = None
-    found: _Found = field(default_factory=_Found)
+    associate: Callable[[RowCoder, str], Looked] | None = None
+    classes: _Classes = field(default_factory=_Classes)
 
     @property
     def plan(self) -> Plan:
@@ -96,13 +114,13 @@ class Divider:
             rows = coder.rows(expected)
         if rows.count != expected:
             raise DataError("The source changed while it was read: its number of rows differs between two passes.")
-        if self.look is None:
+        if self.associate is None:
             return self._divided(rows, None)
         with engine.progress.step("associate", expected):
-            looked = self.look(coder, rows.table)
-        return replace(self, coder=looked.coder)._divided(rows, looked)
+            seen = self.associate(coder, rows.table)
+        return replace(self, coder=seen.coder)._divided(rows, seen)
 
-    def _divided(self, rows: CodedRows, looked: Looked | None) -> Division:
+    def _divided(self, rows: CodedRows, seen: Looked | None) -> Division:
         engine, coder, extras = self.engine, self.coder, rows.extras
         with engine.progress.step("search", rows.count, unit="rows"):
             grouped = coder.grouped(rows)
@@ -110,24 +128,26 @@ class Divider:
             cutting = cuts.parts(self._budget(extras))
             parts = len(cutting.bounds)
             ids = self._in_parts(cuts, cutting, extras) if parts > 1 else self._at_once(cuts, extras, rows.words)
-        if not self.found.kept or self.found.boxes is None:
+        if not self.classes.published or self.classes.table is None:
             raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
-        boxes = self.found.boxes
+        boxes = self.classes.table
         words = self._words(grouped, ids) if grouped is not None else None
         members = LazyTable(engine, "members", lambda engine, name: self._members(division, name))
         tables = tuple(p.table for p in self.coder.placed)
         division = Division(
-            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds(), self.found.few),
+            Boxes(
+                boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds(), self.classes.in_memory
+            ),
             rows.table,
             None if words else ids,
             words,
             tuple(c.dictionary.size for c in self.coder.coded),
-            self.found.suppressed,
-            {**({"parts": parts} if parts > 1 else {}), **self.found.told},
-            looked,
+            self.classes.suppressed_rows,
+            {**({"parts": parts} if parts > 1 else {}), **self.classes.search_stats},
+            seen,
             rows.short,
             self._cuts(cutting),
-            self.found.room,
+            self.classes.scratch,
         )
         return division
 
@@ -142,7 +162,7 @@ class Divider:
 
         if not self.plan.remember:
             return None
-        return Cuts(np.concatenate([cutting.log(self.found.ends), *self.found.cuts]), tuple(self.coder.placed))
+        return Cuts(np.concatenate([cutting.log(self.classes.ends), *self.classes.cuts]), tuple(self.coder.placed))
 
     def _budget(self, extras: Sequence[str]) -> int:
         """Return how many items arrays may hold at once."""
@@ -177,14 +197,14 @@ class Divider:
 
         packed = words is not None and not cuts.counted
         source = words if words is not None and packed else cuts.source
-        found = self.engine.arrow(self._read(source, extras, cuts.counted, packed))
-        items = self.coder.items(found.column, extras, cuts.counted, packed)
-        del found
+        fetched = self.engine.arrow(self._read(source, extras, cuts.counted, packed))
+        items = self.coder.items(fetched.column, extras, cuts.counted, packed)
+        del fetched
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units, False)
         limit, size = self.engine.array_limit(), sum(array.nbytes for array in parts.room)
-        if len(items) >= MANY_ROWS and (limit is None or _ROOMS * size <= limit):
-            self.found.room += parts.room
+        if len(items) >= MANY_ROWS and (limit is None or _SCRATCH_SHARE * size <= limit):
+            self.classes.scratch += parts.room
         return self._stored("ids", pa.table(of_items))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
@@ -239,7 +259,7 @@ class Divider:
         import numpy as np
         import pyarrow as pa
 
-        classes, first = len(parts.starts) - 1, self.found.classes
+        classes, first = len(parts.starts) - 1, self.classes.count
         columns: dict[str, Any] = {
             "class_id": np.arange(first + 1, first + classes + 1, dtype=np.int64),
             "n": rows_of(parts, items.counts),
@@ -256,29 +276,29 @@ class Divider:
             for j, placed in enumerate(self.coder.placed):
                 columns[f"m_{j}"] = placed.code.astype(np.int32)[items.places[chosen, j]]
         stored = pa.table(columns)
-        self.found.boxes = self._stored("boxes", stored, self.found.boxes)
-        self.found.few = stored if not several and classes <= FEW_CLASSES else None
+        self.classes.table = self._stored("boxes", stored, self.classes.table)
+        self.classes.in_memory = stored if not several and classes <= FEW_CLASSES else None
         ids = classes_of_items(parts, first + 1, self.engine.threads())
         of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
         if parts.cuts is not None:
             # Each group begins and ends where a class does.
             cuts = parts.cuts.astype(np.int64)
             cuts[:, :ON] = np.searchsorted(parts.starts, cuts[:, :ON]) + first
-            self.found.cuts.append(cuts)
-        self.found.classes += classes
-        self.found.ends.append(self.found.classes)
-        self.found.kept += int(kept.sum())
-        self.found.suppressed += int(columns["n"][~kept].sum())
+            self.classes.cuts.append(cuts)
+        self.classes.count += classes
+        self.classes.ends.append(self.classes.count)
+        self.classes.published += int(kept.sum())
+        self.classes.suppressed_rows += int(columns["n"][~kept].sum())
         return of_items
 
     def _permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> dict[str, Any]:
         """Return the codes that rows are published with, where values are permuted within classes."""
-        found = self.coder.algorithm.permuted(items, parts, units, label)
-        if found is None:
+        permuted = self.coder.algorithm.permuted(items, parts, units, label)
+        if permuted is None:
             return {}
-        self.found.told["redrawn"] = self.found.told.get("redrawn", 0) + found.redrawn
+        self.classes.search_stats["redrawn"] = self.classes.search_stats.get("redrawn", 0) + permuted.redrawn
         codes = [p.code.astype("int32") for p in self.coder.placed]
-        return {f"{RELEASED}{j}": own[found.places[:, j]] for j, own in enumerate(codes)}
+        return {f"{RELEASED}{j}": own[permuted.places[:, j]] for j, own in enumerate(codes)}
 
     # Items to classes
 
@@ -301,7 +321,7 @@ class Divider:
         whole = undivided(ordered, starts, rules)
         allowed, _ = judge(whole, ordered, rules)
         self._require(rows_of(whole, ordered.counts), allowed)
-        before, progress = self.found.items, self.engine.progress
+        before, progress = self.classes.items, self.engine.progress
         parts = self.coder.algorithm.divide(
             axes,
             ordered,
@@ -311,9 +331,9 @@ class Divider:
             threads=self.engine.threads(),
             advance=lambda n: progress.advance(before + n),
         )
-        self.found.items += len(items)
+        self.classes.items += len(items)
         for name, value in parts.told.items():
-            self.found.told[name] = self.found.told.get(name, 0) + value
+            self.classes.search_stats[name] = self.classes.search_stats.get(name, 0) + value
         if order is not None:
             parts = replace(parts, order=order[parts.order].astype(np.int32))
             if parts.cuts is not None:
@@ -361,7 +381,7 @@ class Divider:
 
     def _require(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_]) -> None:
         """Raise unless the rows, or enough of the regions, satisfy the models before anything is divided."""
-        lost = int(rows[~allowed].sum()) + self.found.suppressed
+        lost = int(rows[~allowed].sum()) + self.classes.suppressed_rows
         if lost <= self.allowed and (allowed.any() or self.plan.within):
             return
         promise = " and ".join(m.describe(self.plan.unit) for m in self.plan.models)
@@ -407,4 +427,4 @@ class Divider:
         self.engine.create_view(name, query)
 
 
-__all__ = ["Divider"]
+__all__ = ["Divider", "partition"]

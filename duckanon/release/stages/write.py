@@ -1,0 +1,132 @@
+"""The fourth stage: the rows of a release in a private Parquet file, in an order that tells nothing.
+
+Where persons are counted, a second private file has the entity keys, hashed, beside the published quasi-identifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from duckanon.encoding.counting import ENTITY, hidden_person
+from duckanon.encoding.enumerations import ENUM_LIMIT
+from duckanon.encoding.row_words import shuffle_keys
+from duckanon.engine.sql.relations import call, cast, col, named, param, subquery, table
+from duckanon.plan.roles import Role
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from duckanon.engine.base import Engine
+    from duckanon.plan.plan import Plan
+    from duckanon.recoding.recoders import Recoder
+    from duckanon.release.stages.recode import Recoded
+
+_ORDER = "duckanon order"
+
+
+@dataclass(frozen=True)
+class Written:
+    """The private files of a release; nothing in them was checked yet."""
+
+    path: Path
+    persons: Path | None = None
+    """The published quasi-identifiers with hashed entity keys, for the gate alone."""
+
+
+def write(plan: Plan, engine: Engine, recoded: Recoded, path: Path, expected: int) -> Written:
+    """Write the published rows to ``path``; ``expected`` is the number of rows of the source."""
+    recoder = recoded.recoder
+    with engine.progress.step("recode", expected):
+        write_rows(plan, recoder, path, expected)
+        persons = None
+        if plan.entity is not None and not plan.algorithm.permutes:
+            persons = path.with_name("persons.parquet")
+            write_persons(plan, recoder, persons)
+    return Written(path, persons)
+
+
+def passed_columns(plan: Plan) -> list[tuple[str, exp.Expr]]:
+    """Return the columns that are published as they are."""
+    return [(a.name, plan.expression(a)) for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+
+
+def write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
+    """Write the published rows, shuffled; where ``expected`` rows are many for the memory, in two steps."""
+    inner, passed = dict(recoder.shown), passed_columns(plan)
+    inner |= {name: f"p_{i}" for i, (name, _) in enumerate(passed)}
+    columns = [(name, inner[name]) for name in plan.published_names]
+    engine, keys = recoder.engine, shuffle_keys(plan.seed)
+    stored = engine.fresh("recoded")
+
+    def from_file(rows: exp.Select) -> exp.Select:
+        return _stored_rows(engine, stored, rows, keys)
+
+    crowded = engine.is_crowded_by(expected * 24 * len(columns))
+    if not recoder.write(passed, columns, path, keys, expected, from_file if crowded else None):
+        rows, params = recoder.rows(passed), keys
+        if crowded and rows.args.get("order") is not None:
+            rows, params = from_file(rows), {}
+        engine.write_parquet(recoder.released(rows, columns), path, params)
+    engine.drop(stored)
+
+
+def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, int]) -> exp.Select:
+    """Return the rows from a private file, still to be sorted: to look up and to sort at a time takes more memory.
+
+    They are sorted with short codes in place of texts.
+    """
+    (key,) = rows.args["order"].expressions
+    plain = rows.copy()
+    plain.set("order", None)
+    found = engine.columns(plain)
+    # Enumerations are written as texts, see ``Regions.released``.
+    words = [c.name for c in found if c.type.startswith(("ENUM", "VARCHAR")) and not c.type.endswith("]")]
+    written = [named(cast(col(c.name), "VARCHAR"), c.name) if c.name in words else col(c.name) for c in found]
+    plain = plain.select(named(key.this if isinstance(key, exp.Ordered) else key, _ORDER))
+    engine.create_file(name, exp.select(*written, col(_ORDER)).from_(subquery(plain, "r")), keys)
+    short = _enumerated(engine, name, words)
+    inner, outer = [], []
+    for column in found:
+        own: exp.Expr = col(column.name)
+        if column.name in short:
+            kind = exp.DataType.build(short[column.name], udt=True)
+            inner.append(named(exp.Cast(this=own, to=kind), column.name))
+            outer.append(named(cast(col(column.name), "VARCHAR"), column.name))
+        else:
+            inner.append(own)
+            outer.append(own.copy())
+    ordered = exp.select(*inner).from_(table(name)).order_by(col(_ORDER))
+    return exp.select(*outer).from_(subquery(ordered, "o"))
+
+
+def _enumerated(engine: Engine, rows: str, columns: Sequence[str]) -> dict[str, str]:
+    """Return enumerations of those columns that have few texts."""
+    if not columns:
+        return {}
+    several = [call("approx_count_distinct", col(c)) for c in columns]
+    found = {}
+    for column, size in zip(columns, engine.row(exp.select(*several).from_(table(rows))), strict=True):
+        if 0 < size <= ENUM_LIMIT // 2:
+            present = exp.Not(this=exp.Is(this=col(column), expression=exp.null()))
+            texts = exp.select(col(column)).distinct().from_(table(rows)).where(present).order_by(col(column))
+            found[column] = engine.fresh("enum")
+            engine.create_enum(found[column], texts)
+    return found
+
+
+def write_persons(plan: Plan, recoder: Recoder, path: Path) -> None:
+    """Write the published quasi-identifiers with the hashed entity key, for the gate alone."""
+    person = hidden_person(plan.entity, param("key0"), param("key1"))
+    assert person is not None
+    rows = recoder.rows([(ENTITY, person)])
+    # Nobody sees it, so it is left in the order in which it comes.
+    rows.set("order", None)
+    columns = [*recoder.shown, (ENTITY, "p_0")]
+    recoder.engine.write_parquet(recoder.released(rows, columns), path, shuffle_keys(plan.seed))
+
+
+__all__ = ["Written", "passed_columns", "write", "write_persons", "write_rows"]
