@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tomlkit
+from tomlkit.items import Comment, Trivia
+
 from duckanon.errors import DataError
+from duckanon.jobs.keys import Roles, meaning
 
 if TYPE_CHECKING:
+    from tomlkit.items import Array, Table
+
     from duckanon.io.source import Source
 
 SCHEMA = "duckanon.schema.json"
 _ROLES = {
-    "identifier": ("identifiers", "never published"),
-    "quasi_identifier": ("quasi_identifiers", "what somebody else may know of a person: recoded"),
-    "sensitive": ("sensitive", "what must not be linked to a person: published as it is"),
-    "insensitive": ("insensitive", "published as it is"),
+    "identifier": "identifiers",
+    "quasi_identifier": "quasi_identifiers",
+    "sensitive": "sensitive",
+    "insensitive": "insensitive",
 }
 _FEW = 2
 
@@ -42,46 +46,43 @@ def draft(source: Source, file: Path, *, k: int = 5) -> str:
     if not by_role["quasi_identifier"]:
         raise DataError("No column looks like a quasi-identifier: write the job by hand, or name the columns yourself.")
     rows = int(columns[0]["rows"])
-    lines = [
+    document = tomlkit.document()
+    for line in (
         f"#:schema {SCHEMA}",
         "# Drafted by `duckanon job init`. Roles are guesses, each with its reason: read every line, correct it, and",
         f"# try `duckanon run {file.name} --dry-run` before the first night.",
-        "",
-        "[source]",
-        *_source(source, file.absolute().parent),
-        "",
-        "[roles]",
-        *_key(by_role["identifier"]),
-    ]
+    ):
+        document.add(Comment(Trivia(comment=line)))
+    roles = tomlkit.table()
+    _propose_key(roles, by_role["identifier"])
     for role, found in by_role.items():
-        name, meaning = _ROLES[role]
-        lines += [f"{name} = [  # {meaning}", *_listed(found), "]"] if found else [f"{name} = []"]
-    stem = file.stem if file.stem else "release"
-    lines += [
-        "",
-        "[hierarchies]  # a column that has none here gets one, and the report says which",
-        "",
-        "[privacy]",
-        f"k = {k}",
-        "",
-        "[output]",
-        f"path = {_text(f'release/{stem}.parquet')}",
-        "",
-        "[expect]",
-        f"min_rows = {_round_half(rows)}  # the table has {rows} now",
-        "",
-    ]
-    return "\n".join(lines)
+        roles.add(tomlkit.comment(meaning(Roles, _ROLES[role])))
+        roles.add(_ROLES[role], _listed(found))
+    hierarchies = tomlkit.table().comment("a column without one gets one that is made, and the report says which")
+    expect = tomlkit.table()
+    expect["min_rows"] = tomlkit.item(_round_half(rows)).comment(f"the table has {rows} now")
+    tables: dict[str, Any] = {
+        "source": _source(source, file.absolute().parent),
+        "roles": roles,
+        "hierarchies": hierarchies,
+        "privacy": {"k": k},
+        "output": {"path": f"release/{file.stem or 'release'}.parquet"},
+        "expect": expect,
+    }
+    for name, table in tables.items():
+        document.add(tomlkit.nl())
+        document.add(name, tomlkit.item(table))
+    return tomlkit.dumps(document)
 
 
-def _source(source: Source, folder: Path) -> list[str]:
+def _source(source: Source, folder: Path) -> dict[str, Any]:
     options = dict(source.options)
     if source.kind == "file":
         paths = [_relative(p, folder) for p in source.target]
-        return [f"path = {_text(paths[0]) if len(paths) == 1 else _texts(paths)}"]
+        return {"path": paths[0] if len(paths) == 1 else paths}
     if source.kind == "database":
         named = "table" if options["table"] is not None else "query"
-        return [f"database = {_text(_relative(source.target, folder))}", f"{named} = {_text(options[named])}"]
+        return {"database": _relative(source.target, folder), named: options[named]}
     raise DataError("A job is drafted from files or from a table of a DuckDB database.")
 
 
@@ -93,16 +94,22 @@ def _relative(path: str, folder: Path) -> str:
     return os.path.relpath(Path(path).absolute(), folder)
 
 
-def _key(identifiers: list[dict[str, Any]]) -> list[str]:
-    """Propose the entity key as a comment: only somebody who knows the data can say what names a person."""
-    keys = [c["column"] for c in identifiers if c["content"] is None and c["distinct"] > _FEW]
-    if not keys:
-        return ['# entity_key = "..."  # the column that tells persons apart, if a person may have several rows']
-    return [f"# entity_key = {_text(keys[0])}  # if it tells persons apart: k counts persons then, not rows"]
+def _propose_key(roles: Table, identifiers: list[dict[str, Any]]) -> None:
+    """Propose the entity key as a comment: only somebody who knows the data can say what identifies a person."""
+    names = [c["column"] for c in identifiers if c["content"] is None and c["distinct"] > _FEW]
+    key = tomlkit.item(names[0] if names else "...").as_string()
+    why = "if it identifies a person" if names else "the column that identifies a person, if one may have several rows"
+    roles.add(tomlkit.comment(f"entity_key = {key}  # {why}: k then counts persons, not rows"))
 
 
-def _listed(columns: list[Mapping[str, Any]] | list[dict[str, Any]]) -> list[str]:
-    return [f"    {_text(c['column'])},  # {_plain(c['reason'])}" for c in columns]
+def _listed(columns: list[dict[str, Any]]) -> Array:
+    """Return columns, each on a line of its own with the reason for its role."""
+    names = tomlkit.array()
+    for one in columns:
+        names.add_line(one["column"], indent="    ", comment=_plain(one["reason"]))
+    if columns:
+        names.add_line(indent="")
+    return names
 
 
 def _round_half(rows: int) -> int:
@@ -110,15 +117,6 @@ def _round_half(rows: int) -> int:
     half = max(1, rows // 2)
     step = int(10 ** max(0, len(str(half)) - 2))
     return half // step * step
-
-
-def _text(value: str) -> str:
-    # What JSON escapes is escaped alike in TOML, but for the delete character.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _texts(values: list[str]) -> str:
-    return f"[{', '.join(_text(v) for v in values)}]"
 
 
 def _plain(words: str) -> str:

@@ -15,7 +15,7 @@ from duckanon.errors import ConfigError, InfeasibleError, ParameterError
 from duckanon.jobs import load_job, run_job
 from duckanon.jobs.tuning import search
 from duckanon.jobs.tuning.candidates import Candidate, candidates, weights_of
-from duckanon.jobs.tuning.jobfile import written
+from duckanon.jobs.tuning.jobfile import write_job
 from duckanon.jobs.tuning.results import front
 from tests.datasets import earners as people
 
@@ -170,20 +170,30 @@ def test_the_front_is_what_nobody_beats(seed: int) -> None:
     )
 
 
-def test_toml_is_read_as_it_was_written() -> None:
-    import datetime
+def test_the_job_of_a_candidate_has_the_comments_and_the_order_of_the_job(job: Path) -> None:
+    job.write_text(JOB.replace("k = 4", "k = 4  # four\nsuppression_limit = 0.1\n[steering.weights]\ntrade = 2"))
+    candidate = Candidate("optimal", 8, 0.05, {"metric": "loss"}, {"age": 1.1, "trade": 0.1})
+    made = write_job(job, job.with_name("best.toml"), candidate, "chosen\ntoday")
+    changes = [
+        ("k = 4", "k = 8  # four\nsuppression_limit = 0.05\n[steering.weights]\nage = 1.1\ntrade = 0.1"),
+        ('form = { age = "midpoint" }\n', ""),
+    ]
+    wanted = JOB
+    for old, new in changes:
+        wanted = wanted.replace(old, new)
+    text = made.read_text()
+    before, algorithm = text.split("[algorithm]")
+    assert algorithm.strip() == 'name = "optimal"\nmetric = "loss"'
+    assert [line for line in before.splitlines() if line] == ["# chosen", "# today", *wanted.split("\n")[1:-1]]
 
-    content = {
-        "source": {
-            "path": ["a b.csv", 'quo"te\\'],
-            "n": 3,
-            "share": 0.05,
-            "on": True,
-            "day": datetime.date(2026, 1, 2),
-        },
-        "hierarchies": {"marital-status": {"rule": "tree", "tree": {"a b": ["x", "y"]}}, "ümlaut": "h.csv"},
-    }
-    assert tomllib.loads(written(content)) == content
+
+def test_the_job_of_a_candidate_for_the_only_one_of_tables(job: Path) -> None:
+    shared, _, own = JOB.partition("[hierarchies]")
+    own = own.replace("[privacy]", "[tables.privacy]").replace("[output]", "[tables.output]")
+    job.write_text(f'{shared}[[tables]]\nname = "people"\n[tables.hierarchies]{own}')
+    made = write_job(job, job.with_name("best.toml"), Candidate("datafly", 8), "x")
+    table = load_job(made).table()
+    assert (table.algorithm.name, table.privacy["k"], table.form) == ("datafly", 8, {})
 
 
 def test_what_makes_no_sense_is_refused(job: Path, tmp_path: Path) -> None:
@@ -202,4 +212,4 @@ def test_what_makes_no_sense_is_refused(job: Path, tmp_path: Path) -> None:
     elsewhere.mkdir()
     for target in (elsewhere / "best.toml", job):
         with pytest.raises(ConfigError):
-            duckanon.tuning.jobfile.write_job(job, target, Candidate("datafly", 4), "x")
+            write_job(job, target, Candidate("datafly", 4), "x")
