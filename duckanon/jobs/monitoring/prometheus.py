@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,62 +14,28 @@ from duckanon.report.history import entry
 Record = Mapping[str, Any]
 Labels = tuple[str, str]
 """Job and table."""
+Samples = dict[str, dict[Labels, float]]
 
-
-@dataclass(frozen=True)
-class _Metric:
-    """A gauge. One ``of_release`` is about the last release that was published, which a failed run leaves as it is."""
-
-    name: str
-    about: str
-    value: Callable[[Record, Mapping[str, Any]], Any]
-    of_release: bool = False
-
-
-_METRICS = (
-    _Metric("duckanon_last_run_timestamp_seconds", "When the last run ended.", lambda r, _: _seconds(r.get("ended"))),
-    _Metric(
-        "duckanon_last_success_timestamp_seconds",
-        "When the last run that published a release ended.",
-        lambda r, _: _seconds(r.get("ended")),
-        of_release=True,
-    ),
-    _Metric("duckanon_last_run_exit_code", "Exit code of the last run: 0 is good.", lambda r, _: r.get("exit_code")),
-    _Metric("duckanon_last_run_seconds", "How long the last run took.", lambda r, _: r.get("seconds")),
-    _Metric("duckanon_last_run_warnings", "Warnings of the last run.", lambda r, _: len(r.get("warnings") or ())),
-    _Metric(
-        "duckanon_last_run_peak_memory_bytes",
-        "The most memory that the process of the last run had.",
-        lambda r, _: r.get("peak_memory"),
-    ),
-    _Metric("duckanon_rows_in", "Rows of the source.", lambda _, f: f["rows_in"], of_release=True),
-    _Metric("duckanon_rows_published", "Rows of the release.", lambda _, f: f["rows_published"], of_release=True),
-    _Metric("duckanon_rows_suppressed", "Rows left out.", lambda _, f: f["rows_suppressed"], of_release=True),
-    _Metric("duckanon_rows_held_back", "Rows that wait for their class.", lambda _, f: f["held_back"], of_release=True),
-    _Metric(
-        "duckanon_suppressed_ratio", "Share of the rows left out.", lambda _, f: f["suppressed_share"], of_release=True
-    ),
-    _Metric("duckanon_classes", "Classes of the release.", lambda _, f: f["classes"], of_release=True),
-    _Metric(
-        "duckanon_class_size_min",
-        "Rows or persons in the smallest class.",
-        lambda _, f: f["class_size_min"],
-        of_release=True,
-    ),
-    _Metric(
-        "duckanon_class_size_median",
-        "Rows or persons in the median class.",
-        lambda _, f: f["class_size_median"],
-        of_release=True,
-    ),
-    _Metric(
-        "duckanon_loss_ratio", "Loss of the release: 0 is best, 1 is all.", lambda _, f: f["loss"], of_release=True
-    ),
-)
-_SAMPLE = re.compile(
-    r'(?P<name>[a-z_]+)\{job="(?P<job>(?:[^"\\\n]|\\.)*)",table="(?P<table>(?:[^"\\\n]|\\.)*)"\} (?P<value>\S+)'
-)
-_Samples = dict[str, dict[Labels, float]]
+_OF_RUN = {
+    "duckanon_last_run_timestamp_seconds": "When the last run ended.",
+    "duckanon_last_run_exit_code": "Exit code of the last run: 0 is good.",
+    "duckanon_last_run_seconds": "How long the last run took.",
+    "duckanon_last_run_warnings": "Warnings of the last run.",
+    "duckanon_last_run_peak_memory_bytes": "The most memory that the process of the last run had.",
+}
+_OF_RELEASE = {
+    "duckanon_last_success_timestamp_seconds": "When the last run that published a release ended.",
+    "duckanon_rows_in": "Rows of the source.",
+    "duckanon_rows_published": "Rows of the release.",
+    "duckanon_rows_suppressed": "Rows left out.",
+    "duckanon_rows_held_back": "Rows that wait until their class is large enough.",
+    "duckanon_suppressed_ratio": "Share of the rows left out.",
+    "duckanon_classes": "Equivalence classes of the release.",
+    "duckanon_class_size_min": "Rows or persons in the smallest class.",
+    "duckanon_class_size_median": "Rows or persons in the median class.",
+    "duckanon_loss_ratio": "Loss of the release: 0 is best, 1 is all.",
+}
+"""What is about the last release that was published: a failed run leaves it as it is."""
 
 
 def textfile(records: Iterable[Record]) -> str:
@@ -81,9 +45,9 @@ def textfile(records: Iterable[Record]) -> str:
     --------
     >>> text = textfile([{"job": "h", "table": "t", "exit_code": 3, "outcome": "failed"}])
     >>> [line for line in text.splitlines() if "exit_code" in line][-1]
-    'duckanon_last_run_exit_code{job="h",table="t"} 3'
+    'duckanon_last_run_exit_code{job="h",table="t"} 3.0'
     """
-    return _text(_samples(records))
+    return _text(_updated({}, records))
 
 
 def write_textfile(path: str | Path, records: Iterable[Record]) -> None:
@@ -92,43 +56,50 @@ def write_textfile(path: str | Path, records: Iterable[Record]) -> None:
     What the file says of other jobs and tables stays, and after a run that published nothing also what it says of the
     last release: when it was, and its figures.
     """
-    path, records = Path(path), list(records)
+    path = Path(path)
     with os_errors("metrics file", path), alone_in(path.absolute().parent):
-        merged = _read(path)
-        of_release = {m.name for m in _METRICS if m.of_release}
-        for name, values in _samples(records).items():
-            kept = merged.setdefault(name, {})
-            for record in records:
-                # A figure that this run does not have must not stay with the value of an earlier one.
-                if name not in of_release or _published(record):
-                    kept.pop(_labels(record), None)
-            kept.update(values)
-        replace_text(path, _text(merged))
+        replace_text(path, _text(_updated(_read(path), records)))
 
 
-def _samples(records: Iterable[Record]) -> _Samples:
-    found: _Samples = {m.name: {} for m in _METRICS}
+def _updated(samples: Samples, records: Iterable[Record]) -> Samples:
+    """Return samples with those of runs in place of the earlier ones of the same job and table."""
     for record in records:
-        summary = record.get("summary") or {}
-        figures = entry(summary, record)
-        figures["rows_suppressed"] = (summary.get("found") or {}).get("rows_suppressed")
-        for metric in _METRICS:
-            if metric.of_release and not _published(record):
-                continue
-            value = metric.value(record, figures)
-            if value is None:
-                found[metric.name].pop(_labels(record), None)
-            elif math.isfinite(value):
-                found[metric.name][_labels(record)] = value
-    return found
+        labels = _clean(record.get("job")), _clean(record.get("table"))
+        for name, value in _values(record).items():
+            of_name = samples.setdefault(name, {})
+            # A figure that this run does not have must not stay with the value of an earlier one.
+            of_name.pop(labels, None)
+            if value is not None and math.isfinite(value):
+                of_name[labels] = float(value)
+    return samples
 
 
-def _published(record: Record) -> bool:
-    return record.get("outcome") == "published"
+def _values(record: Record) -> dict[str, Any]:
+    summary = record.get("summary") or {}
+    of_run = (
+        _seconds(record.get("ended")),
+        record.get("exit_code"),
+        record.get("seconds"),
+        len(record.get("warnings") or ()),
+        record.get("peak_memory"),
+    )
+    values: dict[str, Any] = dict(zip(_OF_RUN, of_run, strict=True))
+    if record.get("outcome") != "published":
+        return values
+    figures = entry(summary, record)
+    of_release = (
+        _seconds(record.get("ended")),
+        figures["rows_in"],
+        figures["rows_published"],
+        (summary.get("found") or {}).get("rows_suppressed"),
+        *(figures[name] for name in ("held_back", "suppressed_share", "classes", "class_size_min")),
+        *(figures[name] for name in ("class_size_median", "loss")),
+    )
+    return {**values, **dict(zip(_OF_RELEASE, of_release, strict=True))}
 
 
-def _labels(record: Record) -> Labels:
-    return str(record.get("job") or ""), str(record.get("table") or "")
+def _clean(name: Any) -> str:
+    return str(name or "").encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _seconds(text: Any) -> float | None:
@@ -139,47 +110,39 @@ def _seconds(text: Any) -> float | None:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
-def _text(samples: _Samples) -> str:
-    lines = []
-    for metric in _METRICS:
-        values = samples.get(metric.name) or {}
-        if values:
-            lines += [f"# HELP {metric.name} {metric.about}", f"# TYPE {metric.name} gauge"]
-            lines += [
-                f'{metric.name}{{job="{_escaped(job)}",table="{_escaped(table)}"}} {_figure(value)}'
-                for (job, table), value in sorted(values.items())
-            ]
-    return "".join(f"{line}\n" for line in lines)
+def _text(samples: Samples) -> str:
+    from prometheus_client import generate_latest
+    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.registry import Collector
+
+    class Families(Collector):
+        # Not Gauge: with PROMETHEUS_MULTIPROC_DIR set, its values would be in files of the process.
+        def collect(self) -> Iterable[GaugeMetricFamily]:
+            for name, about in {**_OF_RUN, **_OF_RELEASE}.items():
+                if samples.get(name):
+                    family = GaugeMetricFamily(name, about, labels=("job", "table"))
+                    for labels, value in sorted(samples[name].items()):
+                        family.add_metric(labels, value)
+                    yield family
+
+    return generate_latest(Families()).decode("utf-8")
 
 
-def _figure(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(float(value))
+def _read(path: Path) -> Samples:
+    """Return the samples of a file; one that is missing or damaged has none."""
+    from prometheus_client.parser import text_string_to_metric_families
 
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
-
-
-def _read(path: Path) -> _Samples:
-    """Return what a file says; one that is missing or damaged says nothing."""
-    known: _Samples = {m.name: {} for m in _METRICS}
+    samples: Samples = {}
     try:
         # As bytes: reading as text would turn every kind of line end into \n.
         text = path.read_bytes().decode("utf-8", errors="replace")
+        for family in text_string_to_metric_families(text):
+            if family.name in _OF_RUN or family.name in _OF_RELEASE:
+                for sample in family.samples:
+                    labels = sample.labels.get("job", ""), sample.labels.get("table", "")
+                    samples.setdefault(family.name, {})[labels] = float(sample.value)
     except FileNotFoundError:
-        return known
-    # Lines end at \n alone: a label may hold other line separators.
-    for line in text.split("\n"):
-        found = _SAMPLE.fullmatch(line)
-        if found is not None and found["name"] in known:
-            try:
-                value = float(found["value"])
-            except ValueError:
-                continue
-            if math.isfinite(value):
-                known[found["name"]][_unescaped(found["job"]), _unescaped(found["table"])] = value
-    return known
+        pass
+    except ValueError:
+        return {}
+    return samples
