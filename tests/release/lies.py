@@ -296,11 +296,11 @@ def in_file(lie: Callable[[pa.Table, random.Random], pa.Table]) -> Tampering:
 # In all that is said: file and rows side by side agree
 
 
-def _recoder_replaced(change: Callable[[Any], Any]) -> Tampering:
+def recoder_replaced(change: Callable[[Any], Any]) -> Tampering:
     return Tampering(recoded=lambda recoded: dataclasses.replace(recoded, recoder=change(recoded.recoder)))
 
 
-def _liar(recoder: Any, **methods: Any) -> Any:
+def liar(recoder: Any, **methods: Any) -> Any:
     """Return a recoder that does all as another one does, but for some methods."""
     lying = object.__new__(type("Lying", (type(recoder),), methods))
     lying.__dict__.update(recoder.__dict__)
@@ -319,14 +319,14 @@ def passing(change: Callable[[str, exp.Expr], exp.Expr]) -> Tampering:
         def write(self: Any, kept: Any, *further: Any) -> bool:
             return False
 
-        return _liar(
+        return liar(
             honest,
             rows=lambda self, kept: kind.rows(self, changed(kept)),
             beside=lambda self, kept, person: kind.beside(self, changed(kept), person),
             write=write,
         )
 
-    return _recoder_replaced(recoder)
+    return recoder_replaced(recoder)
 
 
 def texts_by_number(change: Callable[[exp.Query], exp.Query]) -> Tampering:
@@ -344,9 +344,9 @@ def texts_by_number(change: Callable[[exp.Query], exp.Query]) -> Tampering:
             assert any(one.key.startswith("u_") for one in lookups), "no text is stored as an enumeration"
             return dataclasses.replace(own, lookups=tuple(lookups))
 
-        return _liar(honest, beside=beside)
+        return liar(honest, beside=beside)
 
-    return _recoder_replaced(recoder)
+    return recoder_replaced(recoder)
 
 
 def only(name: str, change: Callable[[exp.Expr], exp.Expr]) -> Callable[[str, exp.Expr], exp.Expr]:
@@ -365,7 +365,7 @@ PASSED: dict[str, Callable[[str, exp.Expr], exp.Expr]] = {
 }
 
 
-def _changed_table(honest: Any, name: str, change: str) -> str:
+def changed_table(honest: Any, name: str, change: str) -> str:
     """Create a table like another one with one column changed: with its values of other rows, or with one value."""
     engine = honest.engine
     created = engine.fresh("lie")
@@ -382,13 +382,13 @@ def published(change: str) -> Tampering:
         engine = honest.engine
         if isinstance(honest, Regions):
             name, column = honest.published.table, _widest(engine, honest.published.table)
-            lie = _changed_table(honest, name, change.format(q=column) + f" AS {column}")
-            return _liar_with(honest, published=dataclasses.replace(honest.published, table=lie))
+            lie = changed_table(honest, name, change.format(q=column) + f" AS {column}")
+            return liar_with(honest, published=dataclasses.replace(honest.published, table=lie))
         if isinstance(honest, Local):
             name = honest.relations.table("published")
             column = _widest(engine, name)
-            lie = _changed_table(honest, name, change.format(q=column) + f" AS {column}")
-            found = _liar(honest)
+            lie = changed_table(honest, name, change.format(q=column) + f" AS {column}")
+            found = liar(honest)
             found.cells = [dataclasses.replace(c, enum=None) for c in honest.cells]
             found.relations.add("published", lie)
             return found
@@ -397,22 +397,20 @@ def published(change: str) -> Tampering:
         for cell in honest.cells:
             if cell.shares is not None:
                 cells.append(
-                    dataclasses.replace(
-                        cell, shares=_changed_table(honest, cell.shares, change.format(q="q") + " AS q")
-                    )
+                    dataclasses.replace(cell, shares=changed_table(honest, cell.shares, change.format(q="q") + " AS q"))
                 )
             elif not cell.constant and not cell.typed:
-                lie = _changed_table(honest, cell.labels, change.format(q="label") + " AS label")
+                lie = changed_table(honest, cell.labels, change.format(q="label") + " AS label")
                 cells.append(dataclasses.replace(cell, labels=lie, enum=None))
             else:
                 cells.append(cell)
-        return _liar_with(honest, cells=cells)
+        return liar_with(honest, cells=cells)
 
-    return _recoder_replaced(recoder)
+    return recoder_replaced(recoder)
 
 
-def _liar_with(honest: Any, **values: Any) -> Any:
-    found = _liar(honest)
+def liar_with(honest: Any, **values: Any) -> Any:
+    found = liar(honest)
     found.__dict__.update(values)
     return found
 
@@ -438,12 +436,12 @@ def classes_exchanged() -> Tampering:
 
     def recoder(honest: Any) -> Any:
         division = honest.division
-        lie = _changed_table(
+        lie = changed_table(
             honest, division.ids, "CASE class_id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE class_id END AS class_id"
         )
-        return _liar_with(honest, division=dataclasses.replace(division, ids=lie))
+        return liar_with(honest, division=dataclasses.replace(division, ids=lie))
 
-    return _recoder_replaced(recoder)
+    return recoder_replaced(recoder)
 
 
 def values_exchanged() -> Tampering:
@@ -453,11 +451,11 @@ def values_exchanged() -> Tampering:
         cells = []
         for cell in honest.cells:
             change = f"coalesce(lead(value) OVER (ORDER BY code), (SELECT min(value) FROM {cell.values})) AS value"
-            lie = _changed_table(honest, cell.values, change)
+            lie = changed_table(honest, cell.values, change)
             cells.append(dataclasses.replace(cell, values=lie))
-        return _liar_with(honest, cells=cells)
+        return liar_with(honest, cells=cells)
 
-    return _recoder_replaced(recoder)
+    return recoder_replaced(recoder)
 
 
 __all__ = [
@@ -466,11 +464,15 @@ __all__ = [
     "IN_FILE",
     "PASSED",
     "ROWS",
+    "changed_table",
     "classes_exchanged",
     "in_file",
+    "liar",
+    "liar_with",
     "passing",
     "people",
     "published",
+    "recoder_replaced",
     "released",
     "texts_by_number",
     "values_exchanged",
