@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import json
 from pathlib import Path
 
 import pytest
 import typer.main
-from duckanon.jobs.schema import text
 
 import duckanon
 from duckanon.interfaces.cli.app import app
 from duckanon.interfaces.sql.door import FUNCTIONS
 from duckanon.jobs import plan_job
+from duckanon.jobs.keys import json_schema
 from duckanon.plan.request import PARAMETERS, Request
 
 HOW_IT_RUNS = {"connection", "engine", "progress", "stage"}
@@ -46,7 +45,12 @@ def test_sql_has_each_parameter_and_none_by_default(name: str) -> None:
 
 
 def test_job_files_have_each_parameter_but_the_seed() -> None:
-    tables = json.loads(text())["properties"]
+    schema = json_schema()
+    tables = {
+        name: schema["definitions"][part["$ref"].split("/")[-1]]
+        for name, part in schema["properties"].items()
+        if "$ref" in part
+    }
     keys = [key for table in ("roles", "privacy", "steering") for key in tables[table]["properties"]]
     # [source], [hierarchies] and [algorithm] are tables of their own; output is [output] form.
     keys += ["data", "hierarchies", "algorithm", *(["output"] if "form" in tables["output"]["properties"] else [])]
