@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.interfaces.cli.look import LARGER_IS_STRICTER, bound
+from duckanon.interfaces.cli.assess import LARGER_IS_STRICTER, bound
 from tests.effort import share
 
 VALUES = ["s0", "s1", "s2", "s3", None]

@@ -189,7 +189,7 @@ def test_a_release_of_regions_tells_about_itself(kind: str) -> None:
 def test_the_terminal_shows_columns_without_levels() -> None:
     from rich.console import Console
 
-    from duckanon.interfaces.cli.show import _columns
+    from duckanon.interfaces.cli.run import _columns
 
     with duckanon.anonymize(ROWS, **RELEASE, output="mean", within=["sex"]) as release:
         console = Console(width=120, file=io.StringIO())

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import duckanon
+from duckanon.interfaces.cli.run import show_release
 from duckanon.interfaces.cli.screen import Screen, console
-from duckanon.interfaces.cli.show import show_release
 from duckanon.report import page, render
 from duckanon.report.history import entry, risk, trends
 from duckanon.report.html import block_html

@@ -10,7 +10,19 @@ import typer
 from typer.core import TyperGroup
 
 from duckanon._version import __version__
-from duckanon.interfaces.cli import attacking, hierarchies, jobs, shell, signals, studies, teaching, verbs, work
+from duckanon.interfaces.cli import (
+    assess,
+    attack,
+    compare,
+    hierarchies,
+    jobs,
+    run,
+    shell,
+    signals,
+    studies,
+    utility,
+    verify,
+)
 from duckanon.interfaces.cli.options import Json, Verbose, is_verbose
 from duckanon.interfaces.cli.screen import Screen, visible
 
@@ -107,7 +119,7 @@ def _report_usage(error: Any, screen: Screen) -> int:
 app = typer.Typer(
     cls=_Commands,
     name="duckanon",
-    help="Anonymization where the data lives: k-anonymity in DuckDB, with a proof.",
+    help="Anonymize tables in DuckDB: k-anonymity and more, verified on the published file.",
     epilog="Start with: duckanon demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -135,21 +147,15 @@ def root(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Anonymization where the data lives: k-anonymity in DuckDB, with a proof."""
+    """Anonymize tables in DuckDB: k-anonymity and more, verified on the published file."""
 
 
 def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
     """Take the options that every command has between a group and its command, too."""
 
 
-work.add_to(app)
-jobs.add_to(app)
-verbs.add_to(app)
-teaching.add_to(app)
-attacking.add_to(app)
-hierarchies.add_to(app)
-studies.add_to(app)
-shell.add_to(app)
+for _module in (run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell):
+    _module.add_to(app)
 for _group in app.registered_groups:
     if _group.typer_instance is not None:
         _group.typer_instance.callback()(_group_options)

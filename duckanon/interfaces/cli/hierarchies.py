@@ -1,41 +1,55 @@
-"""The commands on hierarchies: build, validate, show."""
+"""The commands on hierarchies (build, validate, show), and list: models, algorithms, metrics and hierarchies."""
 
 from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import Json, Verbose
-from duckanon.interfaces.cli.screen import Screen, count, shown_path
+from duckanon.interfaces.cli.options import (
+    MORE,
+    Json,
+    Verbose,
+)
+from duckanon.interfaces.cli.screen import Screen, count, grid, headed, sections, shown_path
 
 if TYPE_CHECKING:
     from duckanon.hierarchy import Hierarchy, Validation
 
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    MODELS = "models"
+    ALGORITHMS = "algorithms"
+    METRICS = "metrics"
+    HIERARCHIES = "hierarchies"
+
+
 Column = Annotated[str | None, typer.Option("--column", "-c", help="The column.", show_default=False)]
 Data = Annotated[str | None, typer.Option("--data", help="A file whose values must all be known.", show_default=False)]
-
 _PROPERTIES = {
     "total": "every value of the data has a row",
     "functional": "each leaf has one row, and no cell is empty",
     "nested": "equal labels have equal parents, and no way up is a loop",
     "rooted": "the last level has one label",
 }
-
-
 _COUNTS = ("leaves", "height", "duplicates", "gaps", "ragged", "not_nested", "loops", "tops", "missing")
 
 
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
-    room = typer.Typer(no_args_is_help=True, help="Build, validate and show generalization hierarchies.")
-    room.command("build")(build)
-    room.command("validate")(validate)
-    room.command("show")(show)
-    app.add_typer(room, name="hierarchy")
+    group = typer.Typer(no_args_is_help=True, help="Build, validate and show generalization hierarchies.")
+    group.command("build")(build)
+    group.command("validate")(validate)
+    group.command("show")(show)
+    app.add_typer(group, name="hierarchy", rich_help_panel=MORE)
+    app.command("list", rich_help_panel=MORE)(list_)
 
 
 def build(
@@ -140,7 +154,7 @@ def validate(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Is this a hierarchy: total, functional, nested, rooted? Exit code 0 if it can be used, 1 if not."""
+    """Check that a hierarchy is total, functional, nested and rooted. Exit code 0 if it can be used, else 1."""
     if (data is None) != (column is None):
         raise typer.BadParameter("--data and --column go together.")
     from duckanon.hierarchy import validate as inspect
@@ -211,8 +225,6 @@ def _show_validation(screen: Screen, name: str, found: Validation) -> None:
         return
     from rich.text import Text
 
-    from duckanon.interfaces.cli.show import grid
-
     out = screen.out
     out.print(Text(head, style="bold green" if found.ok else "bold red"))
     table = grid({}, {"no_wrap": True}, {}, {"style": "dim"})
@@ -242,7 +254,7 @@ def show(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show the levels of a hierarchy, how many labels each has, and the first lines."""
+    """Show the levels of a hierarchy: how many labels each has, and the first lines."""
     from duckanon.engine.open import open_engine
     from duckanon.hierarchy import resolve
     from duckanon.hierarchy.chain import chain, height, in_words
@@ -286,8 +298,6 @@ def _show_levels(
         return
     from rich.text import Text
 
-    from duckanon.interfaces.cli.show import grid, headed
-
     head = grid({"style": "dim", "no_wrap": True}, {"overflow": "fold"})
     head.add_row("hierarchy", Text(name, style="bold"))
     head.add_row("origin", Text(found["origin"]))
@@ -326,3 +336,61 @@ def listed() -> list[dict[str, str]]:
             height = lines[0].count(";") if lines else 0
             rows.append({"name": name, "form": "table", "summary": f"{count(len(lines), 'leaves')}, height {height}"})
     return rows
+
+
+def list_(
+    ctx: typer.Context,
+    kind: Annotated[
+        Kind | None, typer.Argument(help="What to list; everything if left out.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """List models, algorithms, metrics and ready-made hierarchies."""
+    screen = Screen.of(ctx)
+    found = {str(one): _listed(one) for one in ([kind] if kind is not None else Kind)}
+    if screen.as_json:
+        screen.document(found if kind is None else found[str(kind)])
+        return
+    for name, rows in found.items():
+        if kind is None and not screen.rich:
+            rows = [{"kind": name, **row} for row in rows]
+        show_list(screen, name, rows)
+
+
+def _listed(kind: Kind) -> list[dict[str, str]]:
+    if kind is Kind.HIERARCHIES:
+        from duckanon.interfaces.cli.hierarchies import listed
+
+        return listed()
+    if kind is Kind.METRICS:
+        from duckanon.metrics.base import metrics
+
+        rows = []
+        for name in metrics:
+            metric = metrics.get(name)
+            low, high = metric.bounds
+            bounds = f"{low:g} to {high:g}" if high is not None else f"{low:g} or more"
+            better = f"{metric.direction} is better"
+            rows.append({"name": name, "range": bounds, "direction": better, "summary": metric.summary})
+        return rows
+    from duckanon.algorithms.base import algorithms
+    from duckanon.models.base import models
+
+    if kind is Kind.MODELS:
+        return [{"name": name, "summary": models.get(name).summary} for name in models]
+    return [{"name": name, "summary": algorithms.get(name).summary} for name in algorithms]
+
+
+def show_list(screen: Screen, kind: str, rows: Sequence[Mapping[str, str]]) -> None:
+    """Show what a registry holds."""
+    if not screen.rich:
+        for row in rows:
+            screen.line("\t".join(row.values()))
+        return
+    from rich.text import Text
+
+    table = headed(*((key, {"no_wrap": key == "name"}) for key in rows[0]))
+    for row in rows:
+        table.add_row(*(Text(v, style="bold" if k == "name" else "") for k, v in row.items()))
+    sections(screen, [(kind.capitalize(), table)])

@@ -8,21 +8,26 @@ from typing import Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import Database, Json, Table, TableFile, Verbose, source_of
+from duckanon.interfaces.cli.options import (
+    MAKE,
+    Database,
+    JobFile,
+    Json,
+    OneTable,
+    Table,
+    TableFile,
+    Verbose,
+    source_of,
+)
 from duckanon.interfaces.cli.screen import Screen, count, shown_path
-
-JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
-OneTable = Annotated[
-    str | None, typer.Option("--table", help="One table of a job that has several.", show_default=False)
-]
 
 jobs = typer.Typer(help="Draft, check and describe job files.", no_args_is_help=True)
 
 
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
-    app.add_typer(jobs, name="job")
-    app.command("history")(history)
+    app.add_typer(jobs, name="job", rich_help_panel=MAKE)
+    app.command("history", rich_help_panel=MAKE)(history)
 
 
 @jobs.command("init")
@@ -37,7 +42,7 @@ def init(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Draft a job file from a table: roles are guessed, with reasons."""
+    """Draft a job file from a table. Roles are guessed, with reasons."""
     from duckanon.errors import ConfigError
     from duckanon.io.paths import covers
     from duckanon.jobs import load_job
@@ -66,7 +71,7 @@ def init(
 
 @jobs.command("validate")
 def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: Verbose = False) -> None:
-    """Is a job file right, and does it fit its source? Reads the schema only."""
+    """Check a job file, and whether it fits its source. Reads the schema only."""
     from duckanon.jobs import load_job, plan_job
 
     loaded = load_job(job)
@@ -113,7 +118,7 @@ def schema(
 def history(
     ctx: typer.Context, job: JobFile, table: OneTable = None, as_json: Json = False, verbose: Verbose = False
 ) -> None:
-    """How did the runs of a job go? Rows, suppression, loss and classes over the nights."""
+    """Show the past runs of a job: rows, suppression, loss and classes."""
     from duckanon.jobs import load_job
     from duckanon.jobs.nights import State, chart, chart_table
 

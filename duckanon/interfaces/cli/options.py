@@ -1,4 +1,4 @@
-"""Options that every command has, and the reading of lists."""
+"""Options that several commands have, and how they are read."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from duckanon.interfaces.cli.screen import JSON, visible
 if TYPE_CHECKING:
     from duckanon.io.source import Source
 
+
+MAKE, VERIFY, ASSESS, MORE = "Make releases", "Check and verify", "Assess tables and releases", "More"
+"""Headings under which ``duckanon --help`` lists the commands."""
 _LOGGER = "duckanon"
 
 
@@ -134,3 +137,44 @@ EntityKey = Annotated[
 ]
 Database = Annotated[Path | None, typer.Option("--database", help="A DuckDB file instead of FILE.", show_default=False)]
 Table = Annotated[str | None, typer.Option("--table", help="The table or view of --database.", show_default=False)]
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+OneTable = Annotated[
+    str | None, typer.Option("--table", help="One table of a job that has several.", show_default=False)
+]
+Hierarchies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hierarchy", metavar="COLUMN=NAME_OR_FILE", help="How a column was generalized.", show_default=False
+    ),
+]
+Population = Annotated[
+    str | None,
+    typer.Option("--population", metavar="FILE", help="The people from whom the data were drawn.", show_default=False),
+]
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def of_job(path: Path) -> dict[str, Any]:
+    """Return what a job says of its release: columns, hierarchies and k."""
+    from duckanon.hierarchy import resolve
+    from duckanon.jobs import load_job
+
+    job = load_job(path)
+    table = job.table()
+    engine = job.open_engine()
+    try:
+        found = {name: resolve(spec, engine, job.folder) for name, spec in table.hierarchies.items()}
+    finally:
+        engine.close()
+    return {
+        "quasi_identifiers": table.roles["quasi_identifiers"],
+        "sensitive": table.roles.get("sensitive", ()),
+        "hierarchies": found,
+        **given(k=table.privacy.get("k")),
+    }
+
+
+def file_of(path: str | None) -> Any:
+    from duckanon.io.source import Source
+
+    return Source.file(path) if path is not None else None

@@ -1,22 +1,34 @@
-"""Where output goes: a terminal, a file or pipe in plain text, or one JSON document."""
+"""The terminal: where output goes, how numbers and tables look there, and progress of long work."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress, TaskID
+    from rich.table import Table
+
+    from duckanon.progress import Event
+
 
 JSON = "duckanon.json"
 """Key in the context of a command line: whether JSON was asked for."""
-
 _SINGULAR = {"classes": "class", "leaves": "leaf"}
+Row = Mapping[str, Any]
+RIGHT = {"justify": "right", "no_wrap": True}
+WHOLE = {"no_wrap": True}
+WIDEST = 100
+DELAY = 2.0
 
 
 class Screen:
@@ -59,7 +71,7 @@ class Screen:
 
     def document(self, content: object) -> None:
         """Write the JSON document."""
-        written = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+        written = json.dumps(json_value(content), indent=2, ensure_ascii=False, allow_nan=False)
         typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in written))
 
     def error(self, kind: str, message: str, exit_code: int) -> None:
@@ -113,12 +125,12 @@ def _picture(character: str) -> str:
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else " " if character.isspace() else "\ufffd"
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return what JSON can hold: paths as texts, and numbers that are not finite as null."""
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): json_value(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [json_value(v) for v in value]
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else None
     if value is None or isinstance(value, bool | int | str):
@@ -185,3 +197,134 @@ def figure(value: float | None, grouped: bool | None = None) -> str:
     if value is None:
         return "-"
     return whole(value, grouped) if abs(value) >= 1000 else f"{value:.3g}" if abs(value) >= 1 else f"{value:.3f}"
+
+
+def grid(*columns: Mapping[str, Any]) -> Table:
+    """Return a table without lines; each mapping holds the settings of a column."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for column in columns:
+        table.add_column(**column)
+    return table
+
+
+def headed(*columns: tuple[str, Mapping[str, Any]]) -> Table:
+    """Return a table with a line under its header."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    for name, settings in columns:
+        table.add_column(name, **settings)
+    return table
+
+
+def sections(screen: Screen, parts: Sequence[tuple[str, RenderableType]]) -> None:
+    """Write headings with what stands below them."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = screen.out
+    width = min(out.width, WIDEST)
+    for title, body in parts:
+        out.print(Text(title, style="bold cyan"))
+        out.print(Padding(body, (0, 0, 1, 2)), width=width)
+
+
+def parameters(given: Mapping[str, Any]) -> str:
+    """Return parameters as they are written in a call."""
+    return ", ".join(f"{k}={v}" for k, v in given.items())
+
+
+class Bars:
+    """A listener for progress events that draws on standard error, or ``console``; nothing with ``shown`` off."""
+
+    def __init__(self, shown: bool = True, delay: float = DELAY, console: Console | None = None) -> None:
+        self._shown = shown
+        self._console = console
+        self._delay = delay
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._progress: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._done: dict[str, float] = {}
+        self._passes: dict[str, int] = {}
+        self._last: dict[str, Event] = {}
+
+    def __enter__(self) -> Bars:
+        if self._shown:
+            self._timer = threading.Timer(self._delay, self._start)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._shown = False
+            if self._progress is not None:
+                self._progress.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event; called from several threads."""
+        with self._lock:
+            if not self._shown:
+                return
+            self._last[event.step] = event
+            if self._progress is not None:
+                self._draw(event)
+
+    def _start(self) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        with self._lock:
+            if not self._shown:
+                return
+            self._progress = Progress(
+                SpinnerColumn(finished_text="[green]✓"),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[amount]}", justify="right"),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[left]}", style="cyan"),
+                console=self._console or console(stderr=True),
+                transient=True,
+            )
+            self._progress.start()
+            for event in list(self._last.values()):
+                self._draw(event)
+
+    def _draw(self, event: Event) -> None:
+        progress = self._progress
+        if progress is None:
+            return
+        step = event.step
+        if step not in self._tasks:
+            self._tasks[step] = progress.add_task(step, total=event.total, amount="", left="")
+            self._passes[step] = 1
+        elif event.done < self._done.get(step, 0) and not event.finished:
+            # A step may read the rows several times: each time the database counts from the beginning.
+            self._passes[step] += 1
+            progress.reset(self._tasks[step], total=event.total)
+        self._done[step] = event.done
+        total = event.total
+        if event.finished and total is None:
+            total = max(event.done, 1)
+        label = step if self._passes[step] == 1 or event.finished else f"{step}, pass {self._passes[step]}"
+        done = total if event.finished and total is not None else event.done
+        task = self._tasks[step]
+        progress.update(task, description=label, completed=done, total=total, amount=_amount(event))
+        remaining = progress.tasks[progress.task_ids.index(task)].time_remaining
+        left = "" if event.finished or remaining is None else f"{timedelta(seconds=int(remaining))} left"
+        progress.update(task, left=left)
+
+
+def _amount(event: Event) -> str:
+    if event.total is None:
+        return count(event.done, event.unit, grouped=True) if event.done else ""
+    done = event.total if event.finished else event.done
+    return f"{done:,.0f} of {count(event.total, event.unit, grouped=True)}"

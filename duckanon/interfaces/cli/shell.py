@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 import time
@@ -15,11 +16,10 @@ from typing import Annotated, Any
 import typer
 
 from duckanon.errors import DuckanonError, ParameterError, did_you_mean
-from duckanon.interfaces.cli.options import Json, Verbose
-from duckanon.interfaces.cli.results import MODES, Result, cell, write
+from duckanon.interfaces.cli.options import MORE, Json, Verbose
+from duckanon.interfaces.cli.results import MODES, Result, cell, fetch, tables, write
 from duckanon.interfaces.cli.screen import Screen, count
 from duckanon.interfaces.cli.signals import terminated
-from duckanon.interfaces.cli.statements import blank, parts, split
 
 SHOWN = 40
 COUNTED = 100_000
@@ -38,6 +38,20 @@ Statements end with a semicolon and may have several lines.
 .mode box|csv|json  how results look
 .rows N             how many rows of a result a box shows
 .help  .quit        Ctrl-C cancels a statement, Ctrl-D leaves"""
+# What may hold a semicolon that ends nothing. A branch without its end takes all that follows.
+_CLOSED = re.compile(
+    r"""
+      [eE]'(?:[^'\\]|\\.|'')*'        # text with escapes
+    | '(?:[^']|'')*'                  # text
+    | "(?:[^"]|"")*"                  # name
+    | --[^\n]*(?:\n|\Z)               # comment to the end of the line
+    | /\*.*?\*/                       # comment
+    | (\$[A-Za-z_0-9]*\$).*?\1        # text between dollars
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPENING = ("'", '"', "/*")
+_DOLLAR = re.compile(r"\$[A-Za-z_]?[A-Za-z_0-9]*\$")
 
 
 class StatementError(DuckanonError):
@@ -46,7 +60,7 @@ class StatementError(DuckanonError):
 
 def add_to(app: typer.Typer) -> None:
     """Put the command on the command line."""
-    app.command("sql")(sql)
+    app.command("sql", rich_help_panel=MORE)(sql)
 
 
 def sql(
@@ -152,7 +166,6 @@ class Session:
 
     def run(self, statement: str) -> Result | None:
         """Run one statement; Ctrl-C cancels it. None if it gives no rows."""
-        from duckanon.interfaces.cli.fetch import fetch
 
         def work() -> Result | None:
             if self.mode != "box":
@@ -251,7 +264,6 @@ class Session:
         return True
 
     def _tables(self, results: list[Result]) -> None:
-        from duckanon.interfaces.cli.fetch import tables
 
         with _explained():
             found = tables(self._connection)
@@ -349,3 +361,70 @@ def _plain_reader(path: Path | None) -> Callable[[str], str]:
         return line
 
     return read
+
+
+def split(text: str) -> tuple[list[str], str]:
+    """Return the complete statements of a text, and what is left after the last semicolon.
+
+    Examples
+    --------
+    >>> split("SELECT ';'; SELECT 2; SELECT")
+    (["SELECT ';'", 'SELECT 2'], 'SELECT')
+    >>> split("SELECT 'open;")
+    ([], "SELECT 'open;")
+    """
+    found: list[str] = []
+    start = position = 0
+    while position < len(text):
+        closed = _CLOSED.match(text, position)
+        # The e of a name such as "value'..." does not begin a text with escapes.
+        if (
+            closed
+            and text[position] in "eE"
+            and position
+            and (text[position - 1].isalnum() or text[position - 1] == "_")
+        ):
+            closed = None
+        if closed:
+            position = closed.end()
+        elif text.startswith(_OPENING, position) or _DOLLAR.match(text, position):
+            break
+        else:
+            if text[position] == ";":
+                found.append(text[start:position].strip())
+                start = position + 1
+            position += 1
+    return [s for s in found if not blank(s)], text[start:].strip()
+
+
+def parts(text: str) -> Iterator[str]:
+    r"""Yield the statements of a script, and its lines with a leading dot that stand between statements.
+
+    Examples
+    --------
+    >>> list(parts(".mode csv\nSELECT 1\n.5; SELECT 2 -- the end"))
+    ['.mode csv', 'SELECT 1\n.5', 'SELECT 2 -- the end']
+    """
+    pending = ""
+    for line in text.splitlines(keepends=True):
+        if not line.lstrip().startswith(".") or not blank(pending):
+            pending += line
+            if ";" in line:
+                statements, pending = split(pending)
+                yield from statements
+            continue
+        pending = ""
+        yield line.strip()
+    if not blank(pending):
+        yield pending.strip()
+
+
+def blank(text: str) -> bool:
+    """Say whether a text holds nothing but space and comments.
+
+    Examples
+    --------
+    >>> blank(" -- no statement"), blank("SELECT 1")
+    (True, False)
+    """
+    return not re.sub(r"--[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL).strip()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import Json, Verbose, names
-from duckanon.interfaces.cli.screen import Screen, count, shown_path
+from duckanon.interfaces.cli.options import MORE, Json, Verbose, names
+from duckanon.interfaces.cli.screen import Bars, Screen, count, shown_path
 
 if TYPE_CHECKING:
     from duckanon.progress import Event
@@ -22,7 +22,7 @@ _EVERY = 30.0
 
 def add_to(app: typer.Typer) -> None:
     """Put the command on the command line."""
-    app.command("study")(study)
+    app.command("study", rich_help_panel=MORE)(study)
 
 
 def study(
@@ -50,13 +50,12 @@ def study(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Rerun a paper's study; a run that was stopped goes on where it ended. 'list' lists the studies."""
+    """Rerun the experiments of a paper. A run that was stopped is continued. 'list' lists the studies."""
     screen = Screen.of(ctx)
     if name == "list":
         _list(screen)
         return
     from duckanon.engine.threads import cores
-    from duckanon.interfaces.cli.bars import Bars
     from duckanon.studies import run_study
 
     with Bars(screen.watched) as bars:

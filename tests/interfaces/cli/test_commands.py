@@ -215,7 +215,7 @@ def test_two_demos_in_one_folder_do_not_meet(in_folder, monkeypatch):
     monkeypatch.setattr(demo, "write_hospital", write)
     # The release has a lock of its own.
     monkeypatch.setattr(job, "run_job", lambda *args, **kwargs: job.JobResult(None, {}, {}))
-    monkeypatch.setattr("duckanon.interfaces.cli.show.show_release", lambda *args: None)
+    monkeypatch.setattr("duckanon.interfaces.cli.run.show_release", lambda *args: None)
     failed = []
 
     def run():

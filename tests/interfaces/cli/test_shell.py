@@ -19,8 +19,8 @@ import pytest
 import sqlglot
 from rich.console import Console
 
-from duckanon.interfaces.cli import results, screen, shell, statements
-from duckanon.interfaces.cli.bars import Bars
+from duckanon.interfaces.cli import results, screen, shell
+from duckanon.interfaces.cli.screen import Bars
 from duckanon.progress import Event
 from tests.interfaces.cli.tools import ANSI, CHECKOUT, COMMAND, JOB, call, document, spawn, terminal
 
@@ -159,7 +159,7 @@ def test_sql_says_nothing_where_there_are_no_rows(people):
     ],
 )
 def test_statements_end_at_semicolons(text, complete, rest):
-    assert statements.split(text) == (complete, rest)
+    assert shell.split(text) == (complete, rest)
 
 
 def test_box_aligns_numbers_and_drops_middle_columns(capsys):

@@ -1,63 +1,212 @@
-"""What a release, a check, a plan and a list look like: on a terminal, and as plain lines."""
+"""The commands that make releases: run, plan and demo, and what a release and a plan look like."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from duckanon.interfaces.cli.screen import Screen, count, figure, share, shown_path, whole
-from duckanon.report.model import Section
-from duckanon.report.release import Run, outcome
-from duckanon.report.release import sections as report_sections
-from duckanon.report.terminal import drawn, plain
+import typer
+
+from duckanon.interfaces.cli.options import (
+    MAKE,
+    JobFile,
+    Json,
+    OneTable,
+    Verbose,
+)
+from duckanon.interfaces.cli.screen import (
+    WIDEST,
+    Bars,
+    Screen,
+    count,
+    figure,
+    grid,
+    headed,
+    parameters,
+    sections,
+    share,
+    shown_path,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
+
+    from duckanon.report.model import Section
+
 
 Summary = Mapping[str, Any]
-_WIDEST = 100
 _IN_PLAIN_LINES = ("promised", "verified", "counted", "columns", "notes")
 """Sections whose figures plain lines have in a form of their own, or leave out."""
 
 
-def grid(*columns: Mapping[str, Any]) -> Table:
-    """Return a table without lines; each mapping holds the settings of a column."""
-    from rich.table import Table
+class Log(StrEnum):
+    """How the steps of a run are told."""
 
-    table = Table.grid(padding=(0, 2))
-    for column in columns:
-        table.add_column(**column)
-    return table
+    HUMAN = "human"
+    JSON = "json"
 
 
-def headed(*columns: tuple[str, Mapping[str, Any]]) -> Table:
-    """Return a table with a line under its header."""
-    from rich import box
-    from rich.table import Table
+class Recoding(StrEnum):
+    """Whether a run keeps the recoding of the one before."""
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for name, settings in columns:
-        table.add_column(name, **settings)
-    return table
+    FRESH = "fresh"
+    FROZEN = "frozen"
+    REFRESH = "refresh"
 
 
-def parameters(given: Mapping[str, Any]) -> str:
-    """Return parameters as they are written in a call."""
-    return ", ".join(f"{k}={v}" for k, v in given.items())
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything but write.")]
 
 
-def sections(screen: Screen, parts: Sequence[tuple[str, RenderableType]]) -> None:
-    """Write headings with what stands below them."""
-    from rich.padding import Padding
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.command("demo", rich_help_panel=MAKE)(demo)
+    app.command("run", rich_help_panel=MAKE)(run)
+    app.command("plan", rich_help_panel=MAKE)(plan)
+
+
+def run(
+    ctx: typer.Context,
+    job: JobFile,
+    dry_run: DryRun = False,
+    day: Annotated[
+        datetime | None,
+        typer.Option("--date", formats=["%Y-%m-%d"], help="What {date} in paths means.", show_default="today, UTC"),
+    ] = None,
+    recoding: Annotated[
+        Recoding | None, typer.Option("--recoding", help="In place of what the job says.", show_default=False)
+    ] = None,
+    accept_drift: Annotated[
+        bool, typer.Option("--accept-drift", help="Publish although the source changed since the last run.")
+    ] = False,
+    log: Annotated[
+        Log | None, typer.Option("--log", help="Tell the steps on standard error.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a job: anonymize, verify, and publish with reports and a manifest."""
+    more: dict[str, Any] = {"day": day.date() if day else None, "recoding": str(recoding) if recoding else None}
+    _run(Screen.of(ctx), job, log=log, dry_run=dry_run, accept_drift=accept_drift, **more)
+
+
+def _run(
+    screen: Screen, job: Path, *, log: Log | None = None, more: dict[str, Any] | None = None, **options: Any
+) -> None:
+    from duckanon.jobs import run_job
+
+    with Bars(screen.watched and log is None) as bars:
+        listener: Any = bars if screen.watched else None
+        if log is not None:
+            from duckanon.jobs.monitoring import LoggedProgress, configure
+
+            configure("json" if log is Log.JSON else "human", sys.stderr)
+            listener = LoggedProgress()
+        # Nobody else's work is done in this process: it need not wait for what hangs.
+        result = run_job(job, progress=listener, end_process=True, **options)
+    told = [
+        {"table": t.name, "summary": t.summary, "written": t.written, "warnings": t.warnings} for t in result.tables
+    ]
+    if screen.as_json:
+        only = {k: told[0][k] for k in ("summary", "written", "warnings")} if len(told) == 1 else {"tables": told}
+        screen.document({**(more or {}), "run": result.run, "peak_memory": result.peak_memory, **only})
+        return
+    for one in result.tables:
+        if len(told) > 1:
+            show_name(screen, one.name)
+        show_release(screen, one.summary, one.written, one.warnings)
+
+
+def plan(
+    ctx: typer.Context,
+    job: JobFile,
+    table: OneTable = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Also do a dry run, and show the statements that read rows.")
+    ] = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show what a job would do, step by step.
+
+    Only the names and types of columns are read, unless --sql is given.
+    """
+    from duckanon.jobs import job_statements, plan_job
+
+    screen, planned = Screen.of(ctx), plan_job(job, table)
+    ran = []
+    if sql:
+        with Bars(screen.watched) as bars:
+            ran = job_statements(job, table, bars if screen.watched else None)
+    if screen.as_json:
+        screen.document({**planned.to_dict(), **({"statements": [one.to_dict() for one in ran]} if sql else {})})
+    else:
+        show_plan(screen, planned.explain(), [one.pretty() for one in ran])
+
+
+def demo(
+    ctx: typer.Context,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of hospital stays.")] = 20_000,
+    folder: Annotated[Path, typer.Option("--folder", help="Where to put everything.")] = Path("demo"),
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Make a table of invented hospital stays and anonymize it."""
+    from duckanon.engine.private_files import data_folder
+    from duckanon.io.disk import replacing
+    from duckanon.progress import Progress
+    from duckanon.testing.hospital import write_hospital
+
+    screen = Screen.of(ctx)
+    folder.mkdir(parents=True, exist_ok=True)
+    data, job = folder / "hospital.parquet", folder / "hospital.toml"
+    example = data_folder("examples") / "hospital.toml"
+    # Replaced when complete: another demo may be at work in the same folder.
+    with replacing(data) as staged, Bars(screen.watched) as bars, Progress(bars).step("make the table"):
+        write_hospital(staged, rows)
+    # A job that somebody has changed since is theirs: it is run as it is.
+    kept = job.exists() and job.read_bytes() != example.read_bytes()
+    if not kept:
+        with replacing(job) as staged:
+            shutil.copyfile(example, staged)
+    if not screen.as_json:
+        _tell_demo(screen, data, job, rows, kept)
+    # Another number of rows than last time is what was asked for.
+    _run(screen, job, more={"data": data, "job": job, "job_changed": kept}, accept_drift=True)
+    if screen.rich:
+        _tell_next(screen, data, job)
+
+
+def _tell_demo(screen: Screen, data: Path, job: Path, rows: int, kept: bool) -> None:
+    made = f"{shown_path(data)}: {count(rows, 'rows')} of invented hospital stays"
+    ran = f"{shown_path(job)}: the job{', with your changes' if kept else ''}"
+    if not screen.rich:
+        screen.line(f"data: {made}")
+        screen.line(f"job: {ran}")
+        return
     from rich.text import Text
 
-    out = screen.out
-    width = min(out.width, _WIDEST)
-    for title, body in parts:
-        out.print(Text(title, style="bold cyan"))
-        out.print(Padding(body, (0, 0, 1, 2)), width=width)
+    sections(screen, [("Made", Text(f"{made}\n{ran}"))])
+
+
+def _tell_next(screen: Screen, data: Path, job: Path) -> None:
+    from rich.text import Text
+
+    release = job.parent / "release"
+    table = grid({"overflow": "fold", "style": "green"})
+    for command in (
+        f"duckanon plan {shown_path(job)}",
+        f"duckanon verify {shown_path(release)} --job {shown_path(job)} --accept persons",
+        f"duckanon check {shown_path(data)} -q sex,zip,birth_date -k 5",
+        f"duckanon risk {shown_path(data)} -q sex,zip,birth_date",
+        f"duckanon sql -c \"FROM '{shown_path(release / 'hospital.parquet')}' LIMIT 10\"",
+    ):
+        table.add_row(Text(command))
+    sections(screen, [(f"Next: change k in {shown_path(job)} and run it again, or try", table)])
 
 
 def written_files(written: Mapping[str, Any]) -> list[tuple[str, Path]]:
@@ -76,7 +225,7 @@ def show_name(screen: Screen, name: str) -> None:
     from rich.rule import Rule
     from rich.text import Text
 
-    screen.out.print(Rule(Text(name, style="bold"), align="left", style="dim"), width=_WIDEST)
+    screen.out.print(Rule(Text(name, style="bold"), align="left", style="dim"), width=WIDEST)
 
 
 def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
@@ -85,6 +234,8 @@ def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any], w
         _plain_release(screen, summary, written, warnings)
         return
     from rich.styled import Styled
+
+    from duckanon.report.terminal import drawn
 
     drawings = {
         "promised": lambda: _promise(summary),
@@ -102,7 +253,9 @@ def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any], w
 
 def brief(summary: Summary, warnings: Sequence[str] = ()) -> list[Section]:
     """Return the sections of the report that a terminal shows; explanations are left to the files."""
-    return [s for s in report_sections(Run(summary, {"warnings": warnings})) if s.brief]
+    from duckanon.report.release import Run, sections
+
+    return [s for s in sections(Run(summary, {"warnings": warnings})) if s.brief]
 
 
 def _promise(summary: Summary) -> RenderableType:
@@ -131,6 +284,8 @@ def _checks(summary: Summary, written: Mapping[str, Any]) -> RenderableType:
 
 def _counts(summary: Summary) -> RenderableType:
     from rich.text import Text
+
+    from duckanon.report.release import outcome
 
     found, sizes = summary["found"], summary["found"]["class_size"]
     algorithm = summary["algorithm"]["name"]
@@ -247,6 +402,9 @@ def _files(written: Mapping[str, Any]) -> RenderableType:
 
 
 def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str]) -> None:
+    from duckanon.report.release import outcome
+    from duckanon.report.terminal import plain
+
     found, sizes = summary["found"], summary["found"]["class_size"]
     for promise in summary["promise"]:
         screen.line(f"promise: {promise['text']}")
@@ -295,36 +453,3 @@ def show_plan(screen: Screen, explained: str, statements: Sequence[str]) -> None
     for sql in statements:
         out.print()
         out.print(Syntax(sql, "sql", theme="ansi_dark", background_color="default", word_wrap=True))
-
-
-def show_checks(screen: Screen, name: str, checks: Sequence[Mapping[str, Any]], unit: str) -> None:
-    """Show whether a table satisfies its models, with the numbers."""
-    for check in checks:
-        model = f"{check['model']} ({parameters(check['parameters'])})"
-        broken = f"{whole(check['violating_classes'])} of {count(check['classes'], 'classes')}"
-        members = count(check["violating_rows"], unit)
-        text = f"holds in all {count(check['classes'], 'classes')}"
-        if not check["holds"]:
-            how = "are too small" if check["model"] == "k_anonymity" else "break it"
-            text = f"does not hold: {broken} {how}, with {members} in them"
-        if screen.rich:
-            from rich.text import Text
-
-            mark = Text("✓ ", style="bold green") if check["holds"] else Text("✗ ", style="bold red")
-            screen.out.print(mark.append(f"{name}: ", style="bold").append(f"{model} {text}.", style="not bold"))
-        else:
-            screen.line(f"{name}: {model} {text}")
-
-
-def show_list(screen: Screen, kind: str, rows: Sequence[Mapping[str, str]]) -> None:
-    """Show what a registry holds."""
-    if not screen.rich:
-        for row in rows:
-            screen.line("\t".join(row.values()))
-        return
-    from rich.text import Text
-
-    table = headed(*((key, {"no_wrap": key == "name"}) for key in rows[0]))
-    for row in rows:
-        table.add_row(*(Text(v, style="bold" if k == "name" else "") for k, v in row.items()))
-    sections(screen, [(kind.capitalize(), table)])

@@ -1,4 +1,4 @@
-"""What privacy, loss, risk, suggestions and comparisons look like: on a terminal, and as plain lines."""
+"""The commands that assess a table and publish nothing: privacy, measure, risk, suggest."""
 
 from __future__ import annotations
 
@@ -6,25 +6,100 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from duckanon.interfaces.cli.screen import Screen, count, figure, share, shown_path
-from duckanon.interfaces.cli.show import grid, headed, sections
+import typer
+
+from duckanon.interfaces.cli.options import (
+    ASSESS,
+    Database,
+    EntityKey,
+    Hierarchies,
+    Json,
+    K,
+    L,
+    Models,
+    Population,
+    QuasiIdentifiers,
+    Sensitive,
+    T,
+    Table,
+    TableFile,
+    Verbose,
+    file_of,
+    given,
+    hierarchies,
+    names,
+    of_job,
+    source_of,
+)
+from duckanon.interfaces.cli.screen import (
+    RIGHT,
+    WHOLE,
+    Row,
+    Screen,
+    count,
+    figure,
+    grid,
+    headed,
+    sections,
+    share,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from duckanon.assess.comparison.compare import Comparison
     from duckanon.assess.composition import Composition
     from duckanon.assess.risk import Attacker, Risk
 
-Row = Mapping[str, Any]
+
 LARGER_IS_STRICTER = ("k", "l", "p", "minimum")
 """Parameters that promise more the larger they are; others promise more the smaller they are."""
-_RIGHT = {"justify": "right", "no_wrap": True}
-_WHOLE = {"no_wrap": True}
 _SETS = 12
-_PAIRS = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.command("suggest", rich_help_panel=ASSESS)(suggest)
+    app.command("privacy", rich_help_panel=ASSESS)(privacy)
+    app.command("measure", rich_help_panel=ASSESS)(measure)
+    app.command("risk", rich_help_panel=ASSESS)(risk)
+
+
+def privacy(
+    ctx: typer.Context,
+    quasi_identifiers: QuasiIdentifiers,
+    file: TableFile = None,
+    sensitive: Sensitive = None,
+    k: K = None,
+    l: L = None,  # noqa: E741 - the field's own name
+    t: T = None,
+    models: Models = None,
+    hierarchy: Hierarchies = None,
+    population: Population = None,
+    entity_key: EntityKey = None,
+    database: Database = None,
+    table: Table = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show what a table satisfies: of each model, the strictest parameter that holds."""
+    source = source_of(file, database, table)
+    from duckanon.assess.privacy import privacy as look
+
+    wanted = given(k=k, l=l, t=t, models=models, entity_key=entity_key)
+    found = look(
+        source,
+        quasi_identifiers=names(quasi_identifiers),
+        sensitive=names(sensitive),
+        **wanted,
+        **given(hierarchies=hierarchies(hierarchy), population=file_of(population)),
+    ).to_pylist()
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        screen.document({"source": source.name, "privacy": found})
+    else:
+        show_privacy(screen, source.name, found)
 
 
 def show_privacy(screen: Screen, name: str, rows: Sequence[Row]) -> None:
@@ -45,7 +120,7 @@ def show_privacy(screen: Screen, name: str, rows: Sequence[Row]) -> None:
 
     asked = any(_verdict(row) for row in rows)
     more: list[tuple[str, Mapping[str, Any]]] = [("asked for", {})] if asked else []
-    table = headed(("model", _WHOLE), ("column", {"overflow": "fold"}), ("best that holds", _WHOLE), *more)
+    table = headed(("model", WHOLE), ("column", {"overflow": "fold"}), ("best that holds", WHOLE), *more)
     for row in rows:
         cells = [Text(row["model"]), Text(row["attribute"] or ""), Text(f"{row['parameter']} = {_level(row)}")]
         table.add_row(*cells, *([_mark(row)] if asked else []))
@@ -110,6 +185,54 @@ def _verdict(row: Row) -> str:
     return f"breaks{wanted}: {broken}"
 
 
+def measure(
+    ctx: typer.Context,
+    original: Annotated[
+        str, typer.Argument(metavar="ORIGINAL", help="The table that was anonymized: a file.", show_default=False)
+    ],
+    release: Annotated[
+        str, typer.Argument(metavar="RELEASE", help="The table that was made from it: a file.", show_default=False)
+    ],
+    quasi_identifiers: Annotated[
+        list[str] | None,
+        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="Columns.", show_default=False),
+    ] = None,
+    sensitive: Sensitive = None,
+    k: K = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", metavar="A,B,...", help="Metrics; all without.", show_default=False),
+    ] = None,
+    hierarchy: Hierarchies = None,
+    job: Annotated[
+        Path | None,
+        typer.Option("--job", metavar="JOB.toml", help="Take columns, hierarchies and k of a job.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure what a release lost, by each metric that can be computed."""
+    if quasi_identifiers is None and job is None:
+        raise typer.BadParameter("Give the quasi-identifiers (-q), or a job (--job) that has them.")
+    from duckanon.assess.comparison.loss import measure as look
+    from duckanon.io.source import Source
+
+    about = of_job(job) if job is not None else {}
+    own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive), "metrics": names(metrics)}
+    about |= {key: value for key, value in own.items() if value} | given(k=k)
+    # A job may have hierarchies of sensitive columns, too; where it has none, the release was made by automatic ones.
+    wanted = {name.lower() for name in about["quasi_identifiers"]}
+    known = {name: h for name, h in about.pop("hierarchies", {}).items() if name.lower() in wanted}
+    known |= hierarchies(hierarchy) or {}
+    made = known if known or job is not None else None
+    found = look(Source.file(original), Source.file(release), hierarchies=made, **about)
+    screen, rows = Screen.of(ctx), [m.to_dict() for m in found]
+    if screen.as_json:
+        screen.document({"original": original, "release": release, "loss": rows})
+    else:
+        show_loss(screen, Path(release).name, rows)
+
+
 def show_loss(screen: Screen, name: str, rows: Sequence[Row]) -> None:
     """Show what a release lost by each metric: of the whole table, of columns where only a few metrics were wanted."""
     few = len({row["metric"] for row in rows}) <= 3 and any(row["attribute"] for row in rows)
@@ -122,15 +245,75 @@ def show_loss(screen: Screen, name: str, rows: Sequence[Row]) -> None:
         return
     from rich.text import Text
 
-    columns: list[tuple[str, Mapping[str, Any]]] = [("metric", _WHOLE)]
+    columns: list[tuple[str, Mapping[str, Any]]] = [("metric", WHOLE)]
     columns += [("column", {"overflow": "fold"})] if few else []
-    table = headed(*columns, ("value", _RIGHT), ("lost", _RIGHT), ("better", {"style": "dim"}))
+    table = headed(*columns, ("value", RIGHT), ("lost", RIGHT), ("better", {"style": "dim"}))
     for row in shown:
         part = row.get("normalised")
         cells = [Text(row["metric"]), *([Text(row["attribute"] or "whole table")] if few else [])]
         table.add_row(*cells, figure(row["value"]), "-" if part is None else share(part), row["direction"])
     note = Text("lost: 0 % is the best there can be, 100 % the fully suppressed table", style="dim")
     sections(screen, [(f"Lost in {name}", table), ("Note", note)])
+
+
+def risk(
+    ctx: typer.Context,
+    quasi_identifiers: QuasiIdentifiers,
+    file: TableFile = None,
+    threshold: Annotated[float, typer.Option("--threshold", help="A higher risk is too high.")] = 0.2,
+    population: Population = None,
+    population_size: Annotated[
+        int | None,
+        typer.Option("--population-size", help="The data are a sample of so many people.", show_default=False),
+    ] = None,
+    sampling_fraction: Annotated[
+        float | None,
+        typer.Option("--sampling-fraction", help="The data are this share of the people.", show_default=False),
+    ] = None,
+    previous: Annotated[
+        str | None,
+        typer.Option("--previous", help="An earlier release of the same people.", show_default=False),
+    ] = None,
+    original: Annotated[
+        str | None,
+        typer.Option("--original", help="The people themselves, to follow them to --previous.", show_default=False),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", min=1, help="The least persons of a group that both tell apart.", show_default=False),
+    ] = None,
+    hierarchy: Hierarchies = None,
+    entity_key: EntityKey = None,
+    database: Database = None,
+    table: Table = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Estimate the risk of reidentification for three kinds of adversaries.
+
+    With --previous also for somebody who has an earlier release of the same people.
+    """
+    source = source_of(file, database, table)
+    from duckanon.assess.risk import risk as look
+
+    found = look(
+        source,
+        quasi_identifiers=names(quasi_identifiers),
+        threshold=threshold,
+        population=file_of(population),
+        population_size=population_size,
+        sampling_fraction=sampling_fraction,
+        entity_key=entity_key,
+        previous=file_of(previous),
+        original=file_of(original),
+        hierarchies=hierarchies(hierarchy),
+        k=k,
+    )
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        screen.document({"source": source.name, **found.to_dict()})
+    else:
+        show_risk(screen, source.name, found)
 
 
 _KNOWS = {
@@ -158,11 +341,11 @@ def show_risk(screen: Screen, name: str, found: Risk) -> None:
     if found.population_unique is not None:
         about.add_row("", f"{share(found.population_unique)} are alone in the population")
     attackers = headed(
-        ("attacker", _WHOLE),
-        (f"above {found.threshold:g}", _RIGHT),
-        ("highest", _RIGHT),
-        ("average", _RIGHT),
-        ("lowest", _RIGHT),
+        ("attacker", WHOLE),
+        (f"above {found.threshold:g}", RIGHT),
+        ("highest", RIGHT),
+        ("average", RIGHT),
+        ("lowest", RIGHT),
         ("", {"style": "dim"}),
     )
     rows: list[tuple[str, Attacker | None]] = [("prosecutor", found.prosecutor), ("journalist", found.journalist)]
@@ -216,6 +399,32 @@ def _estimates(found: Risk) -> RenderableType:
     return table
 
 
+def suggest(
+    ctx: typer.Context,
+    file: TableFile = None,
+    max_size: Annotated[int, typer.Option("--max-size", min=0, help="Columns in an identifying set; 0: none.")] = 3,
+    threshold: Annotated[float, typer.Option("--threshold", help="A set singles out from this share on.")] = 0.8,
+    by: Annotated[str, typer.Option("--by", help="The share: uniqueness, distinction, separation.")] = "uniqueness",
+    database: Database = None,
+    table: Table = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Suggest a role for each column: which ones identify or single out people.
+
+    No value of the table is shown.
+    """
+    source = source_of(file, database, table)
+    from duckanon.assess.suggest import suggest as look
+
+    found = look(source, max_size=max_size, threshold=threshold, by=by).to_pylist()
+    screen = Screen.of(ctx)
+    if screen.as_json:
+        screen.document({"source": source.name, "columns": found})
+    else:
+        show_suggestions(screen, source.name, found, by, threshold)
+
+
 _STYLES = {"identifier": "bold red", "quasi_identifier": "yellow", "sensitive": "magenta"}
 
 
@@ -231,7 +440,7 @@ def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, th
     from rich.text import Text
 
     table = headed(
-        ("column", {"overflow": "fold"}), ("role", _WHOLE), ("distinct", _RIGHT), ("apart", _RIGHT), ("why", {})
+        ("column", {"overflow": "fold"}), ("role", WHOLE), ("distinct", RIGHT), ("apart", RIGHT), ("why", {})
     )
     for row in rows:
         role = Text(row["role"].replace("_", "-"), style=_STYLES.get(row["role"], "dim"))
@@ -251,96 +460,3 @@ def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, th
 def _sets(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     found = dict.fromkeys(tuple(one) for row in rows for one in row["minimal_sets"])
     return sorted(found, key=len)
-
-
-def show_comparison(screen: Screen, found: Comparison, picture: Path | None) -> None:
-    """Show who wins, by how much, who pays, and what was lost."""
-    ranking, tournament = found.ranking, [r for r in found.tournament.to_pylist() if r["index"] is None]
-    places = {row["release"]: row for row in tournament}
-    pairs, gains, bias = (t.to_pylist() for t in (found.indices, found.gains, found.bias))
-    metrics = [row for row in found.metrics.to_pylist() if row["attribute"] is None]
-    if not screen.rich:
-        for name in ranking:
-            row = places[name]
-            screen.line(f"{row['place']}. {name}: {row['wins']} won, {row['draws']} drawn, {row['losses']} lost")
-        for row in pairs:
-            against = f" against {row['against']}" if row["against"] is not None else ""
-            of = f" of {row['property']}" if row["property"] is not None else ""
-            screen.line(f"{row['index']}{of}, {row['release']}{against}: {figure(row['value'])} ({row['verdict']})")
-        for row in bias:
-            told = f"mean {share(row['mean_risk'])}, highest {share(row['maximum_risk'])}"
-            screen.line(f"risk of {row['release']}: {told}; Gini of class sizes {figure(row['gini'])}")
-        for row in metrics:
-            screen.line(f"{row['metric']}: {', '.join(f'{name} {figure(row[name])}' for name in places)}")
-        if picture is not None:
-            screen.line(f"picture: {shown_path(picture)}")
-        return
-    from rich.text import Text
-
-    parts: list[tuple[str, RenderableType]] = [("Best first", _ranked(ranking, places))]
-    parts += [
-        ("In pairs", _pairs(pairs)),
-        ("Who gains, who loses", _gains(gains)),
-        ("Who carries the risk", _bias(bias)),
-    ]
-    loss = headed(("metric", _WHOLE), *((name, _RIGHT) for name in places), ("better", {"style": "dim"}))
-    for row in metrics:
-        loss.add_row(row["metric"], *(figure(row[name]) for name in places), row["direction"])
-    parts.append(("What was lost", loss))
-    if picture is not None:
-        parts.append(("Picture", Text(shown_path(picture))))
-    sections(screen, parts)
-
-
-def _ranked(ranking: Sequence[str], places: Mapping[str, Row]) -> RenderableType:
-    from rich.text import Text
-
-    table = headed(
-        ("place", _RIGHT),
-        ("release", {"overflow": "fold"}),
-        *((w, _RIGHT) for w in ("won", "drawn", "lost", "incomparable")),
-    )
-    for name in ranking:
-        row = places[name]
-        style = "bold green" if row["place"] == 1 else ""
-        numbers = [str(row[key]) for key in ("wins", "draws", "losses", "incomparable")]
-        table.add_row(str(row["place"]), Text(name, style=style), *numbers)
-    return table
-
-
-def _pairs(pairs: Sequence[Row]) -> RenderableType:
-    from rich.text import Text
-
-    styles = {"better": "green", "worse": "red"}
-    table = headed(
-        ("release", {}), ("against", {}), ("index", _WHOLE), ("property", _WHOLE), ("value", _RIGHT), ("", _WHOLE)
-    )
-    for row in pairs[:_PAIRS]:
-        texts = [Text(row[key] or "") for key in ("release", "against", "index", "property")]
-        table.add_row(*texts, figure(row["value"]), Text(row["verdict"], style=styles.get(row["verdict"], "dim")))
-    if len(pairs) > _PAIRS:
-        table.add_row(Text(f"... {len(pairs) - _PAIRS} more", style="dim"))
-    return table
-
-
-def _gains(gains: Sequence[Row]) -> RenderableType:
-    from rich.text import Text
-
-    counted = ("rows_better", "rows_equal", "rows_worse")
-    heads = ((word, _RIGHT) for word in ("rows better", "equal", "worse"))
-    table = headed(("release", {}), ("against", {}), ("property", _WHOLE), *heads)
-    for row in gains[:_PAIRS]:
-        texts = [Text(row[key]) for key in ("release", "against", "property")]
-        table.add_row(*texts, *(count(row[key]) for key in counted))
-    return table
-
-
-def _bias(bias: Sequence[Row]) -> RenderableType:
-    from rich.text import Text
-
-    heads = ("mean risk", "highest", "on a tenth", "Gini", "suppressed")
-    table = headed(("release", {}), *((head, _RIGHT) for head in heads))
-    for row in bias:
-        risks = [share(row[key]) for key in ("mean_risk", "maximum_risk", "risk_of_top_tenth")]
-        table.add_row(Text(row["release"]), *risks, figure(row["gini"]), count(row["suppressed"], "rows"))
-    return table

@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import Json, K, Sensitive, Verbose, given, hierarchies, names
-from duckanon.interfaces.cli.screen import Screen, shown_path
-from duckanon.interfaces.cli.verbs import Hierarchies, file_of, of_job
+from duckanon.interfaces.cli.options import (
+    ASSESS,
+    Hierarchies,
+    Json,
+    K,
+    Sensitive,
+    Verbose,
+    file_of,
+    given,
+    hierarchies,
+    names,
+    of_job,
+)
+from duckanon.interfaces.cli.screen import Screen, sections, shown_path
 
 if TYPE_CHECKING:
     from duckanon.assess.attacks.attack import Attack
@@ -19,7 +30,7 @@ _STYLES = {"nothing": "green", "promised": "green", "little": "yellow", "much": 
 
 def add_to(app: typer.Typer) -> None:
     """Put the command on the command line."""
-    app.command("attack")(attack)
+    app.command("attack", rich_help_panel=ASSESS)(attack)
 
 
 def attack(
@@ -67,7 +78,7 @@ def attack(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """What does an adversary learn from this release? Beyond chance, and beyond people who are not in it."""
+    """Attack a release, and show what an adversary learns beyond chance."""
     if quasi_identifiers is None and job is None:
         raise typer.BadParameter("Give the quasi-identifiers (-q), or a job (--job) that has them.")
     from duckanon.assess.attacks.attack import attack as look
@@ -119,7 +130,6 @@ def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
         return
     from rich.text import Text
 
-    from duckanon.interfaces.cli.show import sections
     from duckanon.report.terminal import drawn
 
     parts: list[tuple[str, Any]] = [(name, Text(about["verdict"], style=_STYLES[about["level"]]))]

@@ -1,0 +1,319 @@
+"""The commands that compare: the nodes of a job's lattice, and the releases of several jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duckanon.interfaces.cli.options import (
+    ASSESS,
+    PICTURES,
+    Json,
+    Verbose,
+    given,
+    names,
+)
+from duckanon.interfaces.cli.screen import (
+    RIGHT,
+    WHOLE,
+    Bars,
+    Row,
+    Screen,
+    count,
+    figure,
+    headed,
+    sections,
+    share,
+    shown_path,
+    whole,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import RenderableType
+
+    from duckanon.assess.comparison.compare import Comparison
+
+
+_PAIRS = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    app.command("lattice", rich_help_panel=ASSESS)(lattice)
+    app.command("compare", rich_help_panel=ASSESS)(compare)
+
+
+def lattice(
+    ctx: typer.Context,
+    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    pareto: Annotated[bool, typer.Option("--pareto", help="The front of risk and loss only.")] = False,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", metavar="A,B,...", help="Metrics; the first decides.", show_default="loss"),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many nodes are shown; 0: all.")] = 20,
+    most: Annotated[int, typer.Option("--most", min=1, help="A lattice with more nodes is refused.")] = 200_000,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """List the levels that a job could choose, the best first. Publishes nothing."""
+    from duckanon.algorithms.full_domain.listing import require_metrics
+    from duckanon.assess.lattice import nodes_of
+    from duckanon.jobs import load_job
+
+    screen, wanted = Screen.of(ctx), require_metrics(names(metrics) or ["loss"])
+    loaded = load_job(job)
+    with Bars(screen.watched) as bars:
+        engine = loaded.open_engine(bars if screen.watched else None)
+        try:
+            plan = loaded.table().plan(engine)
+            found = nodes_of(plan, engine, wanted, most=most)
+        finally:
+            engine.close()
+    rows = best_first(found, wanted[0], pareto)
+    anonymous = sum(found.column("anonymous").to_pylist())
+    about = {"source": plan.relation.name, "nodes": found.num_rows, "anonymous": anonymous, "pareto": pareto}
+    shown = rows[:top] if top else rows
+    if screen.as_json:
+        screen.document({**about, "metrics": wanted, "best": shown})
+    else:
+        show_nodes(screen, about, wanted, shown, len(rows))
+
+
+def best_first(found: pa.Table, metric: str, pareto: bool) -> list[dict[str, Any]]:
+    """Return the anonymous nodes, the best by a metric first, or the front of risk and metric.
+
+    Where no node is anonymous, all come, those that suppress least first.
+    """
+    from duckanon.algorithms.full_domain.listing import front
+    from duckanon.metrics.base import metrics
+
+    rows: list[dict[str, Any]] = found.to_pylist()
+    sign = 1 if metrics.get(metric).direction == "lower" else -1
+    scores = [sign * row[metric] if row[metric] is not None else float("inf") for row in rows]
+    if pareto:
+        return [rows[i] for i in front(rows, scores)]
+    good = [i for i, row in enumerate(rows) if row["anonymous"]]
+    if good:
+        return [rows[i] for i in sorted(good, key=lambda i: (scores[i], i))]
+    return [rows[i] for i in sorted(range(len(rows)), key=lambda i: (rows[i]["suppressed"], scores[i], i))]
+
+
+def show_nodes(screen: Screen, about: Row, metrics: Sequence[str], rows: Sequence[Row], total: int) -> None:
+    """Show the first of ``total`` nodes: what they lose, risk and suppress, and the levels that make them."""
+    text = f"{count(about['nodes'], 'nodes')}, {whole(about['anonymous'])} of them anonymous"
+    if not screen.rich:
+        screen.line(f"{about['source']}: {text}")
+        for row in rows:
+            values = [f"{name} {figure(row[name])}" for name in metrics]
+            risk = f"risk {'-' if row['risk'] is None else share(row['risk'])}"
+            rest = f"{count(row['suppressed'], 'rows')} suppressed, {count(row['classes_published'], 'classes')}"
+            screen.line(f"{row['node']} ({_levels(row)}): {', '.join([*values, risk, rest])}")
+        return
+    from rich.text import Text
+
+    parts: list[tuple[str, RenderableType]] = [(str(about["source"]), Text(text))]
+    table = headed(
+        *((name.replace("_", " "), RIGHT) for name in metrics),
+        ("risk", RIGHT),
+        ("suppressed", RIGHT),
+        ("classes", RIGHT),
+        ("levels", {"overflow": "fold"}),
+    )
+    for row in rows:
+        lost = f"{whole(row['suppressed'])} ({share(row['suppressed_share'])})" if row["suppressed"] else "0"
+        risk = "-" if row["risk"] is None else share(row["risk"])
+        classes = whole(row["classes_published"])
+        levels = Text(_levels(row), style="" if row["anonymous"] else "dim")
+        table.add_row(*(figure(row[name]) for name in metrics), risk, lost, classes, levels)
+    if total > len(rows):
+        more = f"... {count(total - len(rows), 'nodes')} more (--top 0 shows all)"
+        table.add_row(*[""] * (len(metrics) + 3), Text(more, style="dim"))
+    best = f"Best first by {metrics[0].replace('_', ' ')}"
+    title = best if about["anonymous"] else "None is anonymous: those that suppress least"
+    if rows:
+        parts.append((f"The front of risk and {metrics[0]}" if about["pareto"] else title, table))
+    sections(screen, parts)
+
+
+def _levels(row: Row) -> str:
+    """Return the levels of the columns that are generalized.
+
+    Examples
+    --------
+    >>> _levels({"levels": {"age": 3, "sex": 0, "zip": 1}}), _levels({"levels": {"age": 0}})
+    ('age=3, zip=1', 'all as they are')
+    """
+    return ", ".join(f"{name}={level}" for name, level in row["levels"].items() if level) or "all as they are"
+
+
+def compare(
+    ctx: typer.Context,
+    jobs: Annotated[list[Path], typer.Argument(metavar="JOB.toml", help="Two or more jobs.", show_default=False)],
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="A,B,...", help="Indices, such as coverage, spread.", show_default="coverage"),
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property", "-p", metavar="A,B,...", help="What is compared of each row.", show_default="class_size"
+        ),
+    ] = None,
+    row_id: Annotated[
+        str | None, typer.Option("--row-id", help="A unique column of the sources.", show_default=False)
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it: PNG, SVG or PDF.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare the releases of several jobs, row by row. Publishes nothing."""
+    if len(jobs) < 2:
+        raise typer.BadParameter("Comparing takes two jobs or more.")
+    if picture is not None and picture.suffix.lower() not in PICTURES:
+        # Said before the work, not after it.
+        raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
+    from duckanon.assess.comparison.compare import compare as look
+
+    screen = Screen.of(ctx)
+    with ExitStack() as stack:
+        releases = {}
+        for name, job in zip(_labels(jobs), jobs, strict=True):
+            with Bars(screen.watched) as bars:
+                releases[name] = stack.enter_context(_made(job, bars if screen.watched else None))
+        chosen = given(by=names(by) or None, properties=names(properties) or None, row_id=row_id)
+        found = look(releases, **chosen)
+    drawn = found.plot(picture) if picture is not None else None
+    if screen.as_json:
+        screen.document({**found.to_dict(), "picture": drawn})
+    else:
+        show_comparison(screen, found, drawn)
+
+
+def _made(path: Path, progress: Any) -> Any:
+    """Make the release of a job, and leave its target alone."""
+    from duckanon.jobs import load_job
+    from duckanon.release import pipeline
+
+    job = load_job(path)
+    engine = job.open_engine(progress)
+    try:
+        return pipeline.run(job.table().plan(engine), engine)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _labels(jobs: list[Path]) -> list[str]:
+    """Return names that tell the jobs apart: those of the files, or their paths where files are called alike.
+
+    Examples
+    --------
+    >>> _labels([Path("a.toml"), Path("x/b.toml")]), _labels([Path("x/a.toml"), Path("y/a.toml")])
+    (['a', 'b'], ['x/a', 'y/a'])
+    """
+    short = [job.stem for job in jobs]
+    if len(set(short)) == len(jobs):
+        return short
+    long = [str(job.with_suffix("")) for job in jobs]
+    return long if len(set(long)) == len(jobs) else [f"{name}_{i}" for i, name in enumerate(long, 1)]
+
+
+def show_comparison(screen: Screen, found: Comparison, picture: Path | None) -> None:
+    """Show who wins, by how much, who pays, and what was lost."""
+    ranking, tournament = found.ranking, [r for r in found.tournament.to_pylist() if r["index"] is None]
+    places = {row["release"]: row for row in tournament}
+    pairs, gains, bias = (t.to_pylist() for t in (found.indices, found.gains, found.bias))
+    metrics = [row for row in found.metrics.to_pylist() if row["attribute"] is None]
+    if not screen.rich:
+        for name in ranking:
+            row = places[name]
+            screen.line(f"{row['place']}. {name}: {row['wins']} won, {row['draws']} drawn, {row['losses']} lost")
+        for row in pairs:
+            against = f" against {row['against']}" if row["against"] is not None else ""
+            of = f" of {row['property']}" if row["property"] is not None else ""
+            screen.line(f"{row['index']}{of}, {row['release']}{against}: {figure(row['value'])} ({row['verdict']})")
+        for row in bias:
+            told = f"mean {share(row['mean_risk'])}, highest {share(row['maximum_risk'])}"
+            screen.line(f"risk of {row['release']}: {told}; Gini of class sizes {figure(row['gini'])}")
+        for row in metrics:
+            screen.line(f"{row['metric']}: {', '.join(f'{name} {figure(row[name])}' for name in places)}")
+        if picture is not None:
+            screen.line(f"picture: {shown_path(picture)}")
+        return
+    from rich.text import Text
+
+    parts: list[tuple[str, RenderableType]] = [("Best first", _ranked(ranking, places))]
+    parts += [
+        ("In pairs", _pairs(pairs)),
+        ("Who gains, who loses", _gains(gains)),
+        ("Who carries the risk", _bias(bias)),
+    ]
+    loss = headed(("metric", WHOLE), *((name, RIGHT) for name in places), ("better", {"style": "dim"}))
+    for row in metrics:
+        loss.add_row(row["metric"], *(figure(row[name]) for name in places), row["direction"])
+    parts.append(("What was lost", loss))
+    if picture is not None:
+        parts.append(("Picture", Text(shown_path(picture))))
+    sections(screen, parts)
+
+
+def _ranked(ranking: Sequence[str], places: Mapping[str, Row]) -> RenderableType:
+    from rich.text import Text
+
+    table = headed(
+        ("place", RIGHT),
+        ("release", {"overflow": "fold"}),
+        *((w, RIGHT) for w in ("won", "drawn", "lost", "incomparable")),
+    )
+    for name in ranking:
+        row = places[name]
+        style = "bold green" if row["place"] == 1 else ""
+        numbers = [str(row[key]) for key in ("wins", "draws", "losses", "incomparable")]
+        table.add_row(str(row["place"]), Text(name, style=style), *numbers)
+    return table
+
+
+def _pairs(pairs: Sequence[Row]) -> RenderableType:
+    from rich.text import Text
+
+    styles = {"better": "green", "worse": "red"}
+    table = headed(
+        ("release", {}), ("against", {}), ("index", WHOLE), ("property", WHOLE), ("value", RIGHT), ("", WHOLE)
+    )
+    for row in pairs[:_PAIRS]:
+        texts = [Text(row[key] or "") for key in ("release", "against", "index", "property")]
+        table.add_row(*texts, figure(row["value"]), Text(row["verdict"], style=styles.get(row["verdict"], "dim")))
+    if len(pairs) > _PAIRS:
+        table.add_row(Text(f"... {len(pairs) - _PAIRS} more", style="dim"))
+    return table
+
+
+def _gains(gains: Sequence[Row]) -> RenderableType:
+    from rich.text import Text
+
+    counted = ("rows_better", "rows_equal", "rows_worse")
+    heads = ((word, RIGHT) for word in ("rows better", "equal", "worse"))
+    table = headed(("release", {}), ("against", {}), ("property", WHOLE), *heads)
+    for row in gains[:_PAIRS]:
+        texts = [Text(row[key]) for key in ("release", "against", "property")]
+        table.add_row(*texts, *(count(row[key]) for key in counted))
+    return table
+
+
+def _bias(bias: Sequence[Row]) -> RenderableType:
+    from rich.text import Text
+
+    heads = ("mean risk", "highest", "on a tenth", "Gini", "suppressed")
+    table = headed(("release", {}), *((head, RIGHT) for head in heads))
+    for row in bias:
+        risks = [share(row[key]) for key in ("mean_risk", "maximum_risk", "risk_of_top_tenth")]
+        table.add_row(Text(row["release"]), *risks, figure(row["gini"]), count(row["suppressed"], "rows"))
+    return table
