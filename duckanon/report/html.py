@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from duckanon.report import pictures
-from duckanon.report.model import Block, Report
+from duckanon.report.model import Block, Drawing, Report
 from duckanon.report.text import visible
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def html(report: Report) -> str:
     """Return a report as a page of HTML."""
-    return _environment().get_template("page.html").render(report=report)
+    # Raster parts of drawings stand in the page as data.
+    images = any(isinstance(block, Drawing) for section in report.sections for block in section.blocks)
+    return _environment().get_template("page.html").render(report=report, images=images)
 
 
 def block_html(block: Block) -> str:
