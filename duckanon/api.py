@@ -204,19 +204,19 @@ def check(
     >>> [r.holds for r in duckanon.check(people, quasi_identifiers=["age"], sensitive=["ill"], k=2, l=2)]
     [True, False]
     """
-    from duckanon.assess.subject import of_table
+    from duckanon.assess.assessed_table import of_table
 
     requirements = Requirements.of(k=k, l=l, t=t, models=models)
     requirements.require_population(population is not None)
     require_visible(requirements.models)
     workspace = engine if engine is not None else open_engine(connection, None)
     try:
-        subject = of_table(
+        assessed = of_table(
             workspace, data, quasi_identifiers, sensitive, entity_key, hierarchies=hierarchies, population=population
         )
-        bound = requirements.bound(subject.roles, subject.hierarchies)
-        relations = subject.relations({name for m in bound for name in statement_of(type(m)).reads})
-        return list(check_models(workspace, relations, bound, subject.unit))
+        bound = requirements.bound(assessed.roles, assessed.hierarchies)
+        relations = assessed.relations({name for m in bound for name in statement_of(type(m)).reads})
+        return list(check_models(workspace, relations, bound, assessed.unit))
     finally:
         if engine is None:
             workspace.close()

@@ -73,7 +73,7 @@ class Search:
     """The sets found, how many sets were looked at, and how many were left out because they are too many."""
 
     sets: tuple[IdentifyingSet, ...]
-    looked_at: int
+    assessed: int
     left_out: int
 
 
@@ -108,7 +108,7 @@ def identifying_sets(
     -------
     pyarrow.Table
         ``columns``, ``size``, ``uniqueness``, ``distinction``, ``separation`` and ``approximate``: whether the figures
-        are estimates. The metadata of the schema say how many sets were ``looked_at``, and how many ``left_out``: of
+        are estimates. The metadata of the schema say how many sets were ``assessed``, and how many ``left_out``: of
         very many columns the least promising sets are.
 
     Notes
@@ -155,7 +155,7 @@ def as_table(found: Search) -> pa.Table:
     ]
     shares = [(name, pa.float64()) for name in MEASURES]
     schema = pa.schema([("columns", pa.list_(pa.string())), ("size", pa.int64()), *shares, ("approximate", pa.bool_())])
-    told = {"looked_at": str(found.looked_at), "left_out": str(found.left_out)}
+    told = {"assessed": str(found.assessed), "left_out": str(found.left_out)}
     return pa.Table.from_pylist(rows, schema=schema.with_metadata(told))
 
 
@@ -182,7 +182,7 @@ def search(
     codes = _codes(engine, sampled(engine, relation, names, int(rows), sample_size), len(names))
     whole = _Whole(engine, relation, names, int(rows), sample_size) if rows > sample_size else None
     minimal: dict[tuple[int, ...], Figures] = {}
-    looked_at = left_out = 0
+    assessed = left_out = 0
     seen_rows = min(int(rows), sample_size)
     # As many distinct tuples as a set has, or as its parts allow: not fewer rows are alone.
     reach: dict[tuple[int, ...], int] = {(): 1}
@@ -198,11 +198,11 @@ def search(
             if by == "separation" or reach[one] >= least * seen_rows or size == 1:
                 candidates.append(one)
         candidates.sort(key=lambda one: -reach[one])
-        room = max(_MOST - looked_at, len(names) if size == 1 else 0)
+        room = max(_MOST - assessed, len(names) if size == 1 else 0)
         for one in candidates[room:]:
             left_out += 1
             del reach[one]
-        looked_at += len(candidates[:room])
+        assessed += len(candidates[:room])
         for one, figures in _figures(engine, codes, candidates[:room]):
             reach[one] = figures.distinct
             if getattr(figures, by) < least:
@@ -216,7 +216,7 @@ def search(
     engine.drop(codes)
     found = [IdentifyingSet(tuple(names[j] for j in one), what, whole is not None) for one, what in minimal.items()]
     found.sort(key=lambda s: (len(s.columns), -getattr(s.figures, by)))
-    return Search(tuple(found), looked_at, left_out)
+    return Search(tuple(found), assessed, left_out)
 
 
 def _joined(below: Mapping[tuple[int, ...], int], columns: int) -> Iterator[tuple[int, ...]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from duckanon.assess.subject import Subject, looked_at
+from duckanon.assess.assessed_table import AssessedTable, assessed
 from duckanon.engine.sql.files import load
 from duckanon.models.base import CheckResult, Model
 from duckanon.models.base import models as registry
@@ -92,7 +92,7 @@ def privacy(
     require_visible(requirements.models)
     if population is None:
         requirements.require_population(False)
-    with looked_at(
+    with assessed(
         data,
         quasi_identifiers=quasi_identifiers,
         sensitive=sensitive,
@@ -115,7 +115,7 @@ def privacy(
 
 
 def _levels(
-    subject: Subject, relations: Mapping[str, str], model: type[Model]
+    subject: AssessedTable, relations: Mapping[str, str], model: type[Model]
 ) -> list[tuple[str, str | None, str, float | None]]:
     """Return model, attribute, parameter and value: for each column that the model can be asked of, if any."""
     file = statement_of(model)

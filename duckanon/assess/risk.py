@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.assess.composition import Composition
-from duckanon.assess.previous import composed
-from duckanon.assess.subject import Subject, comparable, looked_at, of_table
+from duckanon.assess.assessed_table import AssessedTable, assessed, comparable, of_table
+from duckanon.assess.composition import Composition, composed
 from duckanon.assess.uniqueness import Uniqueness, estimate
 from duckanon.assess.uniqueness import population_size as whole_population
 from duckanon.engine.sql.files import load
@@ -215,7 +214,7 @@ def risk(
     if previous is None and (original is not None or previous_original is not None or k is not None):
         raise ParameterError("original, previous_original and k of risk are about a previous release: give previous.")
     key = entity_key if original is None else None
-    with looked_at(data, quasi_identifiers=quasi_identifiers, entity_key=key, connection=connection) as subject:
+    with assessed(data, quasi_identifiers=quasi_identifiers, entity_key=key, connection=connection) as subject:
         engine = subject.engine
         relations = {"classes": subject.classes()}
         classes, members, smallest, _, singletons = engine.row(load("risk/sizes").bind(relations))
@@ -257,7 +256,7 @@ def risk(
     )
 
 
-def _population(engine: Engine, subject: Subject, classes: str, population: object) -> str:
+def _population(engine: Engine, subject: AssessedTable, classes: str, population: object) -> str:
     """Create ``population_classes(class_id, n)``: the size of every class of the data in the population."""
     people = of_table(engine, population, list(subject.quasi))
     counted, name = people.classes(), engine.fresh("population")

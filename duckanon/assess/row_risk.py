@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.assess.subject import published_columns
+from duckanon.assess.assessed_table import published_columns
 from duckanon.encoding.counting import persons
 from duckanon.encoding.dictionaries import canonical
 from duckanon.engine.open import open_engine

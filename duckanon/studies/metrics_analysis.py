@@ -8,12 +8,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.studies.base import Record, distinct, where
-from duckanon.studies.metrics_vs_utility import METRICS, UTILITIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+METRICS = (
+    "entropy",
+    "classification",
+    "diameter",
+    "discernibility",
+    "information_loss",
+    "hellinger",
+    "bivariate_correlation",
+    "average_class_size_lefevre",
+    "ambiguity",
+    "granularity",
+    "squared_distance_error",
+)
+"""All metrics of the paper's section 2.2 but precision, which has no meaning for regions (section 3.5)."""
+UTILITIES = (
+    "lr_accuracy",
+    "lr_auroc",
+    "rf_pca_accuracy",
+    "rf_pca_auroc",
+    "knn_pca_accuracy",
+    "knn_pca_auroc",
+)
 
 
 def right_picks(metric: Floats, utility: Floats) -> tuple[float, float]:

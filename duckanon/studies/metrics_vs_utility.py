@@ -7,12 +7,25 @@ the more useful one in little more than half of all cases.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from duckanon.studies.base import Chapter, Record, Study, Task
+from duckanon.report.model import Lines
+from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, where
+from duckanon.studies.figures import COLOURS, INK, MARKERS, Figure, label, legend, panels
+from duckanon.studies.metrics_analysis import (
+    METRICS,
+    UTILITIES,
+    column,
+    effect_sizes,
+    fit,
+    meta_metrics,
+    one_against_one,
+    slopes,
+    transfer,
+)
 from duckanon.studies.tables import codes, read
 
 if TYPE_CHECKING:
@@ -22,29 +35,8 @@ if TYPE_CHECKING:
     from duckanon.hierarchy import Hierarchy
     from duckanon.studies.config import Settings
 
+
 ALGORITHMS = ("datafly", "datafly_shuffled", "mondrian")
-METRICS = (
-    "entropy",
-    "classification",
-    "diameter",
-    "discernibility",
-    "information_loss",
-    "hellinger",
-    "bivariate_correlation",
-    "average_class_size_lefevre",
-    "ambiguity",
-    "granularity",
-    "squared_distance_error",
-)
-"""All metrics of the paper's section 2.2 but precision, which has no meaning for regions (section 3.5)."""
-UTILITIES = (
-    "lr_accuracy",
-    "lr_auroc",
-    "rf_pca_accuracy",
-    "rf_pca_auroc",
-    "knn_pca_accuracy",
-    "knn_pca_auroc",
-)
 
 
 class MetricsVsUtility(Study):
@@ -95,7 +87,6 @@ class MetricsVsUtility(Study):
         return [{"k": drawn.k, "suppressed": suppressed, **measured, **useful}]
 
     def page(self, records: list[Record], settings: Settings) -> list[Chapter]:
-        from duckanon.studies.metrics_page import chapters
 
         return chapters(records, settings)
 
@@ -214,3 +205,205 @@ def _as_texts(table: pa.Table, names: list[str]) -> pa.Table:
         place = table.column_names.index(name)
         table = table.set_column(place, name, table.column(name).cast(pa.string()))
     return table
+
+
+_SHORT = {
+    "average_class_size_lefevre": "average class size",
+    "squared_distance_error": "squared distance",
+    "bivariate_correlation": "bivariate corr.",
+}
+
+
+def short(metric: str) -> str:
+    """Return a name that fits below a panel."""
+    return _SHORT.get(metric, metric.replace("_", " "))
+
+
+def chapters(records: list[Record], settings: Settings) -> list[Chapter]:
+    """Return what the releases say of metrics."""
+    raw = [r for r in records if r["algorithm"] == "none"]
+    made = [r for r in records if r["algorithm"] != "none"]
+    if not made:
+        return []
+    picks = meta_metrics(made, test=settings["meta_test"], repeats=settings["repeats"], seed=settings["seed"])
+    return [
+        _answer(made, picks),
+        _picks(made),
+        _meta(made, picks),
+        _effects(made),
+        _scatter(made),
+        _spread(made, raw),
+        _trends(made),
+    ]
+
+
+def _answer(made: list[Record], picks: list[Record]) -> Chapter:
+    rates = [r["rate"] for r in one_against_one(made)]
+    own = [r["rate"] for r in where(picks, kind="own") if r["rate"] == r["rate"]]
+    told = [
+        f"{len(made)} releases of {len(distinct(made, 'table'))} tables. Of two releases by the same algorithm the one "
+        f"that a single metric prefers is the more useful one in {np.mean(rates):.1%} of all pairs (between "
+        f"{min(rates):.1%} and {max(rates):.1%} by table and metric); chance reaches 50 %.",
+    ]
+    if own:
+        told.append(
+            f"A learner of all metrics together picks right in {np.mean(own):.1%} of pairs it was not taught by."
+        )
+    return Chapter("The answer", [Lines(told)])
+
+
+def _picks(made: list[Record]) -> Chapter:
+    found = one_against_one(made)
+    tables = distinct(found, "table")
+
+    def row(table: Any, what: str) -> list[Any]:
+        by = {r["metric"]: r[what] for r in where(found, table=table)}
+        return [table, *(by.get(m) for m in METRICS)]
+
+    header = ["table", *(short(m) for m in METRICS)]
+    return Chapter(
+        "One against one (Table 4.1)",
+        [
+            Lines(
+                [
+                    "How often the better of two releases by a metric is the more useful one: all pairs within an "
+                    "algorithm, meant over algorithms and utilities. Where metric or utility are equal it counts half."
+                ]
+            ),
+            grid(header, [row(t, "rate") for t in tables]),
+            Lines(
+                [
+                    "The same, with a pair of equal ones counted as right. Where learners say the same class of nearly "
+                    "all rows, whatever the release, these rates are high for every metric and mean nothing."
+                ]
+            ),
+            grid(header, [row(t, "equal_is_right") for t in tables]),
+        ],
+    )
+
+
+def _meta(made: list[Record], picks: list[Record]) -> Chapter:
+    tables, algorithms = distinct(made, "table"), distinct(made, "algorithm")
+    own = transfer(picks, "own", tables)
+    parts: list[Any] = [
+        Lines(
+            ["A learner of all metrics, for each table, algorithm and utility; pairs of held-out releases (Table 4.2)."]
+        ),
+        grid(["table", "right picks"], [[t, own.get((t, t))] for t in tables]),
+    ]
+    for kind, over, number in (("algorithm", algorithms, 3), ("table", tables, 4), ("utility", list(UTILITIES), 5)):
+        if len(over) < 2:
+            continue
+        rates = transfer(picks, kind, over)
+        parts.append(
+            Lines([f"Taught for the {kind} in the row, picking for the one in the column (Table 4.{number})."])
+        )
+        parts.append(grid([kind, *map(str, over)], [[u, *(rates.get((u, o)) for o in over)] for u in over]))
+    return Chapter("The meta-metric, and whether it can be moved", parts)
+
+
+def _effects(made: list[Record]) -> Chapter:
+    found = sorted(effect_sizes(made), key=lambda r: -float(r["effect"]))
+    if not found:
+        return Chapter(
+            "Effect sizes (Figure 4.8)", [Lines(["There are too few releases for regressions on all metrics."])]
+        )
+    figure, ((axes,),) = panels(1, 1, (6.5, 3.6))
+    places = range(len(found))
+    middle = [r["effect"] for r in found]
+    reach = [[r["effect"] - r["low"] for r in found], [r["high"] - r["effect"] for r in found]]
+    axes.errorbar(middle, list(places), xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=3, linewidth=1.2)
+    axes.set_yticks(list(places), [short(r["metric"]) for r in found], fontsize=8)
+    axes.invert_yaxis()
+    axes.axvline(0, color=INK, linewidth=0.8)
+    label(axes, x="mean absolute coefficient of the standardised metric, 95 % interval")
+    about = "Linear regressions of each utility on all metrics, one for each table, algorithm and utility."
+    rows = [[short(r["metric"]), float(r["effect"]), float(r["low"]), float(r["high"]), r["n"]] for r in found]
+    table = grid(["metric", "effect", "low", "high", "regressions"], rows)
+    return Chapter("Effect sizes (Figure 4.8)", [Figure("effect-sizes", about, figure), table])
+
+
+def _scatter(made: list[Record]) -> Chapter:
+    tables = distinct(made, "table")
+    parts: list[Any] = []
+    for number, some in enumerate((METRICS[:6], METRICS[6:]), 1):
+        figure, axes = panels(len(some), len(UTILITIES), (2.1, 1.7))
+        for i, metric in enumerate(some):
+            for j, utility in enumerate(UTILITIES):
+                _cloud(axes[i][j], made, tables, metric, utility)
+                title = utility.replace("_", " ") if i == 0 else ""
+                label(axes[i][j], title=title, x=short(metric) if j == 0 else "")
+        legend(figure, [str(t) for t in tables], lines=False)
+        about = (
+            "Utility (up) against metric (right; 0 is best, 1 the fully suppressed table), "
+            f"part {number} of 2; lines fit all releases of a table."
+        )
+        parts.append(Figure(f"scatter-{number}", about, figure))
+    return Chapter("Metrics and utilities (Figures 4.1 and 4.2)", parts)
+
+
+def _cloud(axes: Any, made: list[Record], tables: Sequence[Any], metric: str, utility: str) -> None:
+    for place, table in enumerate(tables):
+        some = where(made, table=table)
+        x, y = column(some, metric), column(some, utility)
+        colour = COLOURS[place % len(COLOURS)]
+        axes.scatter(
+            x, y, s=4, color=colour, alpha=0.5, marker=MARKERS[place % len(MARKERS)], rasterized=True, linewidths=0
+        )
+        line = fit(x, y)
+        if line is not None:
+            ends = np.array([np.nanmin(x), np.nanmax(x)])
+            axes.plot(ends, line[0] + line[1] * ends, color=colour, linewidth=1.2, linestyle="--")
+
+
+def _spread(made: list[Record], raw: list[Record]) -> Chapter:
+    tables, algorithms = distinct(made, "table"), distinct(made, "algorithm")
+    parts: list[Any] = []
+    for name, columns, title in (
+        ("metrics", METRICS, "Distribution of the metrics by algorithm (Figures 4.3 and 4.4)."),
+        (
+            "utilities",
+            UTILITIES,
+            "Distribution of the utilities by algorithm (Figure 4.5); the line is what raw rows teach.",
+        ),
+    ):
+        figure, axes = panels(len(columns), len(tables), (2.4, 1.35))
+        for i, what in enumerate(columns):
+            for j, table in enumerate(tables):
+                _histogram(axes[i][j], where(made, table=table), algorithms, what)
+                known = [r[what] for r in where(raw, table=table) if r.get(what) is not None]
+                if known:
+                    axes[i][j].axvline(known[0], color=INK, linewidth=1, linestyle=":")
+                label(axes[i][j], title=str(table) if i == 0 else "", y=short(what) if j == 0 else "")
+        legend(figure, [str(a) for a in algorithms], lines=False)
+        parts.append(Figure(f"histograms-{name}", title, figure))
+    return Chapter("Distributions", parts)
+
+
+def _histogram(axes: Any, records: list[Record], algorithms: Sequence[Any], what: str) -> None:
+    values = [column(where(records, algorithm=a), what) for a in algorithms]
+    known = np.concatenate([v[~np.isnan(v)] for v in values]) if values else np.zeros(0)
+    if not len(known):
+        return
+    low, high = float(known.min()), float(known.max())
+    edges = np.linspace(low - 1e-9, high + 1e-9 if high > low else low + 1e-3, 21)
+    for place, some in enumerate(values):
+        axes.hist(some[~np.isnan(some)], edges, color=COLOURS[place % len(COLOURS)], alpha=0.55)
+    axes.set_yticks([])
+
+
+def _trends(made: list[Record]) -> Chapter:
+    found = slopes(made)
+    rows = []
+    for metric in METRICS:
+        every = [r for r in found if r["metric"] == metric and r["algorithm"] != "all"]
+        if every:
+            falling = float(np.mean([r["slope"] < 0 for r in every]))
+            strength = float(np.mean([abs(r["correlation"]) for r in every]))
+            rows.append([short(metric), falling, strength, len(every)])
+    about = (
+        "Lines of best fit by table, algorithm and utility. A metric that means what it says has falling lines: the "
+        "more is lost, the less is learned."
+    )
+    header = ["metric", "share of falling lines", "mean absolute correlation", "lines"]
+    return Chapter("Trends (section 4.1.1)", [Lines([about]), grid(header, rows)])

@@ -6,7 +6,7 @@ import pyarrow as pa
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from duckanon.assess.utility.plain import _Category
+from duckanon.assess.utility.raw_features import _Category
 
 
 class Labels(TransformerMixin, BaseEstimator):

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.assess.attacks.minimality_search import judge, refused
-from duckanon.assess.attacks.refusals import cut_classes, level_classes
+from duckanon.assess.attacks.minimality import cut_classes, judge, level_classes, refused
 from duckanon.assess.disclosure import Finding
 from duckanon.models import LDiversity
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from duckanon.assess.attacks.downcoding_search import singled_out
+from duckanon.assess.attacks.downcoding import singled_out
 from tests.reference import downcoding as reference
 
 

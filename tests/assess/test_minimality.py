@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from duckanon.assess.attacks.minimality_search import Believed, Members, best_guess, by_cuts, by_levels, judge, worlds
+from duckanon.assess.attacks.minimality import Believed, Members, best_guess, by_cuts, by_levels, judge, worlds
 from duckanon.models import AlphaKAnonymity, LDiversity
 from tests.reference import minimality as reference
 

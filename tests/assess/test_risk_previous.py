@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.assess.overlap import common
+from duckanon.assess.composition import common
 from duckanon.errors import ParameterError, RoleError
 
 QUASI = ["age", "city"]

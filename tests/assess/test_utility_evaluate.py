@@ -14,6 +14,7 @@ from sklearn.neural_network import MLPClassifier
 
 import duckanon
 from duckanon.assess.utility.learners import LEARNERS, resolve
+from duckanon.assess.utility.released_features import released_table
 from duckanon.assess.utility.scores import SCORES
 from duckanon.errors import DataError, ParameterError, RoleError, UnsupportedError
 from tests.assess.lessons import Labels
@@ -181,7 +182,7 @@ def test_bounds_are_read_as_intervals() -> None:
         with duckanon.anonymize(
             parts.train, quasi_identifiers=["age", "trade"], insensitive=["pay"], k=20, output={"age": output}
         ) as release:
-            table = duckanon.utility.released.released_table(release)
+            table = released_table(release)
             assert table.column_names == ["age", "trade", "pay"]
             if output in ("bounds", "struct"):
                 assert all(cell == "*" or (cell[0], cell[-1]) == ("[", "]") for cell in table["age"].to_pylist())

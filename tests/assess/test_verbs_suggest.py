@@ -239,7 +239,7 @@ def test_very_many_columns_are_not_searched_for_ever(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("duckanon.assess.identifying_sets._MOST", 30)
     table = pa.table({f"c{j}": [(i * (j + 3)) % 9 for i in range(60)] for j in range(12)})
     found = identifying_sets(table, threshold=0.5, by="separation", max_size=3)
-    assert int(found.schema.metadata[b"looked_at"]) <= 30
+    assert int(found.schema.metadata[b"assessed"]) <= 30
     none = identifying_sets(table, threshold=1, max_size=3)
     assert int(none.schema.metadata[b"left_out"]) > 0
 

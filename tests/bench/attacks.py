@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import duckanon
-from duckanon.assess.attacks import attackers, looking
+from duckanon.assess.attacks import attackers, linkage_space
 from duckanon.testing.hospital import write_hospital
 from tests.datasets import data_folder
 
@@ -53,7 +53,7 @@ def _watched(spent: dict[str, float]) -> Iterator[None]:
 
         return call
 
-    with patch.object(looking, "look", timed(READING, looking.look)):
+    with patch.object(linkage_space, "read_linkage_space", timed(READING, linkage_space.read_linkage_space)):
         kinds = {name: type(attackers.get(name)()) for name in attackers}
         before = {name: kind.run for name, kind in kinds.items()}
         for name, kind in kinds.items():

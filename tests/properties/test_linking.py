@@ -11,9 +11,8 @@ import pytest
 from reference import linking as slow
 
 import duckanon
-from duckanon.assess.attacks.fellegi_sunter import ENOUGH, ROUNDS, START
-from duckanon.assess.attacks.probabilistic_linkage import NEAR
-from duckanon.assess.attacks.sight import View
+from duckanon.assess.attacks.linkage_space import Projection
+from duckanon.assess.attacks.probabilistic_linkage import ENOUGH, NEAR, ROUNDS, START
 from duckanon.assess.attacks.singling_out import MOST
 
 CITIES = ["Ulm", "Bonn", "Kiel", "Jena", None]
@@ -144,18 +143,18 @@ def test_linkability_and_linkage_are_those_of_the_reference(seed: int) -> None:
 @pytest.mark.thinned(2)
 def test_who_fits_a_description_is_counted_as_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    fast = View.fitting
+    fast = Projection.fitting
 
-    def watched(view: View, cells: Any, people: Any, enough: int) -> Any:
+    def watched(view: Projection, cells: Any, people: Any, enough: int) -> Any:
         found = fast(view, cells, people, enough)
         asked.append((view, cells, people, enough, found))
         return found
 
-    monkeypatch.setattr(View, "fitting", watched)
+    monkeypatch.setattr(Projection, "fitting", watched)
     Tables.drawn(seed).attack("singling_out")
     assert {enough for *_, enough, _ in asked} == {2, MOST}
     for view, cells, people, enough, found in asked:
-        axes = [view.sight.axes[j] for j in view.columns]
+        axes = [view.space.axes[j] for j in view.columns]
         for row, count in zip(cells, found, strict=True):
             fits = 0
             for person in people.points[:, list(view.columns)]:

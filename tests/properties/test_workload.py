@@ -12,7 +12,7 @@ import pytest
 from reference import workload as slow
 
 import duckanon
-from duckanon.assess.utility.asking import draw
+from duckanon.assess.utility.workload import draw
 
 KINDS = {"a": "number", "b": "text", "c": "day"}
 

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from reference import metrics_utility as reference
 
-from duckanon.studies.metrics_analysis import effect_sizes, fit, meta_metrics, one_against_one, right_picks, transfer
-from duckanon.studies.metrics_vs_utility import METRICS, UTILITIES
+from duckanon.studies.metrics_analysis import (
+    METRICS,
+    UTILITIES,
+    effect_sizes,
+    fit,
+    meta_metrics,
+    one_against_one,
+    right_picks,
+    transfer,
+)
 
 
 def records(rng: np.random.Generator, versions: int, tables=("a", "b"), algorithms=("x", "y"), digits: int = 6):

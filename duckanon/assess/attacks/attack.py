@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.assess.assessed_table import AssessedTable, of_release, of_table, originals
 from duckanon.assess.attacks.base import LEVELS, MUCH, Case, Finding, Settings, attackers
-from duckanon.assess.placing import Placed, place
-from duckanon.assess.subject import Subject, of_release, of_table, originals
+from duckanon.assess.labels.levels import LabelLevels, label_levels
 from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import col, named, table, text
 from duckanon.errors import DataError, HierarchyError, ParameterError, RoleError, did_you_mean
@@ -232,7 +232,7 @@ def _of_table(
     placed = None
     if hierarchies is not None and len(known.quasi) == len(released.quasi):
         try:
-            placed = place(known, released, hierarchies)
+            placed = label_levels(known, released, hierarchies)
         except HierarchyError:
             # Its cells may be regions of a partition, which can still be read.
             placed = None
@@ -251,9 +251,11 @@ def _of_table(
     return _checked(case)
 
 
-def _sides(engine: Engine, original: object, control: object, columns: Sequence[str]) -> tuple[Subject, Subject | None]:
+def _sides(
+    engine: Engine, original: object, control: object, columns: Sequence[str]
+) -> tuple[AssessedTable, AssessedTable | None]:
     """Return the people of the original and those of the control table, if there is one."""
-    found: list[Subject | None] = []
+    found: list[AssessedTable | None] = []
     for word, data in (("original", original), ("control", control)):
         if data is None and word == "control":
             found.append(None)
@@ -288,7 +290,7 @@ def _published(present: Sequence[str], names: Sequence[str] | None) -> dict[str,
     return found
 
 
-def _shared(known: Subject, released: Subject) -> list[str]:
+def _shared(known: AssessedTable, released: AssessedTable) -> list[str]:
     """Return the columns that both tables have, but for quasi-identifiers."""
     quasi = {name.lower() for name in (*released.quasi, *known.quasi)}
     both = {name.lower() for name in known.types} - quasi
@@ -333,7 +335,7 @@ def _run(chosen: Mapping[str, Any], case: Case) -> Attack:
 
 
 def _mappings(
-    released: Subject, release: Release | None, placed: Sequence[Placed] | None
+    released: AssessedTable, release: Release | None, placed: Sequence[LabelLevels] | None
 ) -> tuple[exp.Query, ...] | None:
     """Return (value, label) of every quasi-identifier, or None where a row's class cannot be told."""
     if release is not None:
@@ -352,7 +354,7 @@ def _given(engine: Engine, release: Release, attribute: str) -> exp.Query:
     return exp.select(col("value"), col("label")).from_(table(name))
 
 
-def _looked_up(placed: Placed) -> exp.Query:
+def _looked_up(placed: LabelLevels) -> exp.Query:
     known = exp.case().when(col("known", "t"), col("text", "v")).else_(text(placed.levels.top))
     label = known if placed.level == 0 else col(f"l{placed.level}", "t")
     on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))

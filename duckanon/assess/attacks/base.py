@@ -10,17 +10,64 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from duckanon.assess.attacks.proportions import Interval, difference, wilson
 from duckanon.registry import Registry
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from duckanon.assess.attacks.sight import Sight
-    from duckanon.assess.subject import Subject
+    from duckanon.assess.assessed_table import AssessedTable
+    from duckanon.assess.attacks.linkage_space import LinkageSpace
     from duckanon.release.release import Release
+
+
+Interval = tuple[float, float]
+
+Z = 1.959963984540054
+"""Two-sided 95 %."""
+
+
+def wilson(share: float, rows: float, z: float = Z) -> Interval:
+    """Return the score interval of a share of ``rows``; all of [0, 1] where there are none.
+
+    References
+    ----------
+    E. Wilson, Probable inference, the law of succession, and statistical inference, 1927.
+
+    Examples
+    --------
+    >>> [round(bound, 4) for bound in wilson(0.5, 100)]
+    [0.4038, 0.5962]
+    >>> wilson(0.0, 0)
+    (0.0, 1.0)
+    """
+    if rows <= 0:
+        return 0.0, 1.0
+    square = z * z / rows
+    middle = (share + square / 2) / (1 + square)
+    half = z / (1 + square) * sqrt(share * (1 - share) / rows + square / (4 * rows))
+    # At the ends the bound is the share itself, whatever is left of it by rounding.
+    return (0.0 if share == 0 else max(middle - half, 0.0)), (1.0 if share == 1 else min(middle + half, 1.0))
+
+
+def difference(share: float, own: Interval, other: float, others: Interval) -> Interval:
+    """Return the interval of ``share - other``, made of the intervals of both.
+
+    References
+    ----------
+    R. Newcombe, Interval estimation for the difference between independent proportions, 1998 (method 10).
+
+    Examples
+    --------
+    >>> [round(b, 4) for b in difference(56 / 70, wilson(56 / 70, 70), 48 / 80, wilson(48 / 80, 80))]
+    [0.0524, 0.3339]
+    """
+    below = sqrt((share - own[0]) ** 2 + (others[1] - other) ** 2)
+    above = sqrt((own[1] - share) ** 2 + (other - others[0]) ** 2)
+    return max(share - other - below, -1.0), min(share - other + above, 1.0)
+
 
 NOTHING, PROMISED, LITTLE, MUCH = LEVELS = ("nothing", "promised", "little", "much")
 """What a finding comes to, the worst last."""
@@ -181,27 +228,27 @@ class Case:
     release itself where it is known as one; ``files`` are the files that the released table was read from, if any.
     """
 
-    original: Subject
-    released: Subject
+    original: AssessedTable
+    released: AssessedTable
     relations: dict[str, str]
     mappings: Sequence[exp.Query] | None
     carried: Sequence[str]
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    control: Subject | None = None
+    control: AssessedTable | None = None
     release: Release | None = None
     files: tuple[str, ...] = ()
     hierarchies: Mapping[str, Any] | None = None
     settings: Settings = field(default_factory=Settings)
 
     @cached_property
-    def sight(self) -> Sight:
+    def space(self) -> LinkageSpace:
         """The release and people in the same places, for attacks that link one to the other.
 
         Labels that nobody can read are a HierarchyError.
         """
-        from duckanon.assess.attacks.looking import look
+        from duckanon.assess.attacks.linkage_space import read_linkage_space
 
-        return look(self)
+        return read_linkage_space(self)
 
     @cached_property
     def allowed(self) -> float | None:

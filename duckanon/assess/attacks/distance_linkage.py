@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from duckanon.assess.attacks.base import Attacker, Case, Finding, attackers
 from duckanon.assess.attacks.guessing import linked, needs_secret
-from duckanon.assess.attacks.sight import View
+from duckanon.assess.attacks.linkage_space import Projection
 
 
 @attackers.register("distance_linkage")
@@ -29,7 +29,7 @@ class DistanceLinkage(Attacker):
 
     def run(self, case: Case) -> list[Finding]:
         found = []
-        for adversary, columns in case.sight.adversaries().items():
-            view, most = case.sight.view(columns), case.settings.sample
-            found += linked(self.name, case, adversary, view, View.nearest, most)
+        for adversary, columns in case.space.adversaries().items():
+            view, most = case.space.view(columns), case.settings.sample
+            found += linked(self.name, case, adversary, view, Projection.nearest, most)
         return found

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from duckanon.assess.attacks.sight import Links, People, Secret, View
+    from duckanon.assess.attacks.linkage_space import Links, People, Projection, SecretColumn
 
-    Link = Callable[[View, People], Links]
+    Link = Callable[[Projection, People], Links]
 
 ADVERSARIES = {
     "part": "half of the quasi-identifiers",
@@ -23,11 +23,11 @@ ADVERSARIES = {
 """What each adversary knows of a person, in words."""
 
 
-def linked(name: str, case: Case, adversary: str, view: View, link: Link, most: int) -> list[Finding]:
+def linked(name: str, case: Case, adversary: str, view: Projection, link: Link, most: int) -> list[Finding]:
     """Link people and controls, and return what the links tell of each sensitive column, and of who is who."""
-    sight = case.sight
-    people = sight.targets.first(most)
-    controls = sight.controls.first(most) if sight.controls is not None else None
+    space = case.space
+    people = space.targets.first(most)
+    controls = space.controls.first(most) if space.controls is not None else None
     links = link(view, people)
     others = link(view, controls) if controls is not None else None
     found = []
@@ -42,7 +42,7 @@ def linked(name: str, case: Case, adversary: str, view: View, link: Link, most: 
                 attack=name,
                 adversary=adversary,
                 success=float(own.mean()),
-                base_rate=1 / sight.published,
+                base_rate=1 / space.published,
                 rows=len(people),
                 sampled_from=people.sampled_from,
                 text="the row picked is the person's own",
@@ -53,20 +53,20 @@ def linked(name: str, case: Case, adversary: str, view: View, link: Link, most: 
     return found
 
 
-def secrets(case: Case) -> list[Secret]:
+def secrets(case: Case) -> list[SecretColumn]:
     """Return the sensitive columns that are published as they are."""
-    return [case.sight.secret(name) for name in case.released.sensitive if name.lower() in _places(case)]
+    return [case.space.secret(name) for name in case.released.sensitive if name.lower() in _places(case)]
 
 
 def _places(case: Case) -> set[str]:
-    return {axis.name.lower() for axis in case.sight.axes[case.sight.quasi :]}
+    return {axis.name.lower() for axis in case.space.axes[case.space.quasi :]}
 
 
 def guessed(
     name: str,
     case: Case,
     adversary: str,
-    secret: Secret,
+    secret: SecretColumn,
     hits: NDArray[np.float64],
     controls: NDArray[np.float64] | None,
     people: People,

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from duckanon.assess.attacks.base import Attacker, Case, Finding, attackers
 from duckanon.assess.attacks.guessing import guessed, needs_secret, secrets
-from duckanon.assess.attacks.sight import ALL
+from duckanon.assess.attacks.linkage_space import ALL
 
 
 @attackers.register("inference")
@@ -29,12 +29,12 @@ class Inference(Attacker):
         return needs_secret(case) if case.released.sensitive else "a sensitive column"
 
     def run(self, case: Case) -> list[Finding]:
-        sight = case.sight
+        space = case.space
         found = []
         for secret in secrets(case):
-            view = sight.view([j for j in range(len(sight.axes)) if j != secret.column])
-            hits = view.nearest(sight.targets).guessed(secret, sight.targets)
-            controls = sight.controls
+            view = space.view([j for j in range(len(space.axes)) if j != secret.column])
+            hits = view.nearest(space.targets).guessed(secret, space.targets)
+            controls = space.controls
             theirs = None if controls is None else view.nearest(controls).guessed(secret, controls)
-            found.append(guessed(self.name, case, ALL, secret, hits, theirs, sight.targets))
+            found.append(guessed(self.name, case, ALL, secret, hits, theirs, space.targets))
         return found

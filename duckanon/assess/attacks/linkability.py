@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from duckanon.assess.attacks.base import Attacker, Case, Finding, attackers
-from duckanon.assess.attacks.sight import FULL, People, View
+from duckanon.assess.attacks.linkage_space import FULL, People, Projection
 
 PAIRS = 2 * 10**8
 """Most pairs of a person and a published tuple that are compared."""
@@ -30,17 +30,17 @@ class Linkability(Attacker):
         return None if len(case.published) > 1 else "two quasi-identifiers"
 
     def run(self, case: Case) -> list[Finding]:
-        sight = case.sight
-        view = sight.view(range(sight.quasi))
+        space = case.space
+        view = space.view(range(space.quasi))
         most = max(min(case.settings.sample, PAIRS // len(view.cells)), 1)
-        people = sight.targets.first(most)
-        control = None if sight.controls is None else _shared(view, sight.controls.first(most))
+        people = space.targets.first(most)
+        control = None if space.controls is None else _shared(view, space.controls.first(most))
         return [
             Finding(
                 attack=self.name,
                 adversary=FULL,
                 success=float(_shared(view, people).mean()),
-                base_rate=1 / sight.published,
+                base_rate=1 / space.published,
                 rows=len(people),
                 sampled_from=people.sampled_from,
                 control=None if control is None else float(control.mean()),
@@ -51,7 +51,7 @@ class Linkability(Attacker):
         ]
 
 
-def _shared(view: View, people: People):  # type: ignore[no-untyped-def]
+def _shared(view: Projection, people: People):  # type: ignore[no-untyped-def]
     import numpy as np
 
     from duckanon.kernels.linking import both_near

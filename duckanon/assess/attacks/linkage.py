@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+from duckanon.assess.assessed_table import AssessedTable
 from duckanon.assess.attacks.base import Attacker, Case, Finding, attackers
-from duckanon.assess.attacks.sight import People
-from duckanon.assess.subject import Subject
+from duckanon.assess.attacks.linkage_space import People
 from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table
 
 
@@ -57,7 +57,7 @@ class Linkage(Attacker):
             )
         ]
 
-    def _recoded(self, case: Case, people: Subject) -> tuple[int, float]:
+    def _recoded(self, case: Case, people: AssessedTable) -> tuple[int, float]:
         """Return the number of people and the mean chance, each recoded as the release was."""
         assert case.mappings is not None
         width = len(case.mappings)
@@ -84,22 +84,22 @@ class Linkage(Attacker):
     def _covered(self, case: Case) -> Finding:
         import numpy as np
 
-        sight = case.sight
-        view = sight.view(range(sight.quasi))
+        space = case.space
+        view = space.view(range(space.quasi))
 
         def chance(people: People) -> float:
             links = view.nearest(people)
             right = 1 / links.rows if people.own is None else links.identified(people.own)
             return float(np.where(links.far == 0, right, 0.0).mean())
 
-        told = sight.targets.own is not None
+        told = space.targets.own is not None
         return Finding(
             attack=self.name,
             adversary="full",
-            success=chance(sight.targets),
-            base_rate=1 / sight.published,
-            rows=len(sight.targets),
-            sampled_from=sight.targets.sampled_from,
+            success=chance(space.targets),
+            base_rate=1 / space.published,
+            rows=len(space.targets),
+            sampled_from=space.targets.sampled_from,
             text="the row picked from those whose cells can stand for a known person's values is the right one",
             allowed=case.allowed,
             remark="" if told else "At most: whether a row that fits is the person's own, only a key can say.",

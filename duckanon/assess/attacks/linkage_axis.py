@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.assess.published_cells import WHOLE, covered
+from duckanon.assess.labels.cells import WHOLE, covered
 from duckanon.encoding.dictionaries import Dictionary, dictionary
 from duckanon.engine.sql.axes import is_null
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text
@@ -34,7 +34,7 @@ STEP = 1e-9
 
 
 @dataclass(frozen=True)
-class Axis:
+class LinkageAxis:
     """The places of a column.
 
     Numbers, dates and times lie from 0 to 1 by their size, ``low`` and ``high`` bound what a cell can stand for, and
@@ -70,7 +70,7 @@ class Column:
 
     values: Dictionary
     cells: str
-    axis: Axis
+    axis: LinkageAxis
 
 
 def numbered_labels(engine: Engine, rows: exp.Query, label: exp.Expr) -> str:
@@ -116,7 +116,9 @@ def read_column(
     return Column(values, cells, axis)
 
 
-def _lined(engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, cells: str) -> Axis:
+def _lined(
+    engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, cells: str
+) -> LinkageAxis:
     """Read the labels of numbers, dates or times."""
     import numpy as np
 
@@ -154,7 +156,7 @@ def _lined(engine: Engine, name: str, type_name: str, values: Dictionary, levels
     bottom[whole], top[whole] = -inf, inf
     places = np.where(np.isnan(numbers), MISSING, (numbers - least) / span)
     none = np.full(count, -1, dtype=np.int64)
-    return Axis(name, True, places, bottom, top, none, none, np.empty(0), least, span)
+    return LinkageAxis(name, True, places, bottom, top, none, none, np.empty(0), least, span)
 
 
 def _spans(engine: Engine, sizes: str, levels: Levels | None, cells: str) -> list[tuple[Any, Any, Any]]:
@@ -205,7 +207,9 @@ def _read_span(label: str | None, type_name: str, step: float) -> tuple[float, f
     return (low + step if above else low), (high - step if below else high)
 
 
-def _listed(engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, cells: str) -> Axis:
+def _listed(
+    engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, cells: str
+) -> LinkageAxis:
     """Read the labels of values without distances, and line the values up so that cells cover neighbours."""
     import numpy as np
 
@@ -229,7 +233,7 @@ def _listed(engine: Engine, name: str, type_name: str, values: Dictionary, level
     low[some], high[some] = members[start[some]], members[stop[some] - 1]
     whole = high - low + 1 == sizes
     start[whole | ~some] = -1
-    return Axis(name, False, rank.astype(np.float64), low, high, start, stop, members)
+    return LinkageAxis(name, False, rank.astype(np.float64), low, high, start, stop, members)
 
 
 def _ranked(cell: NDArray[np.int64], code: NDArray[np.int64], values: int) -> NDArray[np.int64]:
@@ -312,4 +316,4 @@ def _joined(*parts: exp.Expr) -> exp.Expr:
     return joined
 
 
-__all__ = ["MISSING", "Axis", "Column", "read_column", "span_label"]
+__all__ = ["MISSING", "Column", "LinkageAxis", "read_column", "span_label"]

@@ -1,17 +1,107 @@
-"""Probabilistic record linkage: the published rows with the most evidence of being a person's."""
+"""Probabilistic record linkage: the published rows with the most evidence of being a person's.
+
+Evidence is weighed by Fellegi and Sunter's model, estimated by EM from the counts of comparison patterns.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.assess.attacks.base import Attacker, Case, Finding, attackers
-from duckanon.assess.attacks.fellegi_sunter import Model, decoded, estimate
 from duckanon.assess.attacks.guessing import linked, needs_secret
-from duckanon.assess.attacks.sight import Links, People, View
+from duckanon.assess.attacks.linkage_space import Links, People, Projection
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+START = (0.9, 0.08, 0.02)
+"""What EM begins with: how a value and the cell of the same person compare (agree, near, differ)."""
+ROUNDS = 50
+ENOUGH = 1e-6
+"""EM ends when no probability moves by more."""
+FLOOR = 1e-12
+
+
+@dataclass(frozen=True)
+class Model:
+    """How columns compare in pairs that belong together (``m``) and in others (``u``), by column and level.
+
+    ``share`` is the share of pairs that belong together.
+    """
+
+    m: Floats
+    u: Floats
+    share: float
+
+    def weights(self, patterns: NDArray[np.int64]) -> Floats:
+        """Return the weight of evidence of patterns, one row each with the level of every column: log2 of m/u."""
+        import numpy as np
+
+        ratio = np.log2(np.maximum(self.m, FLOOR) / np.maximum(self.u, FLOOR))
+        return np.asarray(ratio[np.arange(patterns.shape[1]), patterns].sum(axis=1), dtype=np.float64)
+
+
+def decoded(codes: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    """Return the level of each column in patterns that are written as numbers to base 3, the first column last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> decoded(np.array([5]), 3)
+    array([[2, 1, 0]])
+    """
+    import numpy as np
+
+    return np.stack([codes // 3**j % 3 for j in range(columns)], axis=1)
+
+
+def estimate(patterns: NDArray[np.int64], counts: Floats, share: float) -> Model:
+    """Estimate the model from distinct patterns and how many pairs have each.
+
+    Pairs that do not belong together are nearly all there are: their probabilities begin as those of all pairs. The
+    share of pairs that belong together begins as given.
+
+    References
+    ----------
+    I. Fellegi and A. Sunter, A theory for record linkage, 1969; W. Winkler, Using the EM algorithm for weight
+    computation in the Fellegi-Sunter model of record linkage, 1988.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> patterns = np.array([[0, 0], [0, 2], [2, 0], [2, 2]])
+    >>> model = estimate(patterns, np.array([100.0, 300.0, 300.0, 9300.0]), 0.01)
+    >>> bool(model.m[0, 0] > 0.5 > model.u[0, 0])
+    True
+    """
+    import numpy as np
+
+    columns = patterns.shape[1]
+    levels = [patterns == level for level in range(3)]
+
+    def shares(weight: Floats) -> Floats:
+        total = max(float(weight.sum()), FLOOR)
+        return np.stack([(weight[:, None] * level).sum(axis=0) / total for level in levels], axis=1)
+
+    m, u = np.tile(np.array(START), (columns, 1)), shares(counts)
+    at = np.arange(columns)
+    for _ in range(ROUNDS):
+        # Logarithms: many columns would underflow.
+        own = np.log(np.maximum(m, FLOOR))[at, patterns].sum(axis=1) + np.log(max(share, FLOOR))
+        other = np.log(np.maximum(u, FLOOR))[at, patterns].sum(axis=1) + np.log(max(1 - share, FLOOR))
+        belongs = 1 / (1 + np.exp(np.clip(other - own, -700, 700)))
+        before = m, u, share
+        m, u = shares(counts * belongs), shares(counts * (1 - belongs))
+        share = float((counts * belongs).sum() / counts.sum())
+        if max(np.abs(m - before[0]).max(), np.abs(u - before[1]).max(), abs(share - before[2])) < ENOUGH:
+            break
+    return Model(m, u, share)
+
 
 NEAR = 0.1
 """Values that differ by no more than this share of the column's range are near each other."""
@@ -44,11 +134,11 @@ class ProbabilisticLinkage(Attacker):
 
     def run(self, case: Case) -> list[Finding]:
         found = []
-        for adversary, columns in case.sight.adversaries().items():
-            told = sorted(columns, key=lambda j: (-len(case.sight.axes[j].places), j))[:WIDEST]
-            view = case.sight.view(sorted(told))
+        for adversary, columns in case.space.adversaries().items():
+            told = sorted(columns, key=lambda j: (-len(case.space.axes[j].places), j))[:WIDEST]
+            view = case.space.view(sorted(told))
             most = max(min(case.settings.sample, PAIRS // len(view.cells)), 1)
-            linking = _Linking(view, case.sight.targets)
+            linking = _Linking(view, case.space.targets)
             found += linked(self.name, case, adversary, view, linking.links, most)
         return found
 
@@ -56,7 +146,7 @@ class ProbabilisticLinkage(Attacker):
 class _Linking:
     """Links people to the tuples of a view."""
 
-    def __init__(self, view: View, people: People) -> None:
+    def __init__(self, view: Projection, people: People) -> None:
         import numpy as np
 
         from duckanon.kernels.linking import patterns
@@ -72,7 +162,7 @@ class _Linking:
         # The best pattern may be one that training has not met.
         self.weights: NDArray[np.float64] = self.model.weights(decoded(np.arange(3**columns), columns))
 
-    def links(self, view: View, people: People) -> Links:
+    def links(self, view: Projection, people: People) -> Links:
         """Return the tuples of the largest weight of each person."""
         import numpy as np
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.assess.attacks.base import Attacker, Case, Finding, attackers
-from duckanon.assess.attacks.sight import ALL, FULL
+from duckanon.assess.attacks.linkage_space import ALL, FULL
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from duckanon.assess.attacks.sight import View
+    from duckanon.assess.attacks.linkage_space import Projection
 
 SUBSETS = 24
 """Sets of columns from which descriptions are made."""
@@ -43,24 +43,24 @@ class SinglingOut(Attacker):
         return None if len(case.published) + len(case.carried) > 1 else "two columns"
 
     def run(self, case: Case) -> list[Finding]:
-        sight = case.sight
-        widths = {FULL: sight.quasi, ALL: len(sight.axes)}
+        space = case.space
+        widths = {FULL: space.quasi, ALL: len(space.axes)}
         return [
             self._tried(case, who, width)
             for who, width in widths.items()
-            if width > 1 and (who == FULL or width > sight.quasi)
+            if width > 1 and (who == FULL or width > space.quasi)
         ]
 
     def _tried(self, case: Case, adversary: str, width: int) -> Finding:
         import numpy as np
 
-        sight = case.sight
-        everybody, controls = sight.everybody, sight.others
+        space = case.space
+        everybody, controls = space.everybody, space.others
         random = np.random.default_rng([case.settings.seed, 2])
         each = -(-min(case.settings.sample, 2000) // SUBSETS)
         own, chance, other = [], [], []
         for columns in _subsets(width, random):
-            view = sight.view(columns)
+            view = space.view(columns)
             rarest = np.argsort(view.sizes + random.random(len(view.sizes)), kind="stable")[:each]
             cells = view.cells[rarest]
             fits = view.fitting(cells, everybody, 2)
@@ -80,7 +80,7 @@ class SinglingOut(Attacker):
             control=None if theirs is None else float(theirs.mean()),
             controls=0 if theirs is None else len(theirs),
             text="a description taken from the release fits exactly one person",
-            remark=everybody.said,
+            remark=everybody.sample_note,
         )
 
 
@@ -112,7 +112,7 @@ def _subsets(columns: int, random: np.random.Generator) -> list[tuple[int, ...]]
     return sorted(found)
 
 
-def _mixed(view: View, count: int, random: np.random.Generator) -> NDArray[np.int32]:
+def _mixed(view: Projection, count: int, random: np.random.Generator) -> NDArray[np.int32]:
     """Return tuples whose cells are drawn column by column, as often as they are published."""
     import numpy as np
 

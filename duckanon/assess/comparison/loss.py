@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.assess.published_cells import understood
-from duckanon.assess.subject import Subject, of_table
+from duckanon.assess.assessed_table import AssessedTable, of_table
+from duckanon.assess.labels.cells import cell_domains
 from duckanon.encoding.counting import count_values
 from duckanon.encoding.dictionaries import Dictionary, frequency_query
 from duckanon.engine.open import workspace
@@ -104,7 +104,7 @@ def measure(
         relations = RelationTables(engine, {"classes": classes})
         if any(names - {"classes", "class_values"} for names in reads.values()):
             try:
-                domains = understood(source, released, hierarchies)
+                domains = cell_domains(source, released, hierarchies)
             except HierarchyError:
                 # Whoever asks for nothing in particular gets what can be had.
                 if metrics is not None or hierarchies is not None:
@@ -120,7 +120,7 @@ def measure(
         return measure_relations(engine, relations, metrics, params)
 
 
-def _classes(original: Subject, released: Subject) -> str:
+def _classes(original: AssessedTable, released: AssessedTable) -> str:
     """Create ``classes`` of the released table, with the rows that it lacks as one suppressed class."""
     engine, kept = released.engine, released.classes()
     rows, published = original.rows(), released.rows()
@@ -140,7 +140,7 @@ class _TableRelations(ReleaseRelations):
     """The relations of a table that anybody may have made, beside its original."""
 
     def __init__(
-        self, original: Subject, released: Subject, classes: str, domains: Sequence[QuasiIdentifierDomain]
+        self, original: AssessedTable, released: AssessedTable, classes: str, domains: Sequence[QuasiIdentifierDomain]
     ) -> None:
         self.original, self.released, self.domains = original, released, domains
         # The sensitive columns that both tables have, of one type.

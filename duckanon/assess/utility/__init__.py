@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from duckanon.assess.utility.encoder import AnonymousEncoder, encode
-    from duckanon.assess.utility.evaluation import evaluate
-    from duckanon.assess.utility.parts import Split, split
+    from duckanon.assess.utility.evaluation import evaluate, trial
+    from duckanon.assess.utility.held_out import Split, split
     from duckanon.assess.utility.results import Evaluation
-    from duckanon.assess.utility.trials import trial
     from duckanon.assess.utility.workload import Workload, queries
 
 # Imported at first use: learners and their tables take a second.
 _NAMES = {
     "AnonymousEncoder": "duckanon.assess.utility.encoder",
     "Evaluation": "duckanon.assess.utility.results",
-    "Split": "duckanon.assess.utility.parts",
+    "Split": "duckanon.assess.utility.held_out",
     "Workload": "duckanon.assess.utility.workload",
     "encode": "duckanon.assess.utility.encoder",
     "evaluate": "duckanon.assess.utility.evaluation",
     "queries": "duckanon.assess.utility.workload",
-    "split": "duckanon.assess.utility.parts",
-    "trial": "duckanon.assess.utility.trials",
+    "split": "duckanon.assess.utility.held_out",
+    "trial": "duckanon.assess.utility.evaluation",
 }
 
 __all__ = [

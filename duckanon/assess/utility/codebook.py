@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.assess.utility.cells import Mixtures, Texts, Values
+from duckanon.assess.utility.batches import Mixtures, Texts, Values
 from duckanon.assess.utility.domain import MISSING, WHOLE, Domain, Leaves
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
-    from duckanon.assess.utility.cells import Cells
+    from duckanon.assess.utility.batches import Cells
     from duckanon.assess.utility.domain import Indices, Numbers
     from duckanon.assess.utility.learn_domain import Seen
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from duckanon.assess.utility.cells import BATCH
+from duckanon.assess.utility.batches import BATCH
 from duckanon.assess.utility.fitted import Fitted, require, resolved
 
 if TYPE_CHECKING:

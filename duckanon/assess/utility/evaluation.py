@@ -2,27 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from duckanon.assess.utility.fitting import Fitted, Lesson, Rows, fit_all
+from duckanon.assess.utility.held_out import Split, codes_of, column_of, drawn, split, table_of
 from duckanon.assess.utility.learners import USUAL, ZERO_RULE, resolve
-from duckanon.assess.utility.parts import codes_of, column_of, drawn, split, table_of
-from duckanon.assess.utility.plain import PlainEncoder, is_number
-from duckanon.assess.utility.released import ReleasedEncoder, encoder_of, generalized, released_table
+from duckanon.assess.utility.raw_features import PlainEncoder, is_number, texts_of
+from duckanon.assess.utility.released_features import ReleasedEncoder, encoder_of, generalized, released_table
 from duckanon.assess.utility.results import RAW, RELEASE, Evaluation, lines_of
 from duckanon.assess.utility.scores import scores
-from duckanon.assess.utility.targets import Target
-from duckanon.errors import ParameterError, RoleError
+from duckanon.errors import DataError, InfeasibleError, ParameterError, RoleError
 from duckanon.progress import Progress
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
+    from duckanon.assess.utility.results import Evaluation
     from duckanon.progress import Listener
+    from duckanon.release.release import Release
+
+
+_MOST_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class Target:
+    """The column to be predicted: its values in their order, and which of two is the positive one."""
+
+    name: str
+    values: pa.Array
+    positive: int | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tables: Mapping[str, pa.Table], name: str, average: str, positive: Any) -> Target:
+        """Return the target of tables of which ``raw`` is learned from."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if average not in ("auto", "macro", "binary"):
+            raise ParameterError(f"average must be 'auto', 'macro' or 'binary'. Got {average!r}.")
+        columns = {key: texts_of(table.column(name)) for key, table in tables.items()}
+        chunks = [chunk for column in columns.values() for chunk in column.chunks]
+        values = pc.drop_null(pc.unique(pa.chunked_array(chunks, pa.string())))
+        values = values.take(pc.sort_indices(values))
+        if len(values) > _MOST_CLASSES:
+            raise DataError(f"The target {name!r} has {len(values)} values: put them into at most {_MOST_CLASSES}.")
+        if len(values) < 2:
+            raise DataError(f"The target {name!r} has {len(values)} values: there is nothing to predict.")
+        missing = sum(column.null_count for column in columns.values())
+        notes = (f"{missing} rows whose target is missing are left out.",) if missing else ()
+        if average == "macro" or (average == "auto" and len(values) != 2):
+            return cls(name, values, None, notes)
+        codes = pc.drop_null(pc.index_in(columns["raw"], value_set=values)).to_numpy()
+        rarer = int(np.argmin(np.bincount(codes, minlength=len(values))))
+        if positive is not None:
+            found = pc.index(values, str(positive)).as_py()
+            if found < 0:
+                raise ParameterError("The positive class is no value of the target.")
+            rarer = found
+        elif len(values) != 2:
+            raise ParameterError(f"The target has {len(values)} values: name the positive one, or use 'macro'.")
+        return cls(name, values, rarer, notes)
+
+    def known(self, table: pa.Table) -> pa.Table:
+        """Return the rows whose target is known."""
+        import pyarrow.compute as pc
+
+        column = table.column(self.name)
+        found = table.filter(pc.is_valid(column)) if column.null_count else table
+        if not found.num_rows:
+            raise DataError("A table has no row whose target is known.")
+        return found
+
+    def codes(self, table: pa.Table) -> NDArray[np.int64]:
+        """Return the class of every row by its number."""
+        import pyarrow.compute as pc
+
+        found = pc.index_in(texts_of(table.column(self.name)), value_set=self.values).to_numpy()
+        return np.asarray(found, dtype=np.int64)
+
 
 MOST_ROWS = 100_000
 
@@ -273,6 +339,63 @@ def _zero_rule(tables: Mapping[str, pa.Table], target: Target, seed: int) -> Fit
     said = np.full(len(test), int(np.argmax(shares)), dtype=np.int64)
     confidence = np.tile(shares, (len(test), 1))
     return Fitted(ZERO_RULE, seed, RAW, RAW, scores(test, said, confidence, target.positive), 0)
+
+
+def trial(
+    parts: Split,
+    anonymize: Callable[[pa.Table], Release],
+    *,
+    released_test: bool = True,
+    look: Callable[[Release], object] | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Anonymize the training part of a split, teach learners by it, and test them on the held-out part.
+
+    Parameters
+    ----------
+    parts : Split
+        What ``duckanon.utility.split`` returned.
+    anonymize : callable
+        Makes a release of a table, such as ``lambda t: duckanon.anonymize(t, quasi_identifiers=["age"], k=5)``.
+    released_test : bool
+        Whether the held-out part is anonymized by itself, too, and tested besides. Where it has too few rows for the
+        promise it is not, and a note says so.
+    look : callable, optional
+        Called with the release of the training part, while it is there.
+    **options
+        Further arguments of ``duckanon.utility.evaluate``.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> ages = [20 + i % 50 for i in range(400)]
+    >>> people = pa.table({"age": ages, "ill": ["yes" if age > 44 else "no" for age in ages]})
+    >>> parts = duckanon.utility.split(people, target="ill")
+    >>> columns = {"quasi_identifiers": ["age"], "insensitive": ["ill"]}
+    >>> found = duckanon.utility.trial(
+    ...     parts,
+    ...     lambda table: duckanon.anonymize(table, k=5, output="midpoint", **columns),
+    ...     learners=["decision_tree"],
+    ...     seeds=1,
+    ... )
+    >>> found.in_sample, found.score("accuracy") > 0.9, found.score("accuracy", tested_on="release") > 0.9
+    (False, True, True)
+    """
+    if not isinstance(parts, Split):
+        raise ParameterError(f"A trial takes what split() returned. Got a {type(parts).__name__}.")
+    notes: tuple[str, ...] = ()
+    with ExitStack() as stack:
+        release = stack.enter_context(anonymize(parts.train))
+        if look is not None:
+            look(release)
+        held = None
+        if released_test:
+            try:
+                held = stack.enter_context(anonymize(parts.test))
+            except InfeasibleError:
+                notes = ("The held-out rows are too few for the promise: they were tested as they are only.",)
+        found = evaluate(parts.train, release, target=parts.target, test=parts.test, released_test=held, **options)
+    return replace(found, notes=(*found.notes, *notes))
 
 
 __all__ = ["MOST_ROWS", "evaluate"]

@@ -7,21 +7,176 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sqlglot import exp
 
-from duckanon.assess.utility.cells import BATCH, Cells, Layout, Mixtures, Texts, batches, type_of
+from duckanon.assess.utility.batches import BATCH, Cells, Layout, Mixtures, Texts, Values, batches, cells_of, type_of
 from duckanon.assess.utility.codebook import METHODS, Codebook, as_sets
 from duckanon.assess.utility.learn_domain import Seen, learn
-from duckanon.assess.utility.shares import ClassShares, owned_hierarchies
 from duckanon.engine.open import workspace
-from duckanon.errors import ParameterError, did_you_mean
+from duckanon.engine.sql.relations import col, named, subquery, table
+from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve
+from duckanon.recoding.coded_rows import CODE
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import scipy.sparse as sp
 
+    from duckanon.assess.utility.batches import Cells
+    from duckanon.assess.utility.codebook import Codebook
+    from duckanon.assess.utility.domain import Indices
     from duckanon.engine.base import Engine
+    from duckanon.recoding.recoders import Recoder
+    from duckanon.release.release import Release
+
+
+def owned_hierarchies(release: Release) -> dict[str, Hierarchy]:
+    """Return the hierarchies of a release as tables: the listed ones, else the labels of the values it was made of."""
+    found = {}
+    for hierarchy, levels, cell in zip(release.used, release.levels, release.recoding.cells, strict=True):
+        if hierarchy.levels is not None:
+            found[levels.attribute] = hierarchy
+            continue
+        on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
+        query = exp.select(
+            named(col("text", "v"), "l0"), *(col(f"l{i}", "t") for i in range(1, levels.height + 1))
+        ).from_(table(cell.values, "v"))
+        rows = release.engine.arrow(query.join(table(levels.tree, "t"), on=on).order_by(col("code", "v")))
+        found[levels.attribute] = Hierarchy(rows, None, levels.origin, levels.top)
+    return found
+
+
+class ClassShares:
+    """The proportional representation of every class, by the cells that are published of it.
+
+    Parameters
+    ----------
+    release : Release
+    books : mapping
+        The codebooks of the attributes, method "proportional", in the order of their features.
+
+    References
+    ----------
+    F. Viton, C. Mauger, G. Dequen, J.-L. Guérin and G. Le Mahec, Proportional representation to increase data utility
+    in k-anonymous tables, ISCC 2021, section III-A.
+    """
+
+    def __init__(self, release: Release, books: Mapping[str, Codebook]) -> None:
+        self._layout = Layout.of([name for name, _ in _recoder(release).shown])
+        self._codes: list[dict[str | None, int]] = [{} for _ in self._layout.attributes]
+        self._steps: list[Indices] = []
+        query, originals, count = _beside(release, list(books))
+        keys = exp.select(*(col(name) for name, _ in _recoder(release).shown)).distinct()
+        self._index(release.engine.arrow(keys.from_(subquery(query.copy(), "r"))))
+        counted = exp.select("*", named(exp.Count(this=exp.Star()), count)).from_(subquery(query, "r"))
+        counted = counted.group_by(exp.var("ALL"))
+        self._coded = _by_code(release, books) if _recoder(release).by_code else None
+        rows = release.engine.reader(counted, private=True)
+        self.matrix = self._counted(rows, books, originals, count)
+
+    def _index(self, classes: pa.Table) -> None:
+        """Give every combination of cells a number: step by step, each column with those before it."""
+        at = np.zeros(classes.num_rows, dtype=np.int64)
+        for j, name in enumerate(self._layout.attributes):
+            cells = _as_texts(self._layout.cells(classes, name))
+            known = self._codes[j]
+            for label in [None, *cells.labels]:
+                known.setdefault(label, len(known))
+            own = np.array([known[label] for label in [*cells.labels, None]])[cells.codes]
+            pairs = at * len(known) + own
+            distinct, at = np.unique(pairs, return_inverse=True)
+            self._steps.append(distinct)
+        self.size = len(self._steps[-1]) if self._steps else 0
+
+    def find(self, rows: pa.Table) -> Indices:
+        """Return the class of each row, -1 where its cells are those of no class."""
+        if not all(part in rows.column_names for parts in self._layout.attributes.values() for part in parts):
+            return np.full(rows.num_rows, -1)
+        at = np.zeros(rows.num_rows, dtype=np.int64)
+        for name, known, step in zip(self._layout.attributes, self._codes, self._steps, strict=True):
+            own = _as_texts(self._layout.cells(rows, name))
+            codes = np.array([known.get(label, -1) for label in [*own.labels, None]])[own.codes]
+            pairs = at * len(known) + codes
+            place = np.minimum(np.searchsorted(step, pairs), len(step) - 1)
+            at = np.where((at >= 0) & (codes >= 0) & (step[place] == pairs), place, -1)
+        return at
+
+    def _counted(self, rows: Any, books: Mapping[str, Codebook], originals: Sequence[str], count: str) -> sp.csr_matrix:
+        """Return the share of every node in every class, one row for each."""
+        import pyarrow as pa
+        import scipy.sparse as sp
+
+        coded = self._coded
+        tables = [sp.csr_matrix((self.size, len(book.domain.atoms))) for book in books.values()]
+        for batch in rows:
+            part = pa.Table.from_batches([batch])
+            at, n = self.find(part), part.column(count).to_numpy()
+            for j, (book, name) in enumerate(zip(books.values(), originals, strict=True)):
+                own = part.column(name).combine_chunks()
+                atoms = _atoms(book, cells_of(own)) if coded is None else coded[j][own.to_numpy()]
+                known = atoms >= 0
+                shape = tables[j].shape
+                tables[j] = tables[j] + sp.csr_matrix((n[known], (at[known], atoms[known])), shape=shape)
+        blocks = []
+        for found, book in zip(tables, books.values(), strict=True):
+            total = np.asarray(found.sum(axis=1)).ravel()
+            scale = sp.diags(np.divide(1.0, total, out=np.zeros_like(total), where=total > 0))
+            blocks.append(sp.csr_matrix(scale @ found @ sp.csr_matrix(book.held.T.astype(float))))
+        return sp.hstack(blocks, format="csr")
+
+
+def _atoms(book: Codebook, cells: Cells) -> Indices:
+    """Return the atom of original values, -1 where they have none."""
+    if isinstance(cells, Values):
+        return book.domain.at(cells.numbers)
+    assert isinstance(cells, Texts)
+    book.domain.learn(cells.labels)
+    found = [book.domain.members(label) for label in [*cells.labels, None]]
+    return np.array([own[0] if len(own) == 1 else -1 for own in found], dtype=np.int64)[cells.codes]
+
+
+def _by_code(release: Release, books: Mapping[str, Codebook]) -> list[Indices]:
+    """Return for each attribute the atoms of its original values, by their codes."""
+    values = {cell.name: cell.values for cell in _recoder(release).cells}
+    found = []
+    for name, book in books.items():
+        query = exp.select(col("value")).from_(table(values[name])).order_by(col("code"))
+        found.append(_atoms(book, cells_of(release.engine.arrow(query).column(0).combine_chunks())))
+    return found
+
+
+def _recoder(release: Release) -> Recoder:
+    if release.recoder is None:
+        raise UnsupportedError("The classes of this release are no longer tied to its source.")
+    return release.recoder
+
+
+def _beside(release: Release, names: Sequence[str]) -> tuple[exp.Select, list[str], str]:
+    """Return the published rows with their original values, the names of those columns, and one for a count."""
+    recoder = _recoder(release)
+    # The rows of regions are coded once, and have no other trace of the original values.
+    coded = recoder.by_code
+    kept = [(c.name, col(f"{CODE}{j}") if coded else c.expression) for j, c in enumerate(recoder.cells)]
+    rows = recoder.rows(kept)
+    rows.set("order", None)
+    taken = {name for name, _ in recoder.shown}
+    free = [f"original {j}" for j in range(len(recoder.cells) + len(taken) + 1)]
+    free = [name for name in free if name not in taken]
+    place = {cell.name: j for j, cell in enumerate(recoder.cells)}
+    chosen = [(free[j + 1], f"p_{place[name]}") for j, name in enumerate(names)]
+    return recoder.released(rows, [*recoder.shown, *chosen]), [name for name, _ in chosen], free[0]
+
+
+def _as_texts(cells: Cells) -> Texts:
+    """Return numbers as texts, so that cells can be told apart whatever their type is."""
+    if isinstance(cells, Texts):
+        return cells
+    assert isinstance(cells, Values)
+    distinct, codes = np.unique(cells.numbers, return_inverse=True)
+    labels = [repr(float(value)) for value in distinct]
+    blank = np.isnan(cells.numbers)
+    return Texts(np.where(blank, -1, codes), labels)
 
 
 @dataclass(eq=False)
@@ -177,4 +332,4 @@ def _by_class(shares: ClassShares, rows: pa.Table, found: sp.csr_matrix) -> sp.c
     return both[np.where(at >= 0, at, shares.size + np.arange(len(at)))]
 
 
-__all__ = ["Fitted", "count", "learnt", "require", "resolved"]
+__all__ = ["ClassShares", "Fitted", "count", "learnt", "owned_hierarchies", "require", "resolved"]

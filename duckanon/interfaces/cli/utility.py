@@ -127,7 +127,7 @@ def _of_job(
 ) -> tuple[Any, Any]:
     """Hold rows out, anonymize the others by the job, teach and test."""
     from duckanon.assess.utility import queries, split, trial
-    from duckanon.assess.utility.parts import Split, table_of
+    from duckanon.assess.utility.held_out import Split, table_of
     from duckanon.io.source import Source
     from duckanon.jobs import load_job
     from duckanon.jobs.tuning.jobs import anonymizer

@@ -182,7 +182,7 @@ def _lattice(request: Call) -> exp.Query:
 
 
 def _encoded(request: Call) -> exp.Query:
-    from duckanon.assess.utility.in_sql import encoded_query
+    from duckanon.assess.utility.encoding_sql import encoded_query
 
     source, arguments = _split(request)
     return encoded_query(request.engine, source, **arguments)

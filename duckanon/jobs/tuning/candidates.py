@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.algorithms.base import algorithms
-from duckanon.assess.utility.parts import codes_of
-from duckanon.assess.utility.plain import is_number, numbers_of
+from duckanon.assess.utility.held_out import codes_of
+from duckanon.assess.utility.raw_features import is_number, numbers_of
 from duckanon.errors import ParameterError
 from duckanon.plan.plan import partitions, resolve_algorithm
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.assess.utility.evaluation import evaluate
+from duckanon.assess.utility.evaluation import evaluate, trial
+from duckanon.assess.utility.held_out import Split, split
 from duckanon.assess.utility.learners import ZERO_RULE, resolve
-from duckanon.assess.utility.parts import Split, split
 from duckanon.assess.utility.results import RAW, RELEASE
 from duckanon.assess.utility.scores import SCORES
-from duckanon.assess.utility.trials import trial
 from duckanon.errors import ConfigError, DuckanonError, InfeasibleError, JobError, ParameterError, UnsupportedError
 from duckanon.jobs import Job, JobTable, load_job
 from duckanon.jobs.keys import seconds_of

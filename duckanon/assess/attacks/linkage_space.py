@@ -1,20 +1,32 @@
-"""What attackers look at: published tuples and people in the same places, and how to link one to the other."""
+"""What adversaries look at: published tuples and people as points of one space, and how to link one to the other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from duckanon.assess.attacks.linkage_axis import MISSING, Axis
+from sqlglot import exp
+
+from duckanon.assess.attacks.linkage_axis import MISSING, Column, LinkageAxis, read_column, span_label
+from duckanon.assess.labels.levels import column_levels
+from duckanon.encoding.dictionaries import dictionary
+from duckanon.engine.sql.axes import is_null
+from duckanon.engine.sql.relations import cast, col, named, same, subquery, table, text, union_all
+from duckanon.errors import HierarchyError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from duckanon.assess.assessed_table import AssessedTable
+    from duckanon.assess.attacks.base import Case
+    from duckanon.hierarchy import Levels
+
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+
 
 PART, FULL, ALL = "part", "full", "all"
 """Adversaries: who knows half of the quasi-identifiers, all of them, or every other column besides."""
@@ -42,7 +54,7 @@ class People:
         return self.total if len(self) < self.total else None
 
     @property
-    def said(self) -> str:
+    def sample_note(self) -> str:
         """What to say where what fits one of these may fit others, too."""
         return "" if self.sampled_from is None else f"Looked up among {len(self)} of {self.total} rows."
 
@@ -67,13 +79,13 @@ class People:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class Projection:
     """The published tuples on some of the columns: ``cells`` has each once, with the number of its rows.
 
     ``of`` says for each tuple of the whole which one of these it is.
     """
 
-    sight: Sight
+    space: LinkageSpace
     columns: tuple[int, ...]
     cells: NDArray[np.int32]
     sizes: Ints
@@ -86,7 +98,7 @@ class View:
 
         from duckanon.kernels.linking import Places
 
-        axes = [self.sight.axes[j] for j in self.columns]
+        axes = [self.space.axes[j] for j in self.columns]
         offset = np.cumsum([0, *(len(a.low) for a in axes)])[:-1].astype(np.int64)
         shift = np.cumsum([0, *(len(a.members) for a in axes)])[:-1]
         start = [np.where(a.start < 0, -1, a.start + s) for a, s in zip(axes, shift, strict=True)]
@@ -139,7 +151,7 @@ class View:
 
         ranges = []
         for at, column in enumerate(self.columns):
-            axis, (_, places) = self.sight.axes[column], people.sorted_by(column)
+            axis, (_, places) = self.space.axes[column], people.sorted_by(column)
             own = cells[:, at]
             sides = np.searchsorted(places, axis.low[own], "left"), np.searchsorted(places, axis.high[own], "right")
             ranges.append(np.stack(sides))
@@ -160,7 +172,7 @@ class View:
 class Links:
     """The tuples that an attacker takes for each person's: those of person i are ``found`` from ``starts[i]`` on."""
 
-    view: View
+    view: Projection
     starts: Ints
     found: Ints
     far: Floats
@@ -183,7 +195,7 @@ class Links:
         hit[person[self.found == mine[person]]] = True
         return np.where(hit, 1.0 / self.rows, 0.0)
 
-    def guessed(self, secret: Secret, people: People) -> Floats:
+    def guessed(self, secret: SecretColumn, people: People) -> Floats:
         """Return how often the guess of a secret from the rows linked is right, person by person."""
         import numpy as np
 
@@ -197,10 +209,10 @@ class Links:
 
 
 @dataclass(frozen=True, eq=False)
-class Secret:
+class SecretColumn:
     """A column that attackers want to know: its values numbered, and whether a guess may be near or must be right."""
 
-    sight: Sight
+    space: LinkageSpace
     column: int
     tolerance: float
     measured: bool
@@ -210,14 +222,14 @@ class Secret:
     @property
     def name(self) -> str:
         """The column's name."""
-        return self.sight.axes[self.column].name
+        return self.space.axes[self.column].name
 
     @cached_property
     def published(self) -> Ints:
         """The code of the value in each published tuple."""
         import numpy as np
 
-        return np.searchsorted(self.places, self.sight.axes[self.column].low[self.sight.cells[:, self.column]])
+        return np.searchsorted(self.places, self.space.axes[self.column].low[self.space.cells[:, self.column]])
 
     def truth(self, people: People) -> Ints:
         """Return the codes of people's values."""
@@ -225,12 +237,12 @@ class Secret:
 
         return np.searchsorted(self.places, people.points[:, self.column])
 
-    def by_tuple(self, view: View) -> tuple[Ints, Ints, Ints]:
+    def by_tuple(self, view: Projection) -> tuple[Ints, Ints, Ints]:
         """Return where the values of each tuple of a view begin, their codes and numbers of rows."""
         import numpy as np
 
         tuples, at = grouped([view.of, self.published], [len(view.sizes), len(self.places)])
-        sizes = np.bincount(at, weights=self.sight.sizes, minlength=len(tuples)).astype(np.int64)
+        sizes = np.bincount(at, weights=self.space.sizes, minlength=len(tuples)).astype(np.int64)
         owner = view.of[tuples]
         order = np.lexsort((self.published[tuples], owner))
         begins = np.searchsorted(owner[order], np.arange(len(view.sizes) + 1))
@@ -240,7 +252,7 @@ class Secret:
         """Return how often the best single guess for everybody, taken from the release, is right: the base rate."""
         import numpy as np
 
-        counts = np.bincount(self.published, weights=self.sight.sizes, minlength=len(self.places))
+        counts = np.bincount(self.published, weights=self.space.sizes, minlength=len(self.places))
         truth = self.truth(people)
         if not self.measured:
             return float((truth == counts.argmax()).mean())
@@ -260,14 +272,14 @@ FEW_NUMBERS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class LinkageSpace:
     """The release and people in the same places.
 
     ``cells[i, j]`` is the cell of published tuple i on column j; ``sizes`` counts its rows. The quasi-identifiers come
     first among the columns, ``quasi`` of them; the others are published as they are.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[LinkageAxis, ...]
     quasi: int
     cells: NDArray[np.int32]
     sizes: Ints
@@ -277,7 +289,7 @@ class Sight:
     sample: int
     known: tuple[int, ...] | None
     tolerance: float
-    _views: dict[tuple[int, ...], View] = field(default_factory=dict, repr=False)
+    _views: dict[tuple[int, ...], Projection] = field(default_factory=dict, repr=False)
 
     @property
     def targets(self) -> People:
@@ -294,7 +306,7 @@ class Sight:
         """The number of published rows."""
         return int(self.sizes.sum())
 
-    def view(self, columns: Sequence[int]) -> View:
+    def view(self, columns: Sequence[int]) -> Projection:
         """Return the published tuples on some columns."""
         import numpy as np
 
@@ -304,7 +316,7 @@ class Sight:
             first, of = grouped(parts, [len(self.axes[j].low) for j in key])
             sizes = np.bincount(of, weights=self.sizes, minlength=len(first)).astype(np.int64)
             cells = np.ascontiguousarray(self.cells[first][:, list(key)])
-            self._views[key] = View(self, key, cells, sizes, of)
+            self._views[key] = Projection(self, key, cells, sizes, of)
         return self._views[key]
 
     def adversaries(self) -> dict[str, tuple[int, ...]]:
@@ -316,7 +328,7 @@ class Sight:
             part = tuple(sorted(most[: (self.quasi + 1) // 2]))
         return {PART: part, FULL: full} if part != full else {FULL: full}
 
-    def secret(self, name: str) -> Secret:
+    def secret(self, name: str) -> SecretColumn:
         """Return a column that is published as it is as what attackers want to know."""
         import numpy as np
 
@@ -326,7 +338,7 @@ class Sight:
         places = np.unique(np.concatenate(found))
         numbers = np.where(places == MISSING, np.nan, axis.least + axis.span * places) if axis.ordered else places
         measured = axis.ordered and len(places) > FEW_NUMBERS
-        return Secret(self, column, self.tolerance, measured, places, numbers.astype(np.float64))
+        return SecretColumn(self, column, self.tolerance, measured, places, numbers.astype(np.float64))
 
 
 def grouped(parts: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints]:
@@ -343,4 +355,201 @@ def grouped(parts: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints]:
     return first, of
 
 
-__all__ = ["ALL", "FULL", "PART", "Links", "People", "Secret", "Sight", "View", "grouped"]
+EVERYBODY = 1_000_000
+"""Most people who are looked at."""
+
+
+def read_linkage_space(case: Case) -> LinkageSpace:
+    """Read the labels of a release, and put it and the people whom the attacker knows in the same places."""
+    import numpy as np
+
+    engine, settings = case.released.engine, case.settings
+    pairs: dict[str, tuple[str, ...]] = {**case.published, **{n: (n,) for n in _carried(case)}}
+    columns: list[Column] = []
+    for at, (name, made) in enumerate(pairs.items()):
+        columns.append(_column(case, name, made, carried=at >= len(case.published)))
+    rows, cells = _released(case, list(pairs.values()), columns)
+    first, of = grouped([cells[:, j].astype(np.int64) for j in range(len(columns))], [len(c.axis.low) for c in columns])
+    weights = np.bincount(of, weights=rows, minlength=len(first)).astype(np.int64)
+    people = _people(case, case.original, list(pairs), columns, of)
+    controls = _people(case, case.control, list(pairs), columns, None) if case.control is not None else None
+    engine.drop(*(name for c in columns for name in (c.values.table, c.cells)))
+    names = [name.lower() for name in pairs]
+    known = None if settings.known is None else tuple(names.index(n.lower()) for n in settings.known)
+    return LinkageSpace(
+        axes=tuple(c.axis for c in columns),
+        quasi=len(case.published),
+        cells=cells[first],
+        sizes=weights,
+        everybody=people,
+        others=controls,
+        sample=settings.sample,
+        known=known,
+        tolerance=settings.tolerance,
+    )
+
+
+def _carried(case: Case) -> list[str]:
+    """Return the columns that are published as they are, and known of controls, too; not the key."""
+    key = (case.settings.key or "").lower()
+    theirs = None if case.control is None else {n.lower() for n in case.control.types}
+    return [n for n in case.carried if n.lower() != key and (theirs is None or n.lower() in theirs)]
+
+
+def _column(case: Case, name: str, made: tuple[str, ...], carried: bool) -> Column:
+    original, released = case.original, case.released
+    sides = [s for s in (original, case.control) if s is not None]
+    kind = original.type_of(name)
+    values = [exp.select(named(_typed(s, name, kind), "value")).from_(subquery(s.query, "s")) for s in sides]
+
+    def published(null: bool) -> tuple[exp.Query, exp.Expr]:
+        label = _label(released, made)
+        whole = label if null or carried else exp.func("COALESCE", label, text("*"))
+        return released.query, whole
+
+    def levels_by(hierarchies: Mapping[str, Any] | None) -> Callable[[str], Levels | None]:
+        def levels_of(values: str) -> Levels | None:
+            # A column that is published as numbers has points, not labels.
+            if hierarchies is None or len(made) > 1 or released.type_of(made[0]).upper().startswith("STRUCT"):
+                return None
+            own = None
+            if case.control is not None:
+                alone = exp.select(named(_typed(original, name, kind), "value")).from_(subquery(original.query, "s"))
+                own = dictionary(original.engine, alone, name, col("value")).table
+            return column_levels(original, released, made[0], name, values, hierarchies, own)
+
+        return levels_of
+
+    def read(hierarchies: Mapping[str, Any] | None) -> Column:
+        people = union_all([v.copy() for v in values])
+        return read_column(released.engine, name, kind, people, published, levels_by(hierarchies), carried)
+
+    try:
+        return read(case.hierarchies)
+    except HierarchyError as unread:
+        if case.hierarchies is not None:
+            raise
+        try:
+            # Labels such as "group 1/2" come from the hierarchy that is made where none is given.
+            return read({})
+        except HierarchyError:
+            raise unread from None
+
+
+def _typed(subject: AssessedTable, name: str, kind: str) -> exp.Expr:
+    own = subject.column(name)
+    return own if subject.type_of(name) == kind else cast(own, kind)
+
+
+def _label(released: AssessedTable, made: Sequence[str]) -> exp.Expr:
+    """Return what is published of a column as one text: two bounds, in two columns or in one, are an interval."""
+    if len(made) > 1:
+        return span_label(released.column(made[0]), released.column(made[1]))
+    if released.type_of(made[0]).upper().startswith("STRUCT"):
+        fields = [exp.Dot(this=col(made[0]), expression=exp.to_identifier(f, quoted=True)) for f in ("lo", "hi")]
+        return span_label(fields[0], fields[1])
+    return cast(released.column(made[0]), "VARCHAR")
+
+
+def _released(case: Case, made: Sequence[Sequence[str]], columns: Sequence[Column]) -> tuple[Ints, NDArray[np.int32]]:
+    """Return the rows and the cells of published tuples; with a key every row is one, in the order of the table."""
+    import numpy as np
+
+    engine = case.released.engine
+    query = exp.select()
+    for j, (names, column) in enumerate(zip(made, columns, strict=True)):
+        label: exp.Expr = _label(case.released, names)
+        if not column.values.null and j < len(case.published):
+            label = exp.func("COALESCE", label, text("*"))
+        query = query.select(named(label, f"t_{j}"))
+    numbered = exp.Window(this=exp.RowNumber())
+    source = exp.select(named(numbered, "duckanon_i"), "*").from_(subquery(case.released.query, "r"))
+    keyed = case.settings.key is not None
+    query = (
+        query.select(col("duckanon_i")).from_(subquery(source, "s"))
+        if keyed
+        else query.from_(subquery(case.released.query, "s"))
+    )
+    coded = exp.select().from_(subquery(query, "s"))
+    for j, column in enumerate(columns):
+        coded = coded.join(table(column.cells, f"x_{j}"), on=same(col("label", f"x_{j}"), col(f"t_{j}", "s")))
+        coded = coded.select(named(col("cell", f"x_{j}"), f"c_{j}"))
+    if keyed:
+        coded = coded.order_by(col("duckanon_i", "s"))
+    else:
+        coded = coded.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
+        coded = coded.order_by(*(col(f"c_{j}") for j in range(len(columns))))
+    found = engine.arrow(coded)
+    cells = np.stack([found.column(j).to_numpy() for j in range(len(columns))], axis=1).astype(np.int32)
+    rows = np.ones(len(cells), dtype=np.int64) if keyed else found.column("n").to_numpy().astype(np.int64)
+    return rows, cells
+
+
+def _people(
+    case: Case, subject: AssessedTable, names: Sequence[str], columns: Sequence[Column], of: Ints | None
+) -> People:
+    """Draw people, and find their places; ``of`` has the tuple of each published row, where a key ties rows to them."""
+    import numpy as np
+    import pyarrow as pa
+
+    engine, settings = subject.engine, case.settings
+    total = subject.rows()
+    draw = np.random.default_rng([settings.seed, 0 if of is not None else 1])
+    chosen = draw.permutation(total)[:EVERYBODY]
+    drawn = engine.fresh("drawn")
+    engine.register(drawn, pa.table({"i": chosen + 1, "at": np.arange(len(chosen))}))
+    numbered = exp.select(named(exp.Window(this=exp.RowNumber()), "duckanon_i"), "*")
+    numbered = numbered.from_(subquery(subject.query, "r"))
+    on = exp.EQ(this=col("i", "d"), expression=col("duckanon_i", "s"))
+    query = exp.select(col("at", "d")).from_(subquery(numbered, "s")).join(table(drawn, "d"), on=on)
+    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        value = _typed(subject, name, case.original.type_of(name))
+        if isinstance(column.values.expression, exp.Cast):
+            value = cast(value, "VARCHAR")
+        query = query.select(named(value, f"v_{j}"))
+    keyed = of is not None and settings.key is not None
+    if keyed:
+        assert settings.key is not None
+        query = query.select(named(cast(subject.column(settings.key), "VARCHAR"), "k"))
+    coded = exp.select(col("at", "s")).from_(subquery(query, "s"))
+    for j, column in enumerate(columns):
+        coded = coded.join(table(column.values.table, f"x_{j}"), on=same(col("value", f"x_{j}"), col(f"v_{j}", "s")))
+        coded = coded.select(named(col("code", f"x_{j}"), f"c_{j}"))
+    if keyed:
+        coded = coded.select(named(exp.Coalesce(this=col("i", "k"), expressions=[exp.convert(0)]), "own"))
+        on = exp.EQ(this=col("k", "k"), expression=col("k", "s"))
+        coded = coded.join(subquery(_keys(case), "k"), on=on, join_type="left")
+    found = engine.arrow(coded.order_by(col("at", "s")))
+    engine.unregister(drawn)
+    codes = [found.column(f"c_{j}").to_numpy() for j in range(len(columns))]
+    points = np.stack([c.axis.places[code] for c, code in zip(columns, codes, strict=True)], axis=1)
+    own = None
+    if keyed:
+        assert of is not None
+        at = found.column("own").to_numpy()
+        own = np.where(at > 0, of[np.maximum(at - 1, 0)], -1)
+    return People(np.ascontiguousarray(points), total, own, chosen)
+
+
+def _keys(case: Case) -> exp.Query:
+    """Return where each key is published first."""
+    assert case.settings.key is not None
+    key = cast(case.released.column(case.settings.key), "VARCHAR")
+    numbered = exp.select(named(exp.Window(this=exp.RowNumber()), "i"), named(key, "k"))
+    rows = numbered.from_(subquery(case.released.query, "r"))
+    first = exp.select(col("k"), named(exp.Min(this=col("i")), "i")).from_(subquery(rows, "r"))
+    return first.where(exp.Not(this=is_null(col("k")))).group_by(col("k"))
+
+
+__all__ = [
+    "ALL",
+    "FULL",
+    "PART",
+    "LinkageSpace",
+    "Links",
+    "People",
+    "Projection",
+    "SecretColumn",
+    "grouped",
+    "read_linkage_space",
+]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.assess.utility.parts import table_of
-from duckanon.assess.utility.plain import PlainEncoder, is_number, texts_of
+from duckanon.assess.utility.held_out import table_of
+from duckanon.assess.utility.raw_features import PlainEncoder, is_number, texts_of
 from duckanon.errors import DataError, ParameterError, did_you_mean
 from duckanon.release.release import Release
 
@@ -95,7 +95,7 @@ def encoder_of(
         raise ParameterError(f"There is no encoding {encoding!r}.{hint} There are: {', '.join(ENCODINGS)}.")
     if not columns:
         return None
-    from duckanon.assess.utility.cells import type_of
+    from duckanon.assess.utility.batches import type_of
     from duckanon.assess.utility.encoder import AnonymousEncoder
 
     named = {name: _listed(h, original.column(name)) for name, h in given.items() if name in columns}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Subject:
+class AssessedTable:
     """A table in an engine: its rows, and its columns as they are counted (canonical, NULL being a value).
 
     ``counted`` is what members are counted on. It is the table itself, or for a release that promises persons the
@@ -154,7 +154,7 @@ def comparable(first: str, second: str) -> bool:
 
 
 @contextmanager
-def looked_at(
+def assessed(
     data: object,
     *,
     quasi_identifiers: Sequence[str] | None,
@@ -163,7 +163,7 @@ def looked_at(
     connection: Any = None,
     hierarchies: Mapping[str, Any] | None = None,
     population: object = None,
-) -> Iterator[Subject]:
+) -> Iterator[AssessedTable]:
     """Open a table or a release to be looked at."""
     if isinstance(data, Release):
         data.require_visible("This")
@@ -184,7 +184,7 @@ def of_table(
     *,
     hierarchies: Mapping[str, Any] | None = None,
     population: object = None,
-) -> Subject:
+) -> AssessedTable:
     """Return a table of anybody's as a subject."""
     if quasi_identifiers is None:
         raise RoleError("Name the quasi-identifiers: only a release of duckanon knows its own.")
@@ -196,7 +196,7 @@ def of_table(
     def counted(name: str) -> exp.Expr:
         return canonical(col(name), relation.type_of(name), relation.collated)
 
-    return Subject(
+    return AssessedTable(
         engine=engine,
         name=relation.name,
         query=relation.query,
@@ -219,7 +219,7 @@ def of_release(
     *,
     hierarchies: Mapping[str, Any] | None = None,
     population: object = None,
-) -> Subject:
+) -> AssessedTable:
     """Return a release as a subject, with its own roles unless others are given; persons where it counts them."""
     roles = release.plan.roles
     own = list(release.recoding.columns)
@@ -240,7 +240,7 @@ def of_release(
         and set(names) == set(own)
         and set(hidden) == set(roles.named(Role.SENSITIVE))
     )
-    return Subject(
+    return AssessedTable(
         engine=release.engine,
         name=release.path.name,
         query=release.query(),

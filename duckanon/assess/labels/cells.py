@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlglot import exp
 
-from duckanon.assess.placing import candidates_of, column_levels, common_level, domain_labels, released_labels
+from duckanon.assess.labels.levels import candidates_of, column_levels, common_level, domain_labels, released_labels
 from duckanon.encoding.dictionaries import Dictionary, dictionary
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text, union_all
 from duckanon.errors import HierarchyError
@@ -19,15 +19,15 @@ from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain, siz
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from duckanon.assess.subject import Subject
+    from duckanon.assess.assessed_table import AssessedTable
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
 
 WHOLE = "*"
 
 
-def understood(
-    original: Subject, released: Subject, hierarchies: Mapping[str, Any] | None
+def cell_domains(
+    original: AssessedTable, released: AssessedTable, hierarchies: Mapping[str, Any] | None
 ) -> list[QuasiIdentifierDomain]:
     """Return what the cells of every quasi-identifier stand for.
 
@@ -394,4 +394,4 @@ def _no_bounds() -> list[exp.Expr]:
     return [named(cast(exp.null(), "DOUBLE"), name) for name in ("lo", "hi")]
 
 
-__all__ = ["covered", "understood"]
+__all__ = ["cell_domains", "covered"]

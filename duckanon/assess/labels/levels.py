@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.assess.subject import Subject
+from duckanon.assess.assessed_table import AssessedTable
 from duckanon.encoding.dictionaries import dictionary
 from duckanon.engine.sql.axes import present
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text, union_all
@@ -24,7 +24,7 @@ _BY_VALUES = ("order", "random", "quantiles")
 
 
 @dataclass(frozen=True)
-class Placed:
+class LabelLevels:
     """One quasi-identifier of a released table beside its hierarchy.
 
     ``places(label, level, leaves)`` has every label of the released column once; ``level`` is the one level on which
@@ -38,23 +38,25 @@ class Placed:
     level: int | None
 
 
-def place(original: Subject, released: Subject, hierarchies: Mapping[str, Any]) -> list[Placed]:
+def label_levels(original: AssessedTable, released: AssessedTable, hierarchies: Mapping[str, Any]) -> list[LabelLevels]:
     """Look up the labels of every quasi-identifier; those that no level has are a HierarchyError with their number.
 
     Columns without a hierarchy get the one that ``anonymize`` would make. Where several levels fit a whole column, the
     lowest is taken; where none does, each label stands on the lowest level that has it.
     """
     pairs = zip(released.quasi, original.quasi, strict=True)
-    return [_placed(original, released, ours, theirs, hierarchies) for ours, theirs in pairs]
+    return [_label_levels(original, released, ours, theirs, hierarchies) for ours, theirs in pairs]
 
 
-def _placed(original: Subject, released: Subject, name: str, source: str, hierarchies: Mapping[str, Any]) -> Placed:
+def _label_levels(
+    original: AssessedTable, released: AssessedTable, name: str, source: str, hierarchies: Mapping[str, Any]
+) -> LabelLevels:
     engine = original.engine
     values = dictionary(engine, original.query, source, original.quasi[source]).table
     levels = column_levels(original, released, name, source, values, hierarchies)
     labels = released_labels(released, name)
     candidates = candidates_of(engine, labels, values, levels)
-    _require_found(released, name, candidates)
+    _require_level(released, name, candidates)
     level = common_level(engine, labels, candidates)
     chosen = exp.select(
         col("label"),
@@ -66,12 +68,12 @@ def _placed(original: Subject, released: Subject, name: str, source: str, hierar
     places = engine.fresh("places")
     engine.create(places, chosen.group_by(col("label")))
     engine.drop(labels, candidates)
-    return Placed(name, levels, values, places, level)
+    return LabelLevels(name, levels, values, places, level)
 
 
 def column_levels(
-    original: Subject,
-    released: Subject,
+    original: AssessedTable,
+    released: AssessedTable,
     name: str,
     source: str,
     values: str,
@@ -101,7 +103,7 @@ def column_levels(
     return hierarchy.bind(engine, values, source, kind, "top")
 
 
-def _has_groups(released: Subject, name: str, values: str) -> bool:
+def _has_groups(released: AssessedTable, name: str, values: str) -> bool:
     """Say whether some cells of a column are neither values nor the top: where texts are divided, they are groups."""
     engine, labels = released.engine, released_labels(released, name)
     known = exp.Subquery(this=exp.select(col("text")).from_(table(values)).where(present(col("text"))))
@@ -113,7 +115,7 @@ def _has_groups(released: Subject, name: str, values: str) -> bool:
     return bool(count)
 
 
-def released_labels(released: Subject, name: str) -> str:
+def released_labels(released: AssessedTable, name: str) -> str:
     """Create ``(label, n)``: the labels of a released column as texts."""
     labels = released.engine.fresh("labels")
     label = cast(released.quasi[name].copy(), "VARCHAR")
@@ -156,7 +158,7 @@ def domain_labels(levels: Levels, values: str) -> exp.Query:
     return union_all(parts)
 
 
-def _require_found(released: Subject, name: str, candidates: str) -> None:
+def _require_level(released: AssessedTable, name: str, candidates: str) -> None:
     per_label = (
         exp.select(named(exp.Max(this=col("level")), "level"), named(exp.Max(this=col("n")), "n"))
         .from_(table(candidates))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from duckanon.assess.utility.cells import Layout, type_of
+from duckanon.assess.utility.batches import Layout, type_of
 from duckanon.assess.utility.fitted import count, learnt, require, resolved
 from duckanon.assess.utility.learn_domain import Seen
 from duckanon.engine.sql.encodings import Encoded, as_json, distinct_cells, long_form, wide_form

@@ -1,0 +1,1 @@
+"""What the labels of a published table stand for, whoever made it."""
