@@ -92,59 +92,6 @@ class Engine(Protocol):
     def parquet(self, paths: Sequence[Path]) -> exp.Query:
         """Return a query over Parquet files."""
 
-    def tables(self) -> set[tuple[str, ...]]:
-        """Return (name), (schema, name) and (catalog, schema, name) of all tables and views."""
-
-    def has_schema(self, name: str) -> bool:
-        """Say whether a database that this engine sees has a schema of a name; quicker than ``tables``."""
-
-    def comment(self, catalog: str, schema: str, name: str) -> str | None:
-        """Return the comment of a table, an empty text where it has none; None where there is no such table."""
-
-    def statement_kind(self, sql: str) -> tuple[int, str]:
-        """Return how many statements a text holds, and the kind of the first; nothing is run."""
-
-    def statement_columns(self, sql: str) -> list[str]:
-        """Return the column names of the text of one SELECT statement, twice where it has one twice."""
-
-    def create_as(self, name: str, sql: str, empty: bool = False) -> None:
-        """Create a private table from the text of one SELECT statement of the caller; an empty one runs nothing."""
-
-    def views(self, catalog: str) -> set[tuple[str, str]]:
-        """Return (schema, name) of the views of an attached database, and of its tables with generated columns.
-
-        Both have words of their owner, which may name a macro of that database.
-        """
-
-    def attach(self, path: Path, name: str, writable: bool = False) -> None:
-        """Attach a database file, for reading unless said otherwise."""
-
-    def checkpoint(self, name: str) -> None:
-        """Bring what was committed to an attached database from its log into its file."""
-
-    def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
-        """Return the rows of one SELECT statement, or of a view, of a database file of somebody else.
-
-        The statement runs once, in a database of its own that may touch nothing but that file: what a view or a macro
-        does was not written by whoever started the run. ``check`` gets the names of the columns, before anything is
-        read; without ``read`` there are the columns and no rows.
-        """
-
-    def use(self, name: str) -> None:
-        """Make an attached database the one in which the caller's unqualified names are looked up."""
-
-    def database(self) -> str:
-        """Return the name of the database in which the caller's unqualified names are looked up first."""
-
-    def place(self, name: str) -> exp.Table:
-        """Return where a new table of the caller stands whose name is not qualified."""
-
-    def has_macros(self) -> bool:
-        """Say whether somebody made functions in SQL in the databases of this engine."""
-
-    def find(self, *parts: str) -> exp.Table | None:
-        """Return the table or view that the caller means by (name), (schema, name) or (catalog, schema, name)."""
-
     def memory_limit(self) -> int | None:
         """Return how many bytes the engine may use; None where it does not say."""
 
@@ -160,8 +107,69 @@ class Engine(Protocol):
     def keeps_order(self) -> bool:
         """Say whether the rows of a table are read in the order in which they were written."""
 
+    @property
+    def catalog(self) -> Catalog:
+        """The databases that the caller sees."""
+
     def interrupt(self) -> None:
         """End the statement that runs now, if there is one; safe from any thread."""
 
     def close(self) -> None:
         """Drop everything private."""
+
+
+class Catalog(Protocol):
+    """The databases that a caller sees: their tables, and statements that the caller wrote."""
+
+    def database(self) -> str:
+        """Return the name of the database in which the caller's unqualified names are looked up first."""
+
+    def use(self, name: str) -> None:
+        """Make an attached database the one in which the caller's unqualified names are looked up."""
+
+    def place(self, name: str) -> exp.Table:
+        """Return where a new table of the caller stands whose name is not qualified."""
+
+    def tables(self) -> set[tuple[str, ...]]:
+        """Return (name), (schema, name) and (catalog, schema, name) of all tables and views."""
+
+    def find(self, *parts: str) -> exp.Table | None:
+        """Return the table or view that the caller means by (name), (schema, name) or (catalog, schema, name)."""
+
+    def has_schema(self, name: str) -> bool:
+        """Say whether a database that this engine sees has a schema of a name; quicker than ``tables``."""
+
+    def comment(self, catalog: str, schema: str, name: str) -> str | None:
+        """Return the comment of a table, an empty text where it has none; None where there is no such table."""
+
+    def views(self, catalog: str) -> set[tuple[str, str]]:
+        """Return (schema, name) of the views of an attached database, and of its tables with generated columns.
+
+        Both have words of their owner, which may name a macro of that database.
+        """
+
+    def has_macros(self) -> bool:
+        """Say whether somebody made functions in SQL in the databases of this engine."""
+
+    def statement_kind(self, sql: str) -> tuple[int, str]:
+        """Return how many statements a text holds, and the kind of the first; nothing is run."""
+
+    def statement_columns(self, sql: str) -> list[str]:
+        """Return the column names of the text of one SELECT statement, twice where it has one twice."""
+
+    def create_as(self, name: str, sql: str, empty: bool = False) -> None:
+        """Create a private table from the text of one SELECT statement of the caller; an empty one runs nothing."""
+
+    def attach(self, path: Path, name: str, writable: bool = False) -> None:
+        """Attach a database file, for reading unless said otherwise."""
+
+    def checkpoint(self, name: str) -> None:
+        """Bring what was committed to an attached database from its log into its file."""
+
+    def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
+        """Return the rows of one SELECT statement, or of a view, of a database file of somebody else.
+
+        The statement runs once, in a database of its own that may touch nothing but that file: what a view or a macro
+        does was not written by whoever started the run. ``check`` gets the names of the columns, before anything is
+        read; without ``read`` there are the columns and no rows.
+        """

@@ -86,17 +86,18 @@ def _same(one: Hierarchy, other: Hierarchy) -> bool:
 
 def _place(engine: Engine, name: str) -> exp.Table:
     """Return the full name of a hierarchy's table; a database may itself be called like the schema."""
-    return table(name, schema=SCHEMA, catalog=engine.database())
+    return table(name, schema=SCHEMA, catalog=engine.catalog.database())
 
 
 def saved(connection: Any) -> list[str]:
     """Return the names of all hierarchies kept in the current database."""
     with workspace(connection) as engine:
         # Mostly there is none, and a list of all tables and views takes its time.
-        if not engine.has_schema(SCHEMA):
+        if not engine.catalog.has_schema(SCHEMA):
             return []
-        catalog = _place(engine, SCHEMA).catalog
-        return sorted(parts[2] for parts in engine.tables() if len(parts) == 3 and parts[:2] == (catalog, SCHEMA))
+        first = _place(engine, SCHEMA).catalog
+        names = engine.catalog.tables()
+        return sorted(parts[2] for parts in names if len(parts) == 3 and parts[:2] == (first, SCHEMA))
 
 
 def load(connection: Any, name: str) -> Hierarchy:

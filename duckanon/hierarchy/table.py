@@ -85,11 +85,11 @@ class Hierarchy:
         from duckanon.hierarchy.files import select_text
 
         with workspace(connection) as engine:
-            if engine.statement_kind(sql) != (1, "SELECT"):
+            if engine.catalog.statement_kind(sql) != (1, "SELECT"):
                 raise HierarchyError("The query of a hierarchy must be one SELECT statement.")
             # The caller's tables are looked up as the caller would, which statements of our own are not.
             name = engine.fresh("query")
-            engine.create_as(name, sql)
+            engine.catalog.create_as(name, sql)
             levels = select_text(engine, exp.select("*").from_(table(name)))
             engine.drop(name)
         return cls._checked(levels, "given: query", top)

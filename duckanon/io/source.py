@@ -187,7 +187,7 @@ class Source:
     def _open_table(self, engine: Engine, read: bool) -> Relation:
         found = _found(self.target, engine)
         if found is None:
-            hint = did_you_mean(self.target, [".".join(k) for k in engine.tables()])
+            hint = did_you_mean(self.target, [".".join(k) for k in engine.catalog.tables()])
             raise DataError(
                 f"There is no table or view {self.target!r}.{hint} A table that an open transaction created is visible "
                 "only after COMMIT; temporary tables and registered data frames are private to their session: put "
@@ -197,11 +197,11 @@ class Source:
         query, statement = exp.select("*").from_(node), None
         # Elsewhere it is what its owner calls it, also where a temporary table takes its name.
         portable = exp.select("*").from_(table(given[-1], None, *reversed(given[:-1])))
-        if (node.db, node.name) in engine.views(node.catalog) and _is_theirs(engine, query):
+        if (node.db, node.name) in engine.catalog.views(node.catalog) and _is_theirs(engine, query):
             # The names in a view are looked up where its owner's session does.
             statement = query.sql(dialect=DIALECT)
             name = engine.fresh("view")
-            engine.create_as(name, statement, empty=not read)
+            engine.catalog.create_as(name, statement, empty=not read)
             query = exp.select("*").from_(table(name))
         columns = tuple(engine.columns(query))
         return Relation(query, columns, "table", self.name, collated=True, portable=portable, statement=statement)
@@ -211,8 +211,8 @@ class Source:
         # Run once: a query may give other rows the second time (samples, random()), and the work reads its rows thrice.
         name = engine.fresh("query")
         try:
-            refuse_duplicates(engine.statement_columns(self.target))
-            engine.create_as(name, self.target, empty=not read)
+            refuse_duplicates(engine.catalog.statement_columns(self.target))
+            engine.catalog.create_as(name, self.target, empty=not read)
         except EngineError as error:
             if _OTHER_TABLES.match(str(error)) is None:
                 raise
@@ -231,7 +231,7 @@ class Source:
         # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
         alias = f"{engine.fresh('db')}_{secrets.token_hex(4)}"
         try:
-            engine.attach(path, alias)
+            engine.catalog.attach(path, alias)
         except (AccessError, ResourceError):
             raise
         except EngineError as error:
@@ -246,7 +246,7 @@ class Source:
             portable = exp.select("*").from_(table("source"))
             query = _asked_apart(engine, path, options["query"], "the query", read)
         else:
-            known = {k[1:] for k in engine.tables() if k[0] == alias}
+            known = {k[1:] for k in engine.catalog.tables() if k[0] == alias}
             parts = _parts(options["table"], known)
             if parts is None:
                 hint = did_you_mean(options["table"], [k[-1] for k in known])
@@ -254,7 +254,7 @@ class Source:
             schema = parts[-2] if len(parts) > 1 else "main"
             portable = exp.select("*").from_(table(parts[-1], schema=parts[-2] if len(parts) > 1 else None))
             query = exp.select("*").from_(table(parts[-1], schema=schema, catalog=alias))
-            if (schema, parts[-1]) in engine.views(alias):
+            if (schema, parts[-1]) in engine.catalog.views(alias):
                 # A view is a statement that somebody else wrote, macros and all.
                 theirs = exp.select("*").from_(table(parts[-1], schema=schema)).sql(dialect=DIALECT)
                 query = _asked_apart(engine, path, theirs, f"the view {parts[-1]!r}", read)
@@ -327,7 +327,7 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 
 
 def _require_select(engine: Engine, sql: str) -> None:
-    count, kind = engine.statement_kind(sql)
+    count, kind = engine.catalog.statement_kind(sql)
     if count != 1 or kind != "SELECT":
         raise ParameterError("The query must be one SELECT statement.")
 
@@ -335,7 +335,7 @@ def _require_select(engine: Engine, sql: str) -> None:
 def _asked_apart(engine: Engine, path: Path, sql: str, what: str, read: bool) -> exp.Query:
     """Return the rows of a statement of a database file, which may touch nothing but that file."""
     try:
-        return engine.ask_apart(path, sql, read=read, check=refuse_duplicates)
+        return engine.catalog.ask_apart(path, sql, read=read, check=refuse_duplicates)
     except AccessError:
         raise DataError(
             f"{what[0].upper()}{what[1:]} of {path.name!r} reads files, addresses or another database, and only what "
@@ -378,12 +378,12 @@ def _readings(name: str) -> list[tuple[str, ...]]:
 
 def _found(name: str, engine: Engine) -> tuple[tuple[str, ...], exp.Table] | None:
     """Return the parts of a name, and the table or view that the caller of an engine means by it."""
-    return next(((parts, node) for parts in _readings(name) if (node := engine.find(*parts)) is not None), None)
+    return next(((parts, node) for parts in _readings(name) if (node := engine.catalog.find(*parts)) is not None), None)
 
 
 def _is_theirs(engine: Engine, view: exp.Query) -> bool:
     """Say whether the words of a view may mean something else in the engine's own session."""
-    return engine.has_macros() or engine.attempt(exp.Describe(this=view)) is None
+    return engine.catalog.has_macros() or engine.attempt(exp.Describe(this=view)) is None
 
 
 def _parts(name: str, known: set[tuple[str, ...]]) -> tuple[str, ...] | None:

@@ -55,7 +55,7 @@ class Results:
         self.path = path
         self._engine = open_engine()
         try:
-            self._engine.attach(path, _CATALOG, writable=True)
+            self._engine.catalog.attach(path, _CATALOG, writable=True)
             self._replace("tasks", self._table([]), keep=True)
         except BaseException:
             self._engine.close()

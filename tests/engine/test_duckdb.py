@@ -64,7 +64,7 @@ def test_a_cursor_of_the_callers_connection() -> None:
         con.execute("CREATE TABLE t AS SELECT 1 AS a")
         con.execute("SET TimeZone = 'Asia/Tokyo'")
         engine = DuckDBEngine(con)
-        there = engine.find("t")
+        there = engine.catalog.find("t")
         assert there is not None
         engine.create("private", exp.select("a").from_(there))
         assert engine.setting("TimeZone") == "UTC"

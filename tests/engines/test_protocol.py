@@ -409,25 +409,25 @@ def test_steps_are_reported_with_their_seconds(opener: Opener) -> None:
 
 
 def test_a_statement_of_the_caller_is_taken_apart_and_not_run(engine: Engine) -> None:
-    assert engine.statement_kind("SELECT 1") == (1, "SELECT")
-    assert engine.statement_kind("SELECT 1; DROP TABLE x")[0] == 2
-    assert engine.statement_kind("DROP TABLE x") == (1, "DROP")
-    assert engine.statement_kind("") == (0, "")
-    assert engine.statement_columns("SELECT 1 AS a, 2 AS a") == ["a", "a"]
+    assert engine.catalog.statement_kind("SELECT 1") == (1, "SELECT")
+    assert engine.catalog.statement_kind("SELECT 1; DROP TABLE x")[0] == 2
+    assert engine.catalog.statement_kind("DROP TABLE x") == (1, "DROP")
+    assert engine.catalog.statement_kind("") == (0, "")
+    assert engine.catalog.statement_columns("SELECT 1 AS a, 2 AS a") == ["a", "a"]
     with pytest.raises(ParameterError, match=r"not SQL that \w+ can parse"):
-        engine.statement_kind("SELEC 1")
+        engine.catalog.statement_kind("SELEC 1")
 
 
 @pytest.mark.parametrize("text", ["SELECT 1 AS a", "SELECT 1 AS a;", "SELECT 1 AS a -- a comment"])
 def test_a_table_is_made_of_the_callers_text(engine: Engine, text: str) -> None:
-    engine.create_as("x", text)
+    engine.catalog.create_as("x", text)
     assert read(engine, "x") == [(1,)]
-    engine.create_as("x", text, empty=True)
+    engine.catalog.create_as("x", text, empty=True)
     assert read(engine, "x") == []
 
 
 def test_tables_are_found_under_all_their_names(engine: Engine) -> None:
     engine.create("x", sql("SELECT 1 AS a"))
-    found = {names for names in engine.tables() if names[-1] == "x"}
+    found = {names for names in engine.catalog.tables() if names[-1] == "x"}
     assert {len(names) for names in found} == {1, 2, 3}
-    assert engine.find("nothing") is None
+    assert engine.catalog.find("nothing") is None

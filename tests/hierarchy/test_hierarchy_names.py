@@ -302,7 +302,7 @@ def test_real_hierarchies_fit_real_data(data: Path) -> None:
                 )
                 (type_name,) = con.execute("SELECT typeof(value) FROM vals LIMIT 1").fetchone()  # type: ignore[misc]
                 engine = DuckDBEngine(con)
-                vals = engine.find("vals")
+                vals = engine.catalog.find("vals")
                 assert vals is not None
                 engine.create("vals", exp.select("*").from_(vals))
                 levels = made.bind(engine, "vals", column, type_name, "top")

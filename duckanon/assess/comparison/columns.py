@@ -110,12 +110,12 @@ def write_properties(
     found = vectors(release, properties, row_id=row_id)
     engine = open_engine(connection)
     try:
-        if not replace and engine.find(name) is not None:
+        if not replace and engine.catalog.find(name) is not None:
             raise ParameterError(f"There is a table {name!r} already: give another name, or replace=True.")
         registered = engine.fresh("vectors")
         engine.register(registered, found)
         content = exp.select("*").from_(table(registered))
-        engine.run(exp.Create(this=engine.place(name), kind="TABLE", replace=True, expression=content))
+        engine.run(exp.Create(this=engine.catalog.place(name), kind="TABLE", replace=True, expression=content))
     finally:
         engine.close()
     return int(found.num_rows)

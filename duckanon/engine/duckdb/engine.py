@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import logging
 import re
-import secrets
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.duckdb.caller import cursor_of, parse_path, write_path
+from duckanon.engine.duckdb.caller import cursor_of
+from duckanon.engine.duckdb.catalog import DuckDBCatalog
 from duckanon.engine.duckdb.guard import guarded
 from duckanon.engine.live import remember
 from duckanon.engine.memory import keep_little, share_of_database, size_in_bytes
@@ -24,7 +24,7 @@ from duckanon.engine.permitted_paths import is_within
 from duckanon.engine.private_files import PrivateFolder, data_folder, sweep
 from duckanon.engine.sql.relations import DIALECT, Column, builtin, copy_to, create_table, ident, scan, table, text
 from duckanon.engine.threads import allowed_threads
-from duckanon.errors import DataError, DuckanonError, ParameterError, ResourceError, UnsupportedError
+from duckanon.errors import DuckanonError, ParameterError, ResourceError, UnsupportedError
 from duckanon.progress import Progress
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _sql_log = logging.getLogger("duckanon.sql")
 _POLL_SECONDS = 0.2
 _ROW_GROUP = 122_880
 _PRIVATE = re.compile(r"duckanon_\w+")
-_THEIRS, _COPY, _ROWS = "duckanon_theirs", "duckanon_copy", "rows"
 
 # Values compare by their bytes and days are cut in UTC, whatever the caller's session says, and no Python variable is
 # taken for a table.
@@ -48,7 +47,6 @@ _SESSION: dict[str, str | bool] = {
     "enable_progress_bar": True,
     "enable_progress_bar_print": False,
 }
-_FUNCTIONS = "duckanon_sql"
 _NEEDED = {"default_collation": {""}, "TimeZone": {"UTC", "Etc/UTC"}}
 """What must hold where settings are locked and cannot be set."""
 
@@ -105,13 +103,11 @@ class DuckDBEngine:
         self._later: dict[str, Callable[[], object]] = {}
         self._settings: dict[str, str] | None = None
         self._making = threading.RLock()
-        self._attached: list[str] = []
+        self._catalog: DuckDBCatalog | None = None
         self._apart: DuckDBEngine | None = None
         self._depth = 0
         self._taken: set[str] | None = None
-        self._shared = connection is not None
-        self._home: str | None = None
-        self._path = ""
+        path = ""
         if connection is None:
             sweep(temp_directory or Path(tempfile.gettempdir()))
             self._spill = PrivateFolder(temp_directory)
@@ -138,32 +134,26 @@ class DuckDBEngine:
                 self._start()
             else:
                 caller = cursor_of(connection)
-                self._connection, self._path = caller.cursor, caller.search_path
+                self._connection, path = caller.cursor, caller.search_path
         remember(self)
         try:
-            self._settle()
+            self._settle(path, shared=connection is not None)
         except BaseException:
             self.close()
             raise
 
-    def _settle(self) -> None:
+    def _settle(self, path: str, shared: bool) -> None:
         """Let values compare by their bytes and names mean the database's own functions, whatever the caller made."""
         (locked,) = self.row(exp.select(builtin("current_setting", text("lock_configuration"))))
         for name, value in _SESSION.items():
             self._set(name, value, bool(locked))
-        (database,) = self.row(exp.select(builtin("current_database")))
-        self._first = str(database)
-        self.search_path(self._path)
-        if self._shared:
-            # Unqualified names of functions are looked up in a database of our own, in which there are none, and then
-            # among those of DuckDB: a macro of the caller, or an operator of theirs, is not seen.
-            home = f"duckanon_{secrets.token_hex(8)}"
-            name = ident(home).sql(dialect=DIALECT)
-            self._execute(" ".join(("ATTACH ':memory:' AS", name, "(READ_WRITE)")), None, _nothing)
-            self._home = home
-        else:
-            self._home = str(database)
-        self._look_up_in(None)
+        self._catalog = DuckDBCatalog(self, path, shared)
+
+    @property
+    def catalog(self) -> DuckDBCatalog:
+        """The databases that the caller sees."""
+        assert self._catalog is not None
+        return self._catalog
 
     def _set(self, name: str, value: str | bool, locked: bool) -> None:
         setting = exp.EQ(this=exp.var(name), expression=exp.convert(value))
@@ -175,129 +165,6 @@ class DuckDBEngine:
                 f"{value!r}: set that before they are locked, or anonymize the rows elsewhere."
             )
 
-    def _look_up_in(self, path: str | None) -> None:
-        """Look up unqualified names where a search path says; without one, in the engine's own database."""
-        assert self._home is not None
-        given = path or write_path([(self._home, "main")])
-        setting = exp.EQ(this=exp.var("search_path"), expression=text(given))
-        self.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
-
-    @contextlib.contextmanager
-    def _as_caller(self) -> Iterator[None]:
-        """Look up the names in a statement of the caller where their connection does."""
-        self._look_up_in(self._path)
-        try:
-            yield
-        finally:
-            # In a transaction that failed nothing can be set: whoever rolls it back sets it.
-            with contextlib.suppress(DuckanonError):
-                self._look_up_in(None)
-
-    def search_path(self, setting: str) -> None:
-        """Look up the caller's names where a search path says, as DuckDB writes it; an empty one is the usual place."""
-        listing = exp.Table(this=builtin("duckdb_schemas"))
-        schemas = {(str(c), str(s)) for c, s in self.rows(exp.select("database_name", "schema_name").from_(listing))}
-        entries = []
-        for parts in parse_path(setting):
-            # One name is a schema of the first database, or another database.
-            whole = parts if len(parts) > 1 else (self._first, *parts)
-            entries.append(whole if len(parts) > 1 or whole in schemas else (*parts, "main"))
-        self._path = write_path(entries or [(self._first, "main")])
-
-    def database(self) -> str:
-        return parse_path(self._path)[0][0]
-
-    def attach(self, path: Path, name: str, writable: bool = False) -> None:
-        mode = "(READ_WRITE)" if writable else "(READ_ONLY)"
-        words = ("ATTACH", text(str(path)).sql(dialect=DIALECT), "AS", ident(name).sql(dialect=DIALECT), mode)
-        self._execute(" ".join(words), None, _nothing)
-        self._attached.append(name)
-
-    def checkpoint(self, name: str) -> None:
-        self.run(exp.Command(this="CHECKPOINT", expression=ident(name).sql(dialect=DIALECT)))
-
-    def views(self, catalog: str) -> set[tuple[str, str]]:
-        found: set[tuple[str, str]] = set()
-        for function, column, which in (
-            ("duckdb_views", "view_name", "NOT internal"),
-            ("duckdb_tables", "table_name", "sql LIKE '% GENERATED ALWAYS AS%'"),
-        ):
-            listing = exp.Table(this=exp.Anonymous(this=function))
-            here = exp.EQ(this=exp.column("database_name"), expression=text(catalog))
-            rows = self.rows(exp.select("schema_name", column).from_(listing).where(which).where(here))
-            found |= {(str(schema), str(name)) for schema, name in rows}
-        return found
-
-    def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
-        # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
-        name = f"{self.fresh('rows')}_{secrets.token_hex(4)}"
-        file = self.scratch() / f"{name}.duckdb"
-        limit = self.memory_limit()
-        apart = DuckDBEngine(
-            progress=self.progress,
-            memory_limit=f"{limit}B" if limit is not None else None,
-            threads=self.threads(),
-            temp_directory=self.scratch(),
-        )
-        # A database file, not Arrow or Parquet: no type of a column is changed on the way.
-        with contextlib.closing(apart):
-            self._apart = apart
-            try:
-                apart.attach(path, _THEIRS)
-                apart.attach(file, _COPY, writable=True)
-                apart.confine()
-                apart.use(_THEIRS)
-                check(apart.statement_columns(sql))
-                apart.copy_rows(sql, read=read)
-            finally:
-                self._apart = None
-        self.attach(file, name)
-        return exp.select("*").from_(table(_ROWS, schema="main", catalog=name))
-
-    def confine(self) -> None:
-        """Let no further file be touched but those that are attached and the spill; this cannot be taken back."""
-        # DuckDB adds both to what is allowed when it is told so: in any other order they would be shut out.
-        self._execute("SET enable_external_access = false", None, _nothing)
-
-    def copy_rows(self, sql: str, *, read: bool) -> None:
-        """Copy the rows of a statement into the attached copy, or its columns alone."""
-        (statement,) = guarded(lambda: self._connection.extract_statements(sql))
-        place = table(_ROWS, schema="main", catalog=_COPY).sql(dialect=DIALECT)
-        # The statement may end in a comment.
-        query = "\n".join((statement.query.rstrip().removesuffix(";"), "" if read else "WITH NO DATA"))
-        with self._as_caller():
-            self._execute(" ".join(("CREATE TABLE", place, "AS", query)), None, _nothing)
-        self._taken = None
-
-    def use(self, name: str) -> None:
-        self._path = write_path([(name, "main")])
-
-    def place(self, name: str) -> exp.Table:
-        catalog, schema = parse_path(self._path)[0][:2]
-        return table(name, schema=schema, catalog=catalog)
-
-    def find(self, *parts: str) -> exp.Table | None:
-        known = {tuple(p.lower() for p in found): found for found in self.tables() if len(found) == 3}
-        path = parse_path(self._path)
-        places: list[tuple[str, ...]] = []
-        if len(parts) == 1:
-            places = [(*entry, *parts) for entry in path]
-        elif len(parts) == 2:
-            catalogs = dict.fromkeys([*(entry[0] for entry in path), self._first])
-            places = [(catalog, *parts) for catalog in catalogs]
-            whole = (parts[0], "main", parts[1])
-            if any(tuple(p.lower() for p in place) in known for place in places) and _lowered(whole) in known:
-                raise DataError(f"{'.'.join(parts)!r} means two tables: give its database, its schema and its name.")
-            places.append(whole)
-        elif len(parts) == 3:
-            places = [parts]
-        for place in places:
-            found = known.get(_lowered(place))
-            if found is not None:
-                catalog, schema, name = found
-                return table(name, schema=schema, catalog=catalog)
-        return None
-
     def run(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> None:
         self._execute(statement, params, _nothing)
 
@@ -307,6 +174,31 @@ class DuckDBEngine:
     def row(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
         (only,) = self.rows(statement, params)
         return only
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement that is a text, and return its rows."""
+        return self._execute(sql, None, lambda result: result.fetchall())
+
+    def parsed(self, sql: str) -> list[duckdb.Statement]:
+        """Return the statements of a text; nothing is run."""
+        return guarded(lambda: self._connection.extract_statements(sql))
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[DuckDBEngine]:
+        """Yield an engine on a private database with the same limits, which is interrupted with this one."""
+        limit = self.memory_limit()
+        apart = DuckDBEngine(
+            progress=self.progress,
+            memory_limit=f"{limit}B" if limit is not None else None,
+            threads=self.threads(),
+            temp_directory=self.scratch(),
+        )
+        with contextlib.closing(apart):
+            self._apart = apart
+            try:
+                yield apart
+            finally:
+                self._apart = None
 
     def arrow(self, statement: exp.Expr, params: Mapping[str, Any] | None = None) -> pa.Table:
         sql = self._logged(statement)
@@ -327,9 +219,8 @@ class DuckDBEngine:
 
     def _beside(self) -> duckdb.DuckDBPyConnection:
         """Return another cursor, which sees no private tables, and no function of the caller either."""
-        assert self._home is not None
         cursor = guarded(self._connection.cursor)
-        use = " ".join(("USE", ident(self._home).sql(dialect=DIALECT)))
+        use = " ".join(("USE", ident(self.catalog.home).sql(dialect=DIALECT)))
         guarded(lambda: cursor.execute(use).fetchall())
         return cursor
 
@@ -346,7 +237,7 @@ class DuckDBEngine:
         except BaseException:
             with contextlib.suppress(DuckanonError):
                 self._execute("ROLLBACK", None, _nothing)
-                self._look_up_in(None)
+                self.catalog.look_up_in(None)
             raise
         finally:
             self._settings, self._depth = None, 0
@@ -415,7 +306,7 @@ class DuckDBEngine:
     def fresh(self, stem: str) -> str:
         if self._taken is None:
             # A statement of the caller would read a private table instead of one of its own with that name.
-            self._taken = {name.lower() for (name,) in (t for t in self.tables() if len(t) == 1)}
+            self._taken = {name.lower() for (name,) in (t for t in self.catalog.tables() if len(t) == 1)}
         while (name := f"duckanon_{stem}_{next(self._counter)}") in self._taken:
             pass
         return name
@@ -438,36 +329,6 @@ class DuckDBEngine:
         source = scan("read_parquet", [_literal_path(p) for p in paths], {"hive_partitioning": False})
         return exp.select("*").from_(source)
 
-    def tables(self) -> set[tuple[str, ...]]:
-        found: set[tuple[str, ...]] = set()
-        for function, column in (("duckdb_tables", "table_name"), ("duckdb_views", "view_name")):
-            listing = exp.Table(this=exp.Anonymous(this=function))
-            query = exp.select("database_name", "schema_name", column).from_(listing).where("NOT internal")
-            for catalog, schema, name in self.rows(query):
-                found |= {(name,), (schema, name), (catalog, name), (catalog, schema, name)}
-        return found
-
-    def has_schema(self, name: str) -> bool:
-        schemas = exp.select("schema_name").from_(exp.Table(this=exp.Anonymous(this="duckdb_schemas")))
-        return bool(self.rows(schemas.where(exp.EQ(this=exp.column("schema_name"), expression=text(name)))))
-
-    def comment(self, catalog: str, schema: str, name: str) -> str | None:
-        query = exp.select("comment").from_(exp.Table(this=exp.Anonymous(this="duckdb_tables")))
-        for column, value in (("database_name", catalog), ("schema_name", schema), ("table_name", name)):
-            query = query.where(exp.EQ(this=exp.column(column), expression=text(value)))
-        found = self.rows(query)
-        return str(found[0][0] or "") if found else None
-
-    def statement_kind(self, sql: str) -> tuple[int, str]:
-        statements = guarded(lambda: self._connection.extract_statements(sql))
-        return len(statements), statements[0].type.name if statements else ""
-
-    def statement_columns(self, sql: str) -> list[str]:
-        (statement,) = guarded(lambda: self._connection.extract_statements(sql))
-        words = ("DESCRIBE", statement.query)
-        with self._as_caller():
-            return [str(row[0]) for row in self._execute(" ".join(words), None, lambda result: result.fetchall())]
-
     def may_touch(self, path: str) -> bool:
         if self.setting("enable_external_access").lower() in ("true", "1"):
             return True
@@ -475,15 +336,6 @@ class DuckDBEngine:
         folders, files = self.row(exp.select(*(builtin("current_setting", text(name)) for name in names)))
         # The hierarchies of the package are everybody's.
         return is_within(path, [*(folders or ()), str(data_folder("hierarchies"))], list(files or ()))
-
-    def has_macros(self) -> bool:
-        listing = exp.Table(this=exp.Anonymous(this="duckdb_functions"))
-        found = (
-            exp.select(exp.Count(this=exp.Star())).from_(listing).where("NOT internal AND function_type LIKE '%macro'")
-        )
-        ours = [exp.Literal.string(name) for name in (_FUNCTIONS, "temp")]
-        (count,) = self.row(found.where(exp.Not(this=exp.In(this=exp.column("database_name"), expressions=ours))))
-        return bool(count)
 
     def attempt(self, statement: exp.Expr) -> list[tuple[Any, ...]] | None:
         # A statement that fails would end the transaction of a snapshot.
@@ -495,14 +347,6 @@ class DuckDBEngine:
             raise
         except DuckanonError:
             return None
-
-    def create_as(self, name: str, sql: str, empty: bool = False) -> None:
-        (statement,) = guarded(lambda: self._connection.extract_statements(sql))
-        # The statement may end in a comment.
-        query = "\n".join((statement.query.rstrip().removesuffix(";"), "WITH NO DATA" if empty else ""))
-        words = ("CREATE OR REPLACE TEMPORARY TABLE", ident(name).sql(dialect=DIALECT), "AS", query)
-        with self._as_caller():
-            self._execute(" ".join(words), None, _nothing)
 
     def setting(self, name: str) -> str:
         """Return the value of a setting; within a snapshot it is asked for once."""
@@ -544,27 +388,19 @@ class DuckDBEngine:
         with contextlib.suppress(duckdb.Error):
             for name in self._registered:
                 self._connection.unregister(name)
-        # What is attached is seen by all sessions of the caller's database.
-        for name in self._attached:
+        if self._catalog is not None:
+            for words in self._catalog.attached_words():
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.execute(" ".join(words))
             with contextlib.suppress(duckdb.Error):
-                self._connection.execute(" ".join(("DETACH", ident(name).sql(dialect=DIALECT))))
-        with contextlib.suppress(duckdb.Error):
-            self._leave_home()
+                self._connection.rollback()
+            with contextlib.suppress(duckdb.Error):
+                for words in self._catalog.home_words():
+                    self._connection.execute(" ".join(words)).fetchall()
         with contextlib.suppress(duckdb.Error):
             self._connection.close()
         if self._spill is not None:
             self._spill.close()
-
-    def _leave_home(self) -> None:
-        """Detach the database that was attached for unqualified names; the last statement of the session."""
-        if not self._shared or self._home is None:
-            return
-        home, self._home = ident(self._home).sql(dialect=DIALECT), None
-        with contextlib.suppress(duckdb.Error):
-            self._connection.rollback()
-        # A database in use, and be it by this session, cannot be detached.
-        for words in (("USE", ident(self._first).sql(dialect=DIALECT)), ("DETACH DATABASE IF EXISTS", home)):
-            self._connection.execute(" ".join(words)).fetchall()
 
     def _logged(self, statement: exp.Expr | str) -> str:
         sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT, copy=False)
@@ -620,10 +456,6 @@ class DuckDBEngine:
             done.set()
             with contextlib.suppress(RuntimeError):
                 thread.join()
-
-
-def _lowered(parts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part.lower() for part in parts)
 
 
 def _nothing(result: duckdb.DuckDBPyConnection) -> None:

@@ -22,14 +22,15 @@ from typing import Any, Literal, Protocol, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.duckdb.engine import _FUNCTIONS, DuckDBEngine
+from duckanon.engine.duckdb.catalog import MACROS
+from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.duckdb.scalars import Scalar, is_registered
 from duckanon.engine.duckdb.sealed import NOT_QUALIFIED, sealed
 from duckanon.engine.permitted_paths import touching_only
 from duckanon.engine.sql.relations import DIALECT, call, cast, col, ident, number, table, text
 from duckanon.errors import DuckanonError, EngineError, ParameterError
 
-CATALOG = _FUNCTIONS
+CATALOG = MACROS
 """An attached database in memory with the functions, for sessions in which nobody installed them."""
 
 Connection = duckdb.DuckDBPyConnection
@@ -369,7 +370,7 @@ def _answer(payload: dict[str, Any]) -> exp.Query:
         try:
             with closing(DuckDBEngine(cursor, at_once=function.at_once)) as engine:
                 arguments = checked(function, payload.get("arguments") or {})
-                engine.search_path(payload["search_path"])
+                engine.catalog.search_path(payload["search_path"])
                 # A statement may touch no file that its own connection may not touch.
                 with touching_only(engine.may_touch):
                     return function.handler(Call(arguments, engine, place.memo, payload["search_path"]))

@@ -153,7 +153,7 @@ def _look(engine: Engine, relation: Relation, columns: Sequence[str]) -> tuple[A
     if relation.statement is None:
         return engine.row(exp.select(*_sums(columns)).from_(subquery(query, "s")))
     name = engine.fresh("seen")
-    engine.create_as(name, relation.statement)
+    engine.catalog.create_as(name, relation.statement)
     try:
         return engine.row(exp.select(*_sums(columns)).from_(table(name)))
     finally:
@@ -237,7 +237,7 @@ def _list_hierarchies(request: Call) -> exp.Query:
 
 def _save_hierarchy(request: Call) -> exp.Query:
     name, spec = request.arguments["name"], request.arguments["spec"]
-    here = exp.EQ(this=col("database_name"), expression=text(request.engine.database()))
+    here = exp.EQ(this=col("database_name"), expression=text(request.engine.catalog.database()))
     databases = exp.Table(this=call("duckdb_databases"))
     ((database, read_only),) = request.engine.rows(exp.select("database_name", "readonly").from_(databases).where(here))
     if read_only:

@@ -222,7 +222,7 @@ class DuckDBTable:
                 engine = open_database(self.path, writable=True, like=release.engine)
                 try:
                     written = self._replace(engine, release, folder, summary, reports, told)
-                    engine.checkpoint(_TARGET)
+                    engine.catalog.checkpoint(_TARGET)
                 finally:
                     engine.close()
                 self._reports.finished()
@@ -284,7 +284,7 @@ class DuckDBTable:
     def _is_empty(self) -> bool:
         engine = self._opened()
         try:
-            return not any(len(parts) == 3 and parts[0] == _TARGET for parts in engine.tables())
+            return not any(len(parts) == 3 and parts[0] == _TARGET for parts in engine.catalog.tables())
         finally:
             engine.close()
 
@@ -303,7 +303,7 @@ def open_database(
         memory=memory,
     )
     try:
-        engine.attach(path, _TARGET, writable)
+        engine.catalog.attach(path, _TARGET, writable)
     except EngineError as error:
         engine.close()
         if "lock" in str(error).lower() or "already" in str(error).lower():
@@ -317,7 +317,7 @@ def open_database(
 
 def table_comment_in(engine: Engine, schema: str, name: str) -> str | None:
     """Return the comment of a table of the attached database; None where there is no such table."""
-    return engine.comment(_TARGET, schema, name)
+    return engine.catalog.comment(_TARGET, schema, name)
 
 
 def table_rows(schema: str, name: str, columns: list[str]) -> exp.Query:

@@ -73,7 +73,7 @@ class Store:
         engine = open_engine()
         try:
             try:
-                engine.attach(self.path, _ALIAS, writable=True)
+                engine.catalog.attach(self.path, _ALIAS, writable=True)
             except EngineError:
                 raise DataError(
                     f"{self.path.name!r} is not a DuckDB database, or is in use by another process."
@@ -86,4 +86,4 @@ class Store:
         return table(TABLE, schema="main", catalog=_ALIAS)
 
     def _has_table(self, engine: Engine) -> bool:
-        return (_ALIAS, "main", TABLE) in engine.tables()
+        return (_ALIAS, "main", TABLE) in engine.catalog.tables()

@@ -1,0 +1,230 @@
+"""The caller's databases: where unqualified names are looked up, which tables there are, and statements of a caller."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from duckanon.engine.duckdb.caller import parse_path, write_path
+from duckanon.engine.sql.relations import DIALECT, builtin, ident, table, text
+from duckanon.errors import DataError, DuckanonError
+
+if TYPE_CHECKING:
+    from duckanon.engine.duckdb.engine import DuckDBEngine
+
+MACROS = "duckanon_sql"
+"""The database of the macros that duckanon itself makes."""
+_FOREIGN, _COPY, _ROWS = "duckanon_foreign", "duckanon_copy", "rows"
+
+
+class DuckDBCatalog:
+    """What an engine knows of the databases that its caller sees.
+
+    ``path`` is the caller's search path. ``shared`` says that the database is the caller's: unqualified names are then
+    looked up in an empty database of the engine's own, so that no macro of the caller is taken for a function.
+    """
+
+    def __init__(self, engine: DuckDBEngine, path: str, shared: bool) -> None:
+        # The engine owns its catalog: an engine that nobody closes goes when its last user does.
+        self._engine: DuckDBEngine = weakref.proxy(engine)
+        self._shared = shared
+        self._attached: list[str] = []
+        (database,) = engine.row(exp.select(builtin("current_database")))
+        self._first = str(database)
+        self.search_path(path)
+        self.home = self._first
+        """The database in which statements of the engine look up unqualified names."""
+        if shared:
+            home = f"duckanon_{secrets.token_hex(8)}"
+            engine.execute(" ".join(("ATTACH ':memory:' AS", _quoted(home), "(READ_WRITE)")))
+            self.home = home
+        self.look_up_in(None)
+
+    # Names
+
+    def search_path(self, setting: str) -> None:
+        """Look up the caller's names where a search path says, as DuckDB writes it; an empty one is the usual place."""
+        listing = exp.Table(this=builtin("duckdb_schemas"))
+        rows = self._engine.rows(exp.select("database_name", "schema_name").from_(listing))
+        schemas = {(str(catalog), str(schema)) for catalog, schema in rows}
+        entries = []
+        for parts in parse_path(setting):
+            # One name is a schema of the first database, or another database.
+            whole = parts if len(parts) > 1 else (self._first, *parts)
+            entries.append(whole if len(parts) > 1 or whole in schemas else (*parts, "main"))
+        self._path = write_path(entries or [(self._first, "main")])
+
+    def look_up_in(self, path: str | None) -> None:
+        """Look up unqualified names where a search path says; without one, in the engine's own database."""
+        given = path or write_path([(self.home, "main")])
+        setting = exp.EQ(this=exp.var("search_path"), expression=text(given))
+        self._engine.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
+
+    @contextlib.contextmanager
+    def _as_caller(self) -> Iterator[None]:
+        """Look up the names in a statement of the caller where their connection does."""
+        self.look_up_in(self._path)
+        try:
+            yield
+        finally:
+            # In a transaction that failed nothing can be set: whoever rolls it back sets it.
+            with contextlib.suppress(DuckanonError):
+                self.look_up_in(None)
+
+    def use(self, name: str) -> None:
+        self._path = write_path([(name, "main")])
+
+    def database(self) -> str:
+        return parse_path(self._path)[0][0]
+
+    def place(self, name: str) -> exp.Table:
+        catalog, schema = parse_path(self._path)[0][:2]
+        return table(name, schema=schema, catalog=catalog)
+
+    # Tables
+
+    def tables(self) -> set[tuple[str, ...]]:
+        found: set[tuple[str, ...]] = set()
+        for function, column in (("duckdb_tables", "table_name"), ("duckdb_views", "view_name")):
+            query = exp.select("database_name", "schema_name", column).from_(_listing(function)).where("NOT internal")
+            for catalog, schema, name in self._engine.rows(query):
+                found |= {(name,), (schema, name), (catalog, name), (catalog, schema, name)}
+        return found
+
+    def find(self, *parts: str) -> exp.Table | None:
+        by_lower_case = {_lowered(names): names for names in self.tables() if len(names) == 3}
+        path = parse_path(self._path)
+        places: list[tuple[str, ...]] = []
+        if len(parts) == 1:
+            places = [(*entry, *parts) for entry in path]
+        elif len(parts) == 2:
+            catalogs = dict.fromkeys([*(entry[0] for entry in path), self._first])
+            places = [(catalog, *parts) for catalog in catalogs]
+            whole = (parts[0], "main", parts[1])
+            if any(_lowered(place) in by_lower_case for place in places) and _lowered(whole) in by_lower_case:
+                raise DataError(f"{'.'.join(parts)!r} means two tables: give its database, its schema and its name.")
+            places.append(whole)
+        elif len(parts) == 3:
+            places = [parts]
+        for place in places:
+            names = by_lower_case.get(_lowered(place))
+            if names is not None:
+                catalog, schema, name = names
+                return table(name, schema=schema, catalog=catalog)
+        return None
+
+    def has_schema(self, name: str) -> bool:
+        schemas = exp.select("schema_name").from_(_listing("duckdb_schemas"))
+        return bool(self._engine.rows(schemas.where(_is("schema_name", name))))
+
+    def comment(self, catalog: str, schema: str, name: str) -> str | None:
+        query = exp.select("comment").from_(_listing("duckdb_tables"))
+        for column, value in (("database_name", catalog), ("schema_name", schema), ("table_name", name)):
+            query = query.where(_is(column, value))
+        rows = self._engine.rows(query)
+        return str(rows[0][0] or "") if rows else None
+
+    def views(self, catalog: str) -> set[tuple[str, str]]:
+        found: set[tuple[str, str]] = set()
+        for function, column, which in (
+            ("duckdb_views", "view_name", "NOT internal"),
+            ("duckdb_tables", "table_name", "sql LIKE '% GENERATED ALWAYS AS%'"),
+        ):
+            query = exp.select("schema_name", column).from_(_listing(function)).where(which)
+            rows = self._engine.rows(query.where(_is("database_name", catalog)))
+            found |= {(str(schema), str(name)) for schema, name in rows}
+        return found
+
+    def has_macros(self) -> bool:
+        query = exp.select(exp.Count(this=exp.Star())).from_(_listing("duckdb_functions"))
+        query = query.where("NOT internal AND function_type LIKE '%macro'")
+        ours = [exp.Literal.string(name) for name in (MACROS, "temp")]
+        theirs = exp.Not(this=exp.In(this=exp.column("database_name"), expressions=ours))
+        (count,) = self._engine.row(query.where(theirs))
+        return bool(count)
+
+    # Statements of the caller
+
+    def statement_kind(self, sql: str) -> tuple[int, str]:
+        statements = self._engine.parsed(sql)
+        return len(statements), statements[0].type.name if statements else ""
+
+    def statement_columns(self, sql: str) -> list[str]:
+        (statement,) = self._engine.parsed(sql)
+        with self._as_caller():
+            return [str(row[0]) for row in self._engine.execute(" ".join(("DESCRIBE", statement.query)))]
+
+    def create_as(self, name: str, sql: str, empty: bool = False) -> None:
+        self._create(("CREATE OR REPLACE TEMPORARY TABLE", _quoted(name)), sql, empty)
+
+    def _create(self, words: tuple[str, ...], sql: str, empty: bool) -> None:
+        (statement,) = self._engine.parsed(sql)
+        # The statement may end in a comment.
+        query = "\n".join((statement.query.rstrip().removesuffix(";"), "WITH NO DATA" if empty else ""))
+        with self._as_caller():
+            self._engine.execute(" ".join((*words, "AS", query)))
+
+    # Databases
+
+    def attach(self, path: Path, name: str, writable: bool = False) -> None:
+        mode = "(READ_WRITE)" if writable else "(READ_ONLY)"
+        self._engine.execute(" ".join(("ATTACH", text(str(path)).sql(dialect=DIALECT), "AS", _quoted(name), mode)))
+        self._attached.append(name)
+
+    def checkpoint(self, name: str) -> None:
+        self._engine.run(exp.Command(this="CHECKPOINT", expression=_quoted(name)))
+
+    def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
+        engine = self._engine
+        # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
+        name = f"{engine.fresh('rows')}_{secrets.token_hex(4)}"
+        file = engine.scratch() / f"{name}.duckdb"
+        # A database file, not Arrow or Parquet: no type of a column is changed on the way.
+        with engine.apart() as apart:
+            catalog = apart.catalog
+            catalog.attach(path, _FOREIGN)
+            catalog.attach(file, _COPY, writable=True)
+            # DuckDB adds what is attached to what may be touched when it is told so: before that it would be shut out.
+            apart.execute("SET enable_external_access = false")
+            catalog.use(_FOREIGN)
+            check(catalog.statement_columns(sql))
+            place = table(_ROWS, schema="main", catalog=_COPY).sql(dialect=DIALECT)
+            catalog._create(("CREATE TABLE", place), sql, empty=not read)
+        self.attach(file, name)
+        return exp.select("*").from_(table(_ROWS, schema="main", catalog=name))
+
+    def attached_words(self) -> list[tuple[str, ...]]:
+        """Return the statements that detach what was attached: all sessions of the caller's database see it."""
+        return [("DETACH", _quoted(name)) for name in self._attached]
+
+    def home_words(self) -> list[tuple[str, ...]]:
+        """Return the last statements of a session, which detach the engine's own database from the caller's."""
+        if not self._shared:
+            return []
+        # A database in use, and be it by this session, cannot be detached.
+        return [("USE", _quoted(self._first)), ("DETACH DATABASE IF EXISTS", _quoted(self.home))]
+
+
+def _quoted(name: str) -> str:
+    return ident(name).sql(dialect=DIALECT)
+
+
+def _listing(function: str) -> exp.Table:
+    return exp.Table(this=exp.Anonymous(this=function))
+
+
+def _is(column: str, value: str) -> exp.Expr:
+    return exp.EQ(this=exp.column(column), expression=text(value))
+
+
+def _lowered(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)
+
+
+__all__ = ["MACROS", "DuckDBCatalog"]
