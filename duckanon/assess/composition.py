@@ -22,11 +22,11 @@ from sqlglot import exp
 
 from duckanon.assess.assessed_table import AssessedTable, of_table
 from duckanon.assess.attacks.base import Case
+from duckanon.assess.labels.text import parse, text_range
 from duckanon.encoding.counting import count_rows
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table, text
 from duckanon.errors import ParameterError, UnsupportedError
-from duckanon.hierarchy.labels import parse, text_range
 from duckanon.models.base import require_int
 
 if TYPE_CHECKING:

@@ -31,7 +31,6 @@ from duckanon.engine.sql.relations import (
     text,
     union_all,
 )
-from duckanon.hierarchy.labels import text_ends
 from duckanon.hierarchy.rules import ColumnType
 
 if TYPE_CHECKING:
@@ -42,6 +41,9 @@ BY_CLASS = ("midpoint", "mean", "median", "geometric_mean", "mode", "medoid", "p
 _BETWEEN = re.compile(r"\[(.+), (.+)([\])])", re.DOTALL)
 _SIDE = re.compile(r"(<=|<|>=) (.+)", re.DOTALL)
 _YEAR = r"(\d{4,}|-\d{3,})"
+_PART = r"(\"(?:[^\"]|\"\")*\"|[^,{}\"]+)"
+_TEXTS = re.compile(rf"\[{_PART}, {_PART}\]")
+_TEXT_SIDE = re.compile(rf"(<=|>=) {_PART}")
 _DAY = re.compile(_YEAR + r"-(\d\d)-(\d\d)")
 _CALENDAR = re.compile(_YEAR + r"(?:-(\d\d)|-Q([1-4])|-W(\d\d)|(s))?")
 _MEMBER = re.compile(r'"((?:[^"]|"")*)"|([^,{}"]+)')
@@ -555,4 +557,29 @@ def _rank(value: exp.Expr) -> exp.Expr:
     return cast(exp.Window(this=call("dense_rank"), order=order), "BIGINT")
 
 
-__all__ = ["BY_CLASS", "Meaning", "Shown", "extremes", "meaning", "members_of"]
+def text_ends(label: str) -> tuple[str | None, str | None] | None:
+    """Return the ends of a range of values in whatever order, None where it is open; None if the label is no range.
+
+    Examples
+    --------
+    >>> text_ends("[low, high]"), text_ends("<= mid"), text_ends("mid")
+    (('low', 'high'), (None, 'mid'), None)
+    """
+    between = _TEXTS.fullmatch(label)
+    if between is not None:
+        low, high = (unquoted(part) for part in between.groups())
+        return low, high
+    side = _TEXT_SIDE.fullmatch(label)
+    if side is not None:
+        own = unquoted(side.group(2))
+        return (own, None) if side.group(1) == ">=" else (None, own)
+    return None
+
+
+def unquoted(member: str) -> str:
+    """Return a value of a list or range as it is; one with commas, braces or quotes is written in double quotes."""
+    own = member.strip()
+    return own[1:-1].replace('""', '"') if own.startswith('"') else own
+
+
+__all__ = ["BY_CLASS", "Meaning", "Shown", "extremes", "meaning", "members_of", "text_ends", "unquoted"]

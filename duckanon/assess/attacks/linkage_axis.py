@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.assess.labels.cells import WHOLE, covered
+from duckanon.assess.labels.cells import covered
+from duckanon.assess.labels.text import WHOLE, parse, size_of
 from duckanon.encoding.dictionaries import Dictionary, dictionary
 from duckanon.engine.sql.axes import is_null
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text
 from duckanon.errors import HierarchyError
-from duckanon.hierarchy.labels import parse, size_of
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.recoding.relations.column_domain import size
 

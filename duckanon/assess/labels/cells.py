@@ -10,10 +10,10 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon.assess.labels.levels import candidates_of, column_levels, common_level, domain_labels, released_labels
+from duckanon.assess.labels.text import WHOLE, Parsed, parse, size_of, text_range
 from duckanon.encoding.dictionaries import Dictionary, dictionary
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text, union_all
 from duckanon.errors import HierarchyError
-from duckanon.hierarchy.labels import Parsed, parse, size_of, text_range
 from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain, size
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from duckanon.assess.assessed_table import AssessedTable
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Levels
-
-WHOLE = "*"
 
 
 def cell_domains(

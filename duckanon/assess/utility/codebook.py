@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duckanon.assess.labels.text import WHOLE
 from duckanon.assess.utility.batches import Mixtures, Texts, Values
-from duckanon.assess.utility.domain import MISSING, WHOLE, Domain, Leaves
+from duckanon.assess.utility.domain import MISSING, Domain, Leaves
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

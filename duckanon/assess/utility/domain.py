@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from duckanon.hierarchy.labels import parse
+from duckanon.assess.labels.text import WHOLE, Span, half_open, outermost, parse, spans, text_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     Indices = NDArray[np.int64]
     Numbers = NDArray[np.float64]
 
-WHOLE = "*"
 MISSING = "missing"
 """How features of NULL are called."""
 
@@ -157,7 +156,7 @@ class Leaves(Domain):
         if label in self.labels:
             return self.labels[label]
         parsed = parse(label, self.type if self.sizes is not None else "VARCHAR")
-        run = text_run(label) if self.sizes is None else None
+        run = text_range(label) if self.sizes is None else None
         if run is not None and all(end is None or end in self.place for end in run):
             inside = [at for leaf, at in self.place.items() if (run[0] or "") <= leaf and (run[1] or leaf) >= leaf]
             return np.array(inside, dtype=np.int64)
@@ -195,75 +194,3 @@ class Leaves(Domain):
             return found
         inside = np.isin(self.owners, self.members(label))
         return (float(self.sizes[inside].min()), float(self.sizes[inside].max())) if inside.any() else None
-
-
-Span = tuple[float, float, bool, bool]
-
-
-def spans(label: str, type_name: str) -> list[Span] | None:
-    """Return the intervals and points that a text stands for, or None where it is neither.
-
-    Examples
-    --------
-    >>> spans("[15, 20)", "BIGINT"), spans("{3, 5}", "BIGINT"), spans("old", "BIGINT")
-    ([(15.0, 20.0, False, True)], [(3.0, 3.0, False, False), (5.0, 5.0, False, False)], None)
-    """
-    found = parse(label, type_name)
-    if found.span is not None:
-        return [found.span]
-    points = [parse(member, type_name).span for member in found.members]
-    return None if not points or None in points else [point for point in points if point is not None]
-
-
-def text_run(label: str) -> tuple[str | None, str | None] | None:
-    """Return the first and last word of a run in the alphabet, None for an open end, or None where it is no run.
-
-    Examples
-    --------
-    >>> text_run("[b, d]"), text_run('["a, b", c]'), text_run("<= c"), text_run("{b, d}")
-    (('b', 'd'), ('a, b', 'c'), (None, 'c'), None)
-    """
-    if label.startswith(("<= ", ">= ")):
-        (end,) = parse("{" + label[3:] + "}", "VARCHAR").members or (label[3:],)
-        return (None, end) if label[0] == "<" else (end, None)
-    if not (label.startswith("[") and label.endswith("]")):
-        return None
-    ends = parse(label, "VARCHAR").members
-    return (ends[0], ends[1]) if len(ends) == 2 and ends[0] <= ends[1] else None
-
-
-def outermost(found: list[Span] | None) -> tuple[float, float] | None:
-    """Return the lowest and the highest bound."""
-    return None if found is None else (min(span[0] for span in found), max(span[1] for span in found))
-
-
-def half_open(span: Span, whole: bool) -> tuple[float, float]:
-    """Return an interval with its lower bound in it and its upper bound outside.
-
-    Examples
-    --------
-    >>> half_open((15, 34, False, False), whole=True), half_open((15, 20, False, True), whole=False)
-    ((15, 35), (15, 20))
-    """
-    low, high, above, below = span
-    if whole:
-        return low + above, high + (not below)
-    return (
-        float(np.nextafter(low, np.inf)) if above else low,
-        high if below else float(np.nextafter(high, np.inf)),
-    )
-
-
-__all__ = [
-    "MISSING",
-    "WHOLE",
-    "Domain",
-    "Leaves",
-    "Line",
-    "Node",
-    "Span",
-    "half_open",
-    "outermost",
-    "spans",
-    "text_run",
-]

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from sqlglot import exp
 
-from duckanon.assess.utility.domain import MISSING, WHOLE, Domain, Leaves, Line, Node, half_open, spans, text_run
+from duckanon.assess.labels.text import WHOLE, Span, half_open, parse, size_of, spans, text_range
+from duckanon.assess.utility.domain import MISSING, Domain, Leaves, Line, Node
 from duckanon.engine.open import workspace
 from duckanon.engine.sql.relations import col, table
 from duckanon.hierarchy.build import column
 from duckanon.hierarchy.chain import chain as links_of
-from duckanon.hierarchy.labels import size_of
 from duckanon.hierarchy.rules import ColumnType
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from duckanon.assess.utility.domain import Indices, Numbers, Span
+    from duckanon.assess.utility.domain import Indices, Numbers
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Hierarchy
 
@@ -282,13 +282,11 @@ def _with_missing(domain: D, seen: Seen, listed: bool = False) -> D:
 
 def _words(seen: Seen, most: int) -> Leaves:
     """Return the words that cells consist of, the most frequent ones and one for all others where they are many."""
-    from duckanon.hierarchy.labels import parse
-
     weight: dict[str, float] = {}
     for label, n in seen.labels.items():
         if label == WHOLE:
             continue
-        ends = text_run(label)
+        ends = text_range(label)
         members = parse(label, "VARCHAR").members if label.startswith("{") else ()
         if ends is not None:
             members = tuple(end for end in ends if end is not None)

@@ -1,13 +1,20 @@
-"""The texts of cells that somebody else wrote: intervals, points and sets."""
+"""The texts of published labels, whoever wrote them: intervals, points, sets and ranges of texts."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from math import inf, isfinite
+from math import inf, isfinite, nextafter
 
 from duckanon.hierarchy.rules import ColumnType
+from duckanon.hierarchy.table import TOP
+from duckanon.release.cell_meaning import text_ends, unquoted
+
+WHOLE = TOP
+"""The label that stands for every value."""
+Span = tuple[float, float, bool, bool]
+"""Lower and upper bound, and whether each is open."""
 
 _DATE = r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -25,7 +32,7 @@ _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 class Parsed:
     """A label as a text: bounds, of which either may be open, or the members of a set, or both where it may be both."""
 
-    span: tuple[float, float, bool, bool] | None = None
+    span: Span | None = None
     members: tuple[str, ...] = ()
 
 
@@ -74,7 +81,7 @@ def parse(label: str, type_name: str) -> Parsed:
     return Parsed(_calendar(label, type_name), members)
 
 
-def _calendar(label: str, type_name: str) -> tuple[float, float, bool, bool] | None:
+def _calendar(label: str, type_name: str) -> Span | None:
     """Return the days of a month, quarter, week, year or decade as the rule ``dates`` writes them."""
     found = _CALENDAR.fullmatch(label)
     if found is None or ColumnType.parse(type_name).kind != "date":
@@ -97,11 +104,6 @@ def _calendar(label: str, type_name: str) -> tuple[float, float, bool, bool] | N
     return (low, high, False, True)
 
 
-_PART = r"(\"(?:[^\"]|\"\")*\"|[^,{}\"]+)"
-_BETWEEN = re.compile(rf"\[{_PART}, {_PART}\]")
-_SIDE = re.compile(rf"(<=|>=) {_PART}")
-
-
 def text_range(label: str) -> tuple[str | None, str | None] | None:
     """Return the first and the last text of a range, None where it is open; None if the label is no range.
 
@@ -119,25 +121,6 @@ def text_range(label: str) -> tuple[str | None, str | None] | None:
     return ends if ends[0] < ends[1] else None  # type: ignore[operator]
 
 
-def text_ends(label: str) -> tuple[str | None, str | None] | None:
-    """Return the ends of a range of values in whatever order, None where it is open; None if the label is no range.
-
-    Examples
-    --------
-    >>> text_ends("[low, high]"), text_ends("<= mid"), text_ends("mid")
-    (('low', 'high'), (None, 'mid'), None)
-    """
-    between = _BETWEEN.fullmatch(label)
-    if between is not None:
-        low, high = (_unquoted(part) for part in between.groups())
-        return low, high
-    side = _SIDE.fullmatch(label)
-    if side is not None:
-        own = _unquoted(side.group(2))
-        return (own, None) if side.group(1) == ">=" else (None, own)
-    return None
-
-
 def _members(label: str) -> tuple[str, ...]:
     inner = label.strip()
     bracketed = len(inner) > 1 and _BRACKETS.get(inner[0]) == inner[-1]
@@ -145,7 +128,7 @@ def _members(label: str) -> tuple[str, ...]:
         inner = inner[1:-1]
     if bracketed and _QUOTED.search(inner):
         # As duckanon writes sets: members with commas, braces or quotes are quoted, and quotes in them doubled.
-        return tuple(dict.fromkeys(_unquoted(part) for part in _MEMBER.findall(inner)))
+        return tuple(dict.fromkeys(unquoted(part) for part in _MEMBER.findall(inner)))
     for separator in (",", ";", "~", "|"):
         if separator in inner:
             parts = [p.strip().strip("'\"") for p in inner.split(separator)]
@@ -153,13 +136,8 @@ def _members(label: str) -> tuple[str, ...]:
     return (inner.strip().strip("'\""),) if bracketed else ()
 
 
-def _unquoted(member: str) -> str:
-    own = member.strip()
-    return own[1:-1].replace('""', '"') if own.startswith('"') else own
-
-
 def size_of(bound: str, type_name: str) -> float | None:
-    """Return a bound as ``facts.size`` would: dates as days, timestamps as seconds, all else as a number."""
+    """Return a bound as ``column_domain.size`` does: dates as days, timestamps as seconds, all else as a number."""
     family = ColumnType.parse(type_name).family
     if family in ("date", "timestamp"):
         try:
@@ -173,3 +151,40 @@ def size_of(bound: str, type_name: str) -> float | None:
     except ValueError:
         return None
     return found if isfinite(found) else None
+
+
+def spans(label: str, type_name: str) -> list[Span] | None:
+    """Return the intervals and points that a text stands for, or None where it is neither.
+
+    Examples
+    --------
+    >>> spans("[15, 20)", "BIGINT"), spans("{3, 5}", "BIGINT"), spans("old", "BIGINT")
+    ([(15.0, 20.0, False, True)], [(3.0, 3.0, False, False), (5.0, 5.0, False, False)], None)
+    """
+    found = parse(label, type_name)
+    if found.span is not None:
+        return [found.span]
+    points = [parse(member, type_name).span for member in found.members]
+    return None if not points or None in points else [point for point in points if point is not None]
+
+
+def outermost(found: list[Span] | None) -> tuple[float, float] | None:
+    """Return the lowest and the highest bound."""
+    return None if found is None else (min(span[0] for span in found), max(span[1] for span in found))
+
+
+def half_open(span: Span, whole: bool) -> tuple[float, float]:
+    """Return an interval with its lower bound in it and its upper bound outside.
+
+    Examples
+    --------
+    >>> half_open((15, 34, False, False), whole=True), half_open((15, 20, False, True), whole=False)
+    ((15, 35), (15, 20))
+    """
+    low, high, above, below = span
+    if whole:
+        return low + above, high + (not below)
+    return (
+        nextafter(low, inf) if above else low,
+        high if below else nextafter(high, inf),
+    )
