@@ -1,7 +1,6 @@
 """Jobs: source, roles, promise and target in a TOML file, so that a release can be made again every night."""
 
-from duckanon.jobs.base import Job, JobTable
-from duckanon.jobs.exits import (
+from duckanon.jobs.exit_codes import (
     CONFIGURATION,
     DATA,
     ENVIRONMENT,
@@ -12,6 +11,7 @@ from duckanon.jobs.exits import (
     VIOLATION,
     exit_code,
 )
+from duckanon.jobs.job import Job, JobTable
 from duckanon.jobs.keys import Expect
 from duckanon.jobs.read import load_job
 from duckanon.jobs.run import JobResult, TableResult, job_statements, plan_job, run_job

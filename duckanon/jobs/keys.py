@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from duckanon.errors import JobError, did_you_mean
+from duckanon.plan.request import PARAMETERS
 
 Intersection = Literal["off", "warn", "stop", "hold"]
 Recoding = Literal["fresh", "frozen", "refresh"]
@@ -33,6 +34,11 @@ def _must_be(words: str, test: Callable[[Any], object] | None = None, **limits: 
 
 def _about(meaning: str) -> Meta:
     return Meta(description=meaning)
+
+
+def _parameter(name: str) -> Meta:
+    """Return the meaning of a key that is a parameter of a request: it is the same for Python, SQL and jobs."""
+    return Meta(description=PARAMETERS[name].about)
 
 
 def _not_blank(value: Any) -> bool:
@@ -113,59 +119,42 @@ class Source(Keys, frozen=True, kw_only=True):
 class Roles(Keys, frozen=True, kw_only=True):
     """What each column is. A column without a role stops the job."""
 
-    quasi_identifiers: Annotated[
-        Texts | UnsetType, _about("what somebody else may know about a person: generalized")
-    ] = UNSET
-    sensitive: Annotated[Texts | UnsetType, _about("what must not be linked to a person: published unchanged")] = UNSET
-    insensitive: Annotated[Texts | UnsetType, _about("published unchanged")] = UNSET
-    identifiers: Annotated[Texts | UnsetType, _about("never published")] = UNSET
-    within: Annotated[
-        Texts | UnsetType, _about("quasi-identifiers published unchanged: each of their values is anonymized by itself")
-    ] = UNSET
-    entity_key: Annotated[
-        Text | UnsetType, _about("the column that identifies a person: k then counts persons; never published")
-    ] = UNSET
-    unlisted: Annotated[Literal["error", "drop"], _about("what happens to a column without a role")] = "error"
+    quasi_identifiers: Annotated[Texts | UnsetType, _parameter("quasi_identifiers")] = UNSET
+    sensitive: Annotated[Texts | UnsetType, _parameter("sensitive")] = UNSET
+    insensitive: Annotated[Texts | UnsetType, _parameter("insensitive")] = UNSET
+    identifiers: Annotated[Texts | UnsetType, _parameter("identifiers")] = UNSET
+    within: Annotated[Texts | UnsetType, _parameter("within")] = UNSET
+    entity_key: Annotated[Text | UnsetType, _parameter("entity_key")] = UNSET
+    unlisted: Annotated[Literal["error", "drop"], _parameter("unlisted")] = "error"
 
 
 class Privacy(Keys, frozen=True, kw_only=True):
     """What every equivalence class must satisfy."""
 
-    k: Annotated[Count | UnsetType, _about("The smallest number of rows or persons in a class.")] = UNSET
-    l: Annotated[Count | UnsetType, _about("The smallest number of different sensitive values in a class.")] = UNSET  # noqa: E741
-    t: Annotated[
-        Number | UnsetType, _about("The largest distance of a class from the whole table, by its sensitive values.")
-    ] = UNSET
-    models: Annotated[
-        Models | UnsetType, _about("Further privacy models, each for one sensitive column or for all.")
-    ] = UNSET
-    population: Annotated[Paths | UnsetType, _about("Files of the people that the rows were drawn from.")] = UNSET
-    suppression_limit: Annotated[Share | UnsetType, _about("The largest share of rows that may be suppressed.")] = UNSET
-    on_unknown: Annotated[
-        Literal["error", "top"] | UnsetType,
-        _about("A value that its hierarchy does not have stops the job, or becomes the top label."),
-    ] = UNSET
-    bounds: Annotated[
-        Literal["grid", "cut", "tight"] | UnsetType, _about("What the published bounds of an interval are taken from.")
-    ] = UNSET
+    k: Annotated[Count | UnsetType, _parameter("k")] = UNSET
+    l: Annotated[Count | UnsetType, _parameter("l")] = UNSET  # noqa: E741
+    t: Annotated[Number | UnsetType, _parameter("t")] = UNSET
+    models: Annotated[Models | UnsetType, _parameter("models")] = UNSET
+    population: Annotated[Paths | UnsetType, _parameter("population")] = UNSET
+    suppression_limit: Annotated[Share | UnsetType, _parameter("suppression_limit")] = UNSET
+    on_unknown: Annotated[Literal["error", "top"] | UnsetType, _parameter("on_unknown")] = UNSET
+    bounds: Annotated[Literal["grid", "cut", "tight"] | UnsetType, _parameter("bounds")] = UNSET
 
 
 class Algorithm(Keys, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """How classes are formed. The keys besides name are the algorithm's parameters."""
 
-    name: Annotated[Text, _about("The algorithm.")] = "mondrian"
+    name: Annotated[Text, _parameter("algorithm")] = "mondrian"
 
 
 class Steering(Keys, frozen=True, kw_only=True):
     """What the search may choose from."""
 
-    levels: Annotated[Levels | UnsetType, _about("The level of every quasi-identifier.")] = UNSET
-    min_levels: Annotated[Levels | UnsetType, _about("The lowest levels to try.")] = UNSET
-    max_levels: Annotated[Levels | UnsetType, _about("The highest levels to try.")] = UNSET
-    weights: Annotated[Levels | UnsetType, _about("How much each quasi-identifier counts in the metric.")] = UNSET
-    iterative: Annotated[
-        Flag | UnsetType, _about("Whether suppressed rows are recoded again, at levels of their own.")
-    ] = UNSET
+    levels: Annotated[Levels | UnsetType, _parameter("levels")] = UNSET
+    min_levels: Annotated[Levels | UnsetType, _parameter("min_levels")] = UNSET
+    max_levels: Annotated[Levels | UnsetType, _parameter("max_levels")] = UNSET
+    weights: Annotated[Levels | UnsetType, _parameter("weights")] = UNSET
+    iterative: Annotated[Flag | UnsetType, _parameter("iterative")] = UNSET
 
 
 class Output(Keys, frozen=True, kw_only=True):
@@ -346,7 +335,7 @@ def meaning(kind: type[Keys], key: str) -> str:
     Examples
     --------
     >>> meaning(Roles, "identifiers")
-    'never published'
+    'Columns that name a person. Never published.'
     """
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     return next(str(meta.description) for meta in types[key].__metadata__ if meta.description)

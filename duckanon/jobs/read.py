@@ -18,10 +18,10 @@ from duckanon.engine.permitted_paths import is_remote
 from duckanon.errors import ConfigError, DuckanonError, JobError, ParameterError, UnsupportedError, did_you_mean
 from duckanon.io.paths import covers
 from duckanon.jobs import keys
-from duckanon.jobs.apart import require_apart
-from duckanon.jobs.base import Job, JobTable
+from duckanon.jobs.job import Job, JobTable
+from duckanon.jobs.placeholders import dated, from_environment
+from duckanon.jobs.separate_paths import require_apart
 from duckanon.jobs.targets import target
-from duckanon.jobs.texts import dated, from_environment
 from duckanon.registry import make_from
 
 if TYPE_CHECKING:
@@ -191,17 +191,20 @@ def _table(content: Mapping[str, Any], name: str, folder: Path, day: date) -> Jo
     sensitive = [] if roles.sensitive is UNSET else roles.sensitive
     rows = _source(_filled(source, "source", day, "path", "database"), folder)
     filled = _filled(output, "output", day, "path", "database", "reports_in")
+    parameters = {
+        **keys.values_of(roles),
+        **_privacy(privacy, folder),
+        **_steering(keys.read(keys.Steering, "steering", content.get("steering", {})), quasi),
+        **_form(output, quasi),
+        "hierarchies": _hierarchies(content.get("hierarchies", {}), [*quasi, *sensitive]),
+        "algorithm": _algorithm(dict(content.get("algorithm", {}))),
+    }
     return JobTable(
         name=name,
         folder=folder,
         source=rows,
-        roles=keys.values_of(roles),
-        hierarchies=_hierarchies(content.get("hierarchies", {}), [*quasi, *sensitive]),
-        privacy=_privacy(privacy, folder),
-        algorithm=_algorithm(dict(content.get("algorithm", {}))),
+        parameters=parameters,
         target=target(filled, output, name, folder, rows),
-        steering=_steering(keys.read(keys.Steering, "steering", content.get("steering", {})), quasi),
-        form=_form(output, quasi),
         reports=tuple(dict.fromkeys(output.report)),
         overwrite=output.overwrite,
         expect=_expect(keys.read(keys.Expect, "expect", content.get("expect", {}))),

@@ -16,13 +16,13 @@ from duckanon.engine.private_files import PrivateFolder, no_core_dumps, remove_p
 from duckanon.engine.threads import limited_threads
 from duckanon.errors import DuckanonError, EngineError
 from duckanon.io.sinks import locked
-from duckanon.jobs.base import Job
-from duckanon.jobs.clock import Clock
-from duckanon.jobs.exits import exit_code
+from duckanon.jobs.exit_codes import exit_code
+from duckanon.jobs.job import Job
 from duckanon.jobs.monitoring import about, log_run, peak_memory, write_events, write_textfile
 from duckanon.jobs.nights import State, require_recoding
 from duckanon.jobs.read import load_job
 from duckanon.jobs.table_run import TableRun
+from duckanon.jobs.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     from duckanon.plan.plan import Plan
@@ -151,15 +151,15 @@ def _run(
 
 def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None, end_process: bool) -> None:
     """Make the releases of all tables, and then publish them one after the other."""
-    clock = Clock(job.seconds, lambda error: _end(job, runs, error), end_process=end_process)
-    with clock.running(), ExitStack() as stack:
+    limit = TimeLimit(job.seconds, lambda error: _end(job, runs, error), end_process=end_process)
+    with limit.running(), ExitStack() as stack:
         for one in runs:
             engine = stack.enter_context(contextlib.closing(job.open_engine(progress, share=len(runs))))
-            clock.watch(engine)
+            limit.watch(engine)
             with about(run=one.run, job=job.name, table=one.table.name):
-                one.make(engine, stack, clock.watch)
-        clock.require_time()
-        clock.stop()
+                one.make(engine, stack, limit.watch)
+        limit.require_time()
+        limit.stop()
         for one in runs:
             with about(run=one.run, job=job.name, table=one.table.name):
                 if not one.dry_run:

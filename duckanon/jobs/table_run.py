@@ -13,7 +13,7 @@ from duckanon.encoding.counting import count_rows
 from duckanon.engine.private_files import sweep
 from duckanon.errors import EngineError, JobError
 from duckanon.io.sinks import made_folder, os_errors
-from duckanon.jobs.guards import check_rows, check_schema, check_use, plain_type
+from duckanon.jobs.expectations import check_rows, check_schema, check_use, plain_type
 from duckanon.jobs.monitoring import peak_memory
 from duckanon.jobs.nights import Night, drift, make_night
 from duckanon.jobs.targets import TEMPLATE, sink_at
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.engine.sql.relations import Column
     from duckanon.io.sinks import Sink
-    from duckanon.jobs.base import Job, JobTable
+    from duckanon.jobs.job import Job, JobTable
     from duckanon.jobs.nights import State
     from duckanon.release.release import Release
 
 FAILURE = "failure.html"
 """The page of the last run that failed, in the state."""
-_NAMED = ("quasi_identifiers", "sensitive", "insensitive", "identifiers", "within")
+_ROLES = ("quasi_identifiers", "sensitive", "insensitive", "identifiers", "within")
 
 
 @dataclass
@@ -216,9 +216,9 @@ class TableRun:
             return self.table.source.open(engine, read=False).columns
 
     def _named(self) -> list[str]:
-        roles = self.table.roles
-        listed = [name for role in _NAMED for name in roles.get(role, ())]
-        return [*listed, *([roles["entity_key"]] if "entity_key" in roles else [])]
+        request = self.table.request
+        columns = [name for role in _ROLES for name in getattr(request, role)]
+        return columns if request.entity_key is None else [*columns, request.entity_key]
 
     def _reports(self, release: Release) -> dict[str, str]:
         reports = {kind: release.report(kind) for kind in self.table.reports if kind != "html"}

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from duckanon.errors import JobError
 from duckanon.io.paths import covers
 from duckanon.jobs.keys import Output, values_of
-from duckanon.jobs.texts import any_day, day_in, from_environment, is_dated
+from duckanon.jobs.placeholders import any_day, day_in, from_environment, is_dated
 
 if TYPE_CHECKING:
     from duckanon.io.sinks import Sink

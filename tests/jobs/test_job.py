@@ -28,8 +28,7 @@ class TestLoad:
         assert table.target.sink.paths[0] == folder / "out" / "people.parquet"
         assert table.reports == ("json", "md", "html")
         assert table.overwrite is True
-        assert table.roles["unlisted"] == "error"
-        assert table.anonymize_arguments() == {
+        assert table.parameters == {
             "entity_key": "id",
             "identifiers": ["name"],
             "quasi_identifiers": ["age", "town"],
@@ -38,7 +37,7 @@ class TestLoad:
             "k": 4,
             "suppression_limit": 0.1,
             "hierarchies": {"town": "town.csv", "age": {"rule": "intervals", "width": 5, "factors": [2]}},
-            "algorithm": table.algorithm,
+            "algorithm": table.request.algorithm,
         }
 
     def test_paths_start_at_the_job_file(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,15 +66,14 @@ class TestLoad:
             "[steering]\nmin_levels = {age = 1}\nmax_levels.town = 1\niterative = true\n[steering.weights]\nAge = 2\n"
         )
         job = load_job(write(folder, ('[algorithm]\nname = "datafly"\nstop = "limit"\n', algorithm + steering))).table()
-        assert job.algorithm == Optimal(metric="precision")
-        assert job.steering == {
+        assert job.request.algorithm == Optimal(metric="precision")
+        asked = {
             "min_levels": {"age": 1},
             "max_levels": {"town": 1},
             "iterative": True,
             "weights": {"Age": 2},
         }
-        given = job.anonymize_arguments()
-        assert {key: given[key] for key in job.steering} == job.steering
+        assert {key: job.parameters[key] for key in asked} == asked
 
 
 # (what is changed, what the error says)

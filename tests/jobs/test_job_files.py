@@ -17,6 +17,7 @@ from duckanon.io.source import Source
 from duckanon.jobs import load_job, run_job
 from duckanon.jobs.draft import draft
 from duckanon.jobs.keys import JobKeys, json_schema, schema_text
+from duckanon.plan.request import PARAMETERS
 from duckanon.testing.hospital import write_hospital
 from tests.jobs.jobs import JOB
 from tests.jobs.test_job import WRONG
@@ -58,6 +59,11 @@ class TestSchema:
             for key, about in content["properties"].items():
                 assert "description" in about or "$ref" in about, (table, key)
 
+    def test_choices_are_those_of_a_request(self) -> None:
+        definitions = json_schema()["definitions"]
+        for table, key in (("Roles", "unlisted"), ("Privacy", "on_unknown"), ("Privacy", "bounds")):
+            assert set(definitions[table]["properties"][key]["enum"]) == set(PARAMETERS[key].choices)
+
 
 class TestDraft:
     def test_runs_as_it_is(self, tmp_path: Path) -> None:
@@ -66,9 +72,9 @@ class TestDraft:
         file.parent.mkdir()
         file.write_text(draft(Source.file(tmp_path / "hospital.parquet"), file, k=3))
         table = load_job(file).table()
-        assert "name" in table.roles["identifiers"]
-        assert {"birth_date", "sex", "zip"} <= set(table.roles["quasi_identifiers"])
-        assert "diagnosis" in table.roles["sensitive"]
+        assert "name" in table.request.identifiers
+        assert {"birth_date", "sex", "zip"} <= set(table.request.quasi_identifiers)
+        assert "diagnosis" in table.request.sensitive
         assert table.expect.min_rows == 1000
         result = run_job(file)
         assert result.written["release"] == file.parent / "release" / "stays.parquet"
@@ -82,7 +88,9 @@ class TestDraft:
         drafted = draft(Source.file(tmp_path / "t.parquet"), file)
         assert "canary" not in drafted
         file.write_text(drafted)
-        listed = [c for role in load_job(file).table().roles.values() if isinstance(role, list) for c in role]
+        request = load_job(file).table().request
+        roles = (request.identifiers, request.quasi_identifiers, request.sensitive, request.insensitive)
+        listed = [name for role in roles for name in role]
         assert sorted(listed) == sorted(data.column_names)
 
     def test_from_a_database(self, tmp_path: Path) -> None:

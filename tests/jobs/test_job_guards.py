@@ -13,7 +13,7 @@ from duckanon import errors
 from duckanon.engine.sql.relations import Column
 from duckanon.io.sinks import read_manifest
 from duckanon.jobs import Expect, exit_code, load_job, run_job
-from duckanon.jobs.guards import check_rows, check_schema, plain_type
+from duckanon.jobs.expectations import check_rows, check_schema, plain_type
 from tests.jobs.jobs import CANARY, PEOPLE, ROWS, STATE, fill, write
 
 

@@ -25,10 +25,10 @@ from tests.jobs.jobs import STATE, fill, write
 CHECKOUT = Path(__file__).resolve().parents[2]
 HANG = """
 import ctypes, sys, time
-from duckanon.jobs import clock
+from duckanon.jobs import time_limit
 from duckanon.io.source import Source
 
-clock.GRACE_SECONDS, clock._LAST_WORDS_SECONDS = 0.5, {words}
+time_limit.GRACE_SECONDS, time_limit._LAST_WORDS_SECONDS = 0.5, {words}
 Source._open_file = lambda *given: ctypes.{kind}(None).sleep(100)
 sys.argv = ["duckanon", "run", sys.argv[1], "--log", "human"]
 from duckanon.interfaces.cli import main
@@ -99,8 +99,8 @@ def test_a_process_whose_native_code_keeps_the_interpreter_is_ended(tmp_path: Pa
 def test_a_caller_in_python_gets_an_exception_and_keeps_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duckanon.jobs.clock.GRACE_SECONDS", 0.1)
-    monkeypatch.setattr("duckanon.jobs.clock.os._exit", lambda code: pytest.fail("the process was ended"))
+    monkeypatch.setattr("duckanon.jobs.time_limit.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("duckanon.jobs.time_limit.os._exit", lambda code: pytest.fail("the process was ended"))
     opened = Source._open_file
 
     def slow(*given: object) -> object:

@@ -56,10 +56,10 @@ class TestSeveralTables:
     def test_share_what_stands_outside(self, folder: Path) -> None:
         job = load_job(write(folder, text=SEVERAL))
         people, ages = job.tables
-        assert list(people.hierarchies) == ["town", "age"]
-        assert list(ages.hierarchies) == ["age"]
-        assert (people.privacy, ages.privacy) == ({"k": 4}, {"k": 10})
-        assert {t.roles["entity_key"] for t in job.tables} == {"id"}
+        assert list(people.request.hierarchies) == ["town", "age"]
+        assert list(ages.request.hierarchies) == ["age"]
+        assert (people.request.k, ages.request.k) == (4, 10)
+        assert {t.request.entity_key for t in job.tables} == {"id"}
         with pytest.raises(errors.JobError, match="several tables, name one: people, ages"):
             job.table()
         with pytest.raises(errors.JobError, match=r"there is no table 'age'\. Did you mean 'ages'"):

@@ -131,7 +131,7 @@ def test_candidates_keep_the_promise_of_the_job(job: Path) -> None:
     assert {"mondrian", "optimal", "ola", "datafly", "tdg", "mdav", "knn_clustering"} == {c.algorithm for c in found}
     weighted = next(c for c in found if c.weights)
     assert set(weighted.weights) == {"age", "trade"}
-    assert weighted.applied(table).steering["weights"] == weighted.weights
+    assert weighted.applied(table).request.weights == weighted.weights
     assert all(c.suppression_limit in (0.0, 0.05) for c in found)
     with pytest.raises(ParameterError, match="would promise less"):
         candidates(table, rows, "pay", ks=[3])
@@ -193,7 +193,7 @@ def test_the_job_of_a_candidate_for_the_only_one_of_tables(job: Path) -> None:
     job.write_text(f'{shared}[[tables]]\nname = "people"\n[tables.hierarchies]{own}')
     made = write_job(job, job.with_name("best.toml"), Candidate("datafly", 8), "x")
     table = load_job(made).table()
-    assert (table.algorithm.name, table.privacy["k"], table.form) == ("datafly", 8, {})
+    assert (table.request.algorithm.name, table.request.k, table.request.output) == ("datafly", 8, "interval")
 
 
 def test_what_makes_no_sense_is_refused(job: Path, tmp_path: Path) -> None:

@@ -61,4 +61,4 @@ def test_script(
 def test_job_files_are_valid(job: Path) -> None:
     for table in load_job(job).tables:
         assert table.target.sink.paths[0].parent.name == "release"
-        assert table.roles["unlisted"] == "error"
+        assert table.request.unlisted == "error"

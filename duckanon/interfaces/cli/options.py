@@ -160,17 +160,17 @@ def of_job(path: Path) -> dict[str, Any]:
     from duckanon.jobs import load_job
 
     job = load_job(path)
-    table = job.table()
+    request = job.table().request
     engine = job.open_engine()
     try:
-        found = {name: resolve(spec, engine, job.folder) for name, spec in table.hierarchies.items()}
+        hierarchies = {name: resolve(rule, engine, job.folder) for name, rule in (request.hierarchies or {}).items()}
     finally:
         engine.close()
     return {
-        "quasi_identifiers": table.roles["quasi_identifiers"],
-        "sensitive": table.roles.get("sensitive", ()),
-        "hierarchies": found,
-        **given(k=table.privacy.get("k")),
+        "quasi_identifiers": request.quasi_identifiers,
+        "sensitive": request.sensitive,
+        "hierarchies": hierarchies,
+        **given(k=request.k),
     }
 
 

@@ -134,7 +134,7 @@ def _of_job(
 
     loaded = load_job(path)
     table = loaded.table()
-    key = table.roles.get("entity_key")
+    key = table.request.entity_key
     if test is None:
         parts = split(Source.file(original), target=target, test_size=test_size, seed=seed, entity_key=key)
     else:

@@ -75,17 +75,15 @@ class Candidate:
     def applied(self, table: JobTable) -> JobTable:
         """Return the table of a job as it would be with this candidate."""
         chosen = algorithms.get(self.algorithm)(**self.parameters)
-        privacy = {**table.privacy, "suppression_limit": self.suppression_limit}
+        parameters = {**table.parameters, "algorithm": chosen, "suppression_limit": self.suppression_limit}
         if self.k is not None:
-            privacy["k"] = self.k
-        steering = {key: value for key, value in table.steering.items() if key != "weights"}
+            parameters["k"] = self.k
         if self.weights:
-            steering["weights"] = self.weights
-        elif "weights" in table.steering:
-            steering["weights"] = table.steering["weights"]
-        # What is written of regions means nothing where columns stand on levels.
-        form = table.form if partitions(chosen) else {}
-        return replace(table, algorithm=chosen, privacy=privacy, steering=steering, form=form)
+            parameters["weights"] = self.weights
+        if not partitions(chosen):
+            # How regions are published means nothing where columns are on levels.
+            parameters.pop("output", None)
+        return replace(table, parameters=parameters)
 
 
 def candidates(
@@ -108,11 +106,11 @@ def candidates(
     ks, wanted, limits
         Sizes of classes, algorithms (``"mondrian"``, ``"optimal(metric=precision)"``) and suppression limits.
     """
-    least = table.privacy.get("k")
+    least = table.request.k
     sizes = _sizes(least, ks, train.num_rows)
     if limits is None:
-        limits = [table.privacy["suppression_limit"]] if "suppression_limit" in table.privacy else [0.0, 0.05]
-    quasi = table.roles["quasi_identifiers"]
+        limits = [table.request.suppression_limit] if "suppression_limit" in table.parameters else [0.0, 0.05]
+    quasi = table.request.quasi_identifiers
     names = {name.lower(): name for name in train.column_names}
     weights = weights_of(train, [names.get(q.lower(), q) for q in quasi], target)
     found: list[Candidate] = []
@@ -142,7 +140,8 @@ def _ways(
     if wanted is not None:
         made = [resolve_algorithm(text) for text in wanted]
         return [(m.name, _changed(m), False) for m in made]
-    own = [] if table.algorithm is None else [(table.algorithm.name, _changed(table.algorithm), False)]
+    asked: Any = table.request.algorithm
+    own = [] if asked is None else [(asked.name, _changed(asked), False)]
     found: list[tuple[str, dict[str, Any], bool]] = [
         *own,
         ("mondrian", {}, False),

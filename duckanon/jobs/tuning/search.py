@@ -189,9 +189,9 @@ def _divided(job: Job, table: JobTable, target: str, test_size: float, seed: int
         rows = engine.arrow(table.source.open(engine).query)
     finally:
         engine.close()
-    how: dict[str, Any] = {"test_size": test_size, "entity_key": table.roles.get("entity_key")}
+    how: dict[str, Any] = {"test_size": test_size, "entity_key": table.request.entity_key}
     outer = split(rows, target=target, seed=seed, **how)
-    published = [n for role in ("sensitive", "insensitive") for n in table.roles.get(role, ())]
+    published = [*table.request.sensitive, *table.request.insensitive]
     if outer.target.lower() not in {name.lower() for name in published}:
         raise ParameterError(f"The target {target!r} must be sensitive or insensitive in the job: published as it is.")
     return outer, split(outer.train, target=target, seed=seed + 1, **how)
@@ -199,8 +199,9 @@ def _divided(job: Job, table: JobTable, target: str, test_size: float, seed: int
 
 def _raw(table: JobTable, parts: Split, common: dict[str, Any]) -> Evaluation:
     """Return what the raw rows teach, by the columns that the job publishes."""
-    roles = ("quasi_identifiers", "within", "sensitive", "insensitive")
-    named = {n.lower() for role in roles for n in table.roles.get(role, ())} - {parts.target.lower()}
+    request = table.request
+    listed = (*request.quasi_identifiers, *request.within, *request.sensitive, *request.insensitive)
+    named = {name.lower() for name in listed} - {parts.target.lower()}
     features = [c for c in parts.train.column_names if c.lower() in named]
     return evaluate(
         parts.train,

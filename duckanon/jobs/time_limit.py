@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from duckanon.errors import EngineError
-from duckanon.jobs.exits import ENVIRONMENT
+from duckanon.jobs.exit_codes import ENVIRONMENT
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -23,7 +23,7 @@ GRACE_SECONDS = 10.0
 _LAST_WORDS_SECONDS = 5.0
 
 
-class Clock:
+class TimeLimit:
     """Ends the statements of the engines that it watches when the time is up, and every one that follows.
 
     What runs outside of the database, such as a kernel or a read of a file system that hangs, is waited for, and when

@@ -15,7 +15,7 @@ from duckanon.errors import JobError
 from duckanon.io.paths import covers, is_file, names_of, same_file
 
 if TYPE_CHECKING:
-    from duckanon.jobs.base import Job, JobTable
+    from duckanon.jobs.job import Job, JobTable
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ def _of_table(table: JobTable, where: str) -> Iterator[Place]:
     elif source.kind == "database":
         for end in ("", ".wal"):
             yield Place(f"{where}[source] database", glob.escape(f"{source.target}{end}"))
-    population = table.privacy.get("population")
+    population = table.parameters.get("population")
     if population is not None:
         yield from (Place(f"{where}[privacy] population", p) for p in population.target if not is_remote(p))
-    for file in _hierarchy_files(table.hierarchies, table.folder):
+    for file in _hierarchy_files(table.parameters["hierarchies"], table.folder):
         yield Place(f"{where}[hierarchies]", glob.escape(str(file)))
     yield from _of_target(table, where)
 

@@ -12,12 +12,12 @@ from duckanon.errors import JobError, did_you_mean
 from duckanon.jobs.keys import Expect
 
 if TYPE_CHECKING:
-    from duckanon.algorithms.base import Algorithm
     from duckanon.engine.base import Engine
     from duckanon.io.sinks import Signer
     from duckanon.io.source import Source
     from duckanon.jobs.targets import Target
     from duckanon.plan.plan import Plan
+    from duckanon.plan.request import Request
     from duckanon.progress import Listener
     from duckanon.release.agreement import Expected
 
@@ -32,40 +32,38 @@ class JobTable:
     name: str
     folder: Path
     source: Source
-    roles: dict[str, Any]
-    hierarchies: dict[str, Any]
-    privacy: dict[str, Any]
-    algorithm: Algorithm | None
+    parameters: dict[str, Any]
     target: Target
-    steering: dict[str, Any] = field(default_factory=dict)
-    form: dict[str, Any] = field(default_factory=dict)
     reports: tuple[str, ...] = ()
     overwrite: bool = True
     expect: Expect = field(default_factory=Expect)
 
-    def anonymize_arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments that ``anonymize`` and ``plan.Request`` have in common."""
-        named = {"hierarchies": self.hierarchies, "algorithm": self.algorithm}
-        return {**self.roles, **self.privacy, **self.steering, **self.form, **named}
+    @property
+    def request(self) -> Request:
+        """What the job asks for; ``parameters`` are those of it that the job file names."""
+        from duckanon.plan.request import Request
+
+        return Request(data=self.source, **self.parameters)
 
     def expected(self, job: str) -> Expected:
         """Return what a manifest of this table's releases must agree with; ``job`` is the name of the job."""
+        from duckanon.algorithms.base import Algorithm
         from duckanon.plan.publication import extended
         from duckanon.plan.requirements import Requirements
         from duckanon.release.agreement import Expected
 
-        asked = {k: self.privacy[k] for k in ("k", "l", "t", "models") if k in self.privacy}
-        hidden = self.algorithm is not None and self.algorithm.permutes
-        within = self.roles.get("within", ())
+        request = self.request
+        asked: Any = {"k": request.k, "l": request.l, "t": request.t, "models": request.models}
+        hidden = isinstance(request.algorithm, Algorithm) and request.algorithm.permutes
+        roles = ("sensitive", "insensitive", "identifiers", "entity_key")
         return Expected(
             requirements=Requirements.of_hidden(**asked) if hidden else Requirements.of(**asked),
-            roles={**self.roles, "quasi_identifiers": extended(self.roles["quasi_identifiers"], within)},
-            hierarchies=tuple(self.hierarchies),
-            settings={
-                "suppression_limit": self.privacy.get("suppression_limit", 0.0),
-                "bounds": self.privacy.get("bounds", "grid"),
-                "within": within,
+            roles={
+                "quasi_identifiers": extended(request.quasi_identifiers, request.within),
+                **{role: getattr(request, role) for role in roles},
             },
+            hierarchies=tuple(request.hierarchies or ()),
+            settings={name: getattr(request, name) for name in ("suppression_limit", "bounds", "within")},
             job=job,
             table=self.name,
         )
@@ -73,10 +71,8 @@ class JobTable:
     def plan(self, engine: Engine, *, read: bool = True) -> Plan:
         """Resolve the names; with ``read=False`` only the schema of the data is looked at."""
         from duckanon.plan.plan import Plan
-        from duckanon.plan.request import Request
 
-        request = Request(data=self.source, **self.anonymize_arguments())
-        return Plan.resolve(request, engine, base=self.folder, read=read)
+        return Plan.resolve(self.request, engine, base=self.folder, read=read)
 
 
 @dataclass(frozen=True)
