@@ -144,7 +144,7 @@ class TestOutputs:
     def test_the_source_does_not_take_in_the_state(self, folder: Path) -> None:
         source = ('path = "people.parquet"', 'path = "**/*.parquet"')
         output = ('path = "out/people.parquet"', 'path = "out/people.csv"')
-        with pytest.raises(errors.JobError, match=r"takes in the state of the job.*\[nights\] state"):
+        with pytest.raises(errors.JobError, match=r"includes the state of the job.*\[nights\] state"):
             load_job(write(folder, source, output))
 
     def test_dated_exports_are_kept_for_a_while(self, folder: Path) -> None:
