@@ -45,6 +45,6 @@ def write_job(source: Path, target: Path, candidate: Candidate, remark: str) -> 
 def require_beside(source: Path, target: Path) -> None:
     """Raise where a job file would not lie in the folder that its paths start from."""
     if target.absolute().parent.resolve() != source.absolute().parent.resolve():
-        raise ConfigError(f"{target.name!r} must be in the folder of {source.name!r}, where its paths start.")
+        raise ConfigError(f"{target.name!r} must be beside {source.name!r}: its paths start from that folder.")
     if target.exists() and target.resolve() == source.resolve():
         raise ConfigError(f"{target.name!r} is the job itself: choose another name.")
