@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from duckanon.errors import UnsupportedError
+from duckanon.report import plots
+from duckanon.report.plots import INK, escape
 
-INK = "#333333"
 RULE = "#dddbd5"
 # The colours of Okabe and Ito, which people who do not see red or green tell apart; the style sheet has lighter
 # ones for dark screens.
@@ -62,8 +63,7 @@ def panels(
 def bare(axes: Any) -> None:
     """Take away what only fills space."""
     axes.set_facecolor("none")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    plots.bare(axes)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(INK)
     axes.tick_params(which="both", labelsize=7, colors=INK)
@@ -89,11 +89,6 @@ def label(axes: Any, title: str = "", x: str = "", y: str = "") -> None:
         axes.set_xlabel(escape(x), fontsize=8, color=INK)
     if y:
         axes.set_ylabel(escape(y), fontsize=8, color=INK)
-
-
-def escape(text: str) -> str:
-    """Return a text in which a dollar sign is no formula."""
-    return str(text).replace("$", r"\$")
 
 
 def legend(figure: Any, names: Sequence[str], lines: bool = True) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from duckanon.report.model import Lines
+from duckanon.report.plots import INK
 from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, where
-from duckanon.studies.figures import COLOURS, INK, MARKERS, Figure, label, legend, panels
+from duckanon.studies.figures import COLOURS, MARKERS, Figure, label, legend, panels
 from duckanon.studies.metrics_analysis import (
     METRICS,
     UTILITIES,

@@ -9,8 +9,9 @@ import numpy as np
 
 from duckanon.errors import ParameterError
 from duckanon.report.model import Lines
+from duckanon.report.plots import INK
 from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, INK, MARKERS, Figure, label, legend, line, panels
+from duckanon.studies.figures import COLOURS, MARKERS, Figure, label, legend, line, panels
 from duckanon.studies.practice import learners_of
 from duckanon.studies.tables import codes, hierarchies, quasi_identifiers, read
 

@@ -7,43 +7,34 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.errors import ParameterError, UnsupportedError
+from duckanon.report.plots import COLOURS, INK, bare, escape, new_figure, picture_path, save
 
 if TYPE_CHECKING:
     from duckanon.assess.comparison.compare import Comparison
 
-# The colours of Okabe and Ito, which people who do not see red or green tell apart; lines differ in their dashes, too.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_COLOURS = 7
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
 _GAIN, _LOSS, _SAME = "#0072B2", "#D55E00", "#E6E6E6"
-_SUFFIXES = (".png", ".svg", ".pdf")
 _IN_A_ROW = 4
 _MOST_BARS = 24
 _LEGEND = 10
 _MOST_NUMBERS = 10
-_INK = "#333333"
 _LOGARITHM = "hypervolume"
 
 
 def draw(comparison: Comparison, path: str | Path) -> Path:
     """Draw a comparison into a file and return its path."""
-    target = Path(path)
-    if target.suffix.lower() not in _SUFFIXES:
-        raise ParameterError(f"A picture is a {', '.join(_SUFFIXES)} file. Got {target.name!r}.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError("Pictures need matplotlib: pip install 'duckanon[plots]'.") from None
+    target = picture_path(path)
     names = [line["release"] for line in comparison.bias.to_pylist()]
     bars, maps = _bars(comparison, names), _maps(comparison)
     columns = min(_IN_A_ROW, 1 + len(maps))
     lines = -(-(1 + len(maps)) // columns)
     upper = max(4.6, 1.2 + 0.27 * len(bars))
     lower = lines * (1.5 + 0.42 * max(3, len(names))) + 0.4
-    figure = Figure(figsize=(13, upper + lower + 0.5), dpi=150, layout="constrained", facecolor="white")
-    # Two rooms with a layout of their own: labels of one must not squeeze the other.
-    rooms: Any = figure.subfigures(2, 1, height_ratios=[upper, lower])
-    top, bottom = rooms
+    figure = new_figure(13, upper + lower + 0.5)
+    # Two parts, each with its own layout: labels of one must not squeeze the other.
+    parts: Any = figure.subfigures(2, 1, height_ratios=[upper, lower])
+    top, bottom = parts
     left, right = top.subplots(1, 2, width_ratios=[1, 1.05])
     _sizes(left, comparison, names)
     _gains(right, bars)
@@ -53,11 +44,10 @@ def draw(comparison: Comparison, path: str | Path) -> Path:
         _map(axes, found, names)
     for axes in panels[1 + len(maps) :]:
         axes.set_visible(False)
-    told = "Index of the release in the row beside that in the column: blue is better, orange worse, grey neither"
-    bottom.suptitle(told, fontsize=11, color=_INK)
-    figure.suptitle(f"{len(names)} releases, best first:  {_best_first(comparison)}", fontsize=13, color=_INK)
-    figure.savefig(target, metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
-    return target
+    title = "Index of the release in the row beside that in the column: blue is better, orange worse, grey neither"
+    bottom.suptitle(title, fontsize=11, color=INK)
+    figure.suptitle(f"{len(names)} releases, best first:  {_best_first(comparison)}", fontsize=13, color=INK)
+    return save(figure, target)
 
 
 def _short(name: str, most: int = 16) -> str:
@@ -70,7 +60,7 @@ def _short(name: str, most: int = 16) -> str:
     """
     half = (most - 1) // 2
     cut = name if len(name) <= most else f"{name[:half]}…{name[half + len(name) - most + 1 :]}"
-    return cut.replace("$", r"\$")
+    return escape(cut)
 
 
 def _best_first(comparison: Comparison, most: int = 90) -> str:
@@ -87,9 +77,8 @@ def _best_first(comparison: Comparison, most: int = 90) -> str:
 
 
 def _bare(axes: Any) -> None:
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(labelsize=9, colors=_INK)
+    bare(axes)
+    axes.tick_params(labelsize=9, colors=INK)
 
 
 def _sizes(axes: Any, comparison: Comparison, names: list[str]) -> None:
@@ -115,18 +104,18 @@ def _sizes(axes: Any, comparison: Comparison, names: list[str]) -> None:
             y,
             where="post",
             label=label if position < _LEGEND else None,
-            color=_COLOURS[position % len(_COLOURS)],
+            color=COLOURS[position % _COLOURS],
             # Beyond the last colour they begin again, with other dashes.
-            linestyle=_DASHES[(position + position // len(_COLOURS)) % len(_DASHES)],
+            linestyle=_DASHES[(position + position // _COLOURS) % len(_DASHES)],
             linewidth=2,
         )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else "")
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel("size of a row's class", fontsize=10, color=_INK)
-    axes.set_ylabel("published rows in classes up to this size", fontsize=10, color=_INK)
-    axes.set_title("How many share a row's class (further right protects more)", fontsize=11, color=_INK, loc="left")
+    axes.set_xlabel("size of a row's class", fontsize=10, color=INK)
+    axes.set_ylabel("published rows in classes up to this size", fontsize=10, color=INK)
+    axes.set_title("How many share a row's class (further right protects more)", fontsize=11, color=INK, loc="left")
     axes.grid(alpha=0.25)
     _bare(axes)
     if len(names) > _LEGEND:
@@ -172,10 +161,10 @@ def _gains(axes: Any, bars: list[tuple[str, dict[str, Any] | None]]) -> None:
     axes.set_ylim(max(len(bars), 8) - 0.4, -0.6)
     axes.set_xlim(-1, 1)
     axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["100%", "50%", "0", "50%", "100%"])
-    axes.axvline(0, color=_INK, linewidth=0.8, zorder=3)
-    axes.set_xlabel("rows worse off  |  rows better off  (share of all rows, mean change)", fontsize=10, color=_INK)
-    told = "Who loses (orange) and who gains (blue) by the first of two"
-    axes.set_title(told, fontsize=11, color=_INK, loc="left")
+    axes.axvline(0, color=INK, linewidth=0.8, zorder=3)
+    axes.set_xlabel("rows worse off  |  rows better off  (share of all rows, mean change)", fontsize=10, color=INK)
+    title = "Who loses (orange) and who gains (blue) by the first of two"
+    axes.set_title(title, fontsize=11, color=INK, loc="left")
     _bare(axes)
     axes.tick_params(axis="y", length=0)
 
@@ -189,7 +178,7 @@ def _tournament(axes: Any, comparison: Comparison) -> None:
         axes.barh(range(len(lines)), widths, left=left, color=colour, height=0.7)
         for place, (start, width) in enumerate(zip(left, widths, strict=True)):
             if width and len(lines) <= _MOST_NUMBERS:
-                ink = _INK if colour == _SAME else "white"
+                ink = INK if colour == _SAME else "white"
                 axes.text(start + width / 2, place, str(width), ha="center", va="center", fontsize=9, color=ink)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axes.set_yticks(range(len(lines)), [_short(line["release"], 12) for line in lines], fontsize=8.5)
@@ -198,7 +187,7 @@ def _tournament(axes: Any, comparison: Comparison) -> None:
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
-    axes.set_title("tournament\nwins, draws, losses", fontsize=9.5, color=_INK)
+    axes.set_title("tournament\nwins, draws, losses", fontsize=9.5, color=INK)
 
 
 def _percent(share: float) -> str:
@@ -235,7 +224,7 @@ def _beside(axes: Any, place: int, share: float, side: int, words: str) -> None:
         va="center",
         ha="left" if away else "right",
         fontsize=8,
-        color="white" if inside else _INK,
+        color="white" if inside else INK,
         zorder=4,
     )
 
@@ -259,7 +248,7 @@ def _map(axes: Any, lines: list[dict[str, Any]], names: list[str]) -> None:
     for line in lines:
         row, column = names.index(line["release"]), names.index(line["against"])
         grid[row, column] = shades[line["verdict"]]
-        colour = _INK if shades[line["verdict"]] == 1 else "white"
+        colour = INK if shades[line["verdict"]] == 1 else "white"
         if len(names) <= _MOST_NUMBERS:
             axes.text(
                 column, row, _compact(line["value"], digits), ha="center", va="center", fontsize=size, color=colour
@@ -277,7 +266,7 @@ def _map(axes: Any, lines: list[dict[str, Any]], names: list[str]) -> None:
         side.set_visible(False)
     of = lines[0]["property"] or "all properties"
     unit = " (log)" if lines[0]["index"] == _LOGARITHM else ""
-    axes.set_title(f"{lines[0]['index']}{unit}\n{of}", fontsize=9.5, color=_INK)
+    axes.set_title(f"{lines[0]['index']}{unit}\n{of}", fontsize=9.5, color=INK)
 
 
 __all__ = ["draw"]

@@ -12,6 +12,7 @@ from sqlglot import exp
 from duckanon.assess.labels.levels import candidates_of, column_levels, common_level, domain_labels, released_labels
 from duckanon.assess.labels.text import WHOLE, Parsed, parse, size_of, text_range
 from duckanon.encoding.dictionaries import Dictionary, dictionary
+from duckanon.engine.sql.axes import present
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text, union_all
 from duckanon.errors import HierarchyError
 from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain, size
@@ -140,7 +141,7 @@ class _Column:
             named(exp.ArgMin(this=col("leaves"), expression=col("level")), "leaves"),
             *_no_bounds(),
         ).from_(table(candidates))
-        made = self._made("cells", chosen.where(_present(col("level"))).group_by(col("label")))
+        made = self._made("cells", chosen.where(present(col("level"))).group_by(col("label")))
         parts: list[exp.Query] = []
         for level in range(1 if self.levels is None else self.levels.height + 1):
             on = exp.and_(
@@ -250,7 +251,7 @@ class _Column:
         rows = [(label, *ends) for label, ends in found.items() if ends is not None]
         ranges = self._table("ranges", rows, _RANGES)
         query = exp.select(col("cell", "r"), col("code", "v")).from_(table(ranges, "r"))
-        inside: list[exp.Expr] = [_present(col("text", "v"))]
+        inside: list[exp.Expr] = [present(col("text", "v"))]
         for end, side in (("lo", exp.GTE), ("hi", exp.LTE)):
             known = exp.In(
                 this=col(end, "r"), query=exp.Subquery(this=exp.select(col("text")).from_(table(self.values)))
@@ -307,7 +308,7 @@ class _Reaches:
         import pyarrow as pa
 
         numbers = exp.select(col("code"), named(cast(col("number"), "DOUBLE"), "number"))
-        numbers = numbers.from_(subquery(column._numbers(), "v")).where(_present(col("number")))
+        numbers = numbers.from_(subquery(column._numbers(), "v")).where(present(col("number")))
         values = column.engine.arrow(numbers.order_by(col("number"), col("code")))
         sizes, codes = values.column("number").to_numpy(), values.column("code").to_numpy()
         bounds = np.array([(low, high) for low, high, *_ in spans.values()], dtype=np.float64).reshape(-1, 2)
@@ -382,10 +383,6 @@ def _alike(label: exp.Expr) -> exp.Expr:
     missing = exp.case().when(exp.Is(this=label, expression=exp.null()), number(1)).else_(number(0))
     distinct = exp.Count(this=exp.Distinct(expressions=[label.copy()]))
     return exp.EQ(this=exp.Add(this=distinct, expression=exp.Max(this=missing)), expression=number(1))
-
-
-def _present(value: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
 def _no_bounds() -> list[exp.Expr]:

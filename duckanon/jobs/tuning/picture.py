@@ -5,52 +5,39 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.errors import ParameterError, UnsupportedError
+from duckanon.report.plots import COLOURS, INK, bare, escape, new_figure, picture_path, save
 
 if TYPE_CHECKING:
     from duckanon.jobs.tuning.results import Tuning
 
-SUFFIXES = (".png", ".svg", ".pdf")
-# The colours of Okabe and Ito, which people who do not see red or green tell apart; marks differ, too.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_INK = "#333333"
 
 
 def draw(found: Tuning, path: str | Path) -> Path:
     """Draw the candidates, the front, and the scores of raw rows and of the most frequent class."""
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise ParameterError(f"A picture is a {', '.join(SUFFIXES)} file. Got {target.name!r}.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError("Pictures need matplotlib: pip install 'duckanon[plots]'.") from None
-    figure = Figure(figsize=(10, 6), dpi=150, layout="constrained", facecolor="white")
+    target, figure = picture_path(path), new_figure(10, 6)
     axes = figure.subplots()
     _points(axes, found)
     _front(axes, found)
     _scale(axes, found)
-    axes.axhline(found.raw, color=_INK, linewidth=1, linestyle="--")
-    axes.axhline(found.zero_rule, color=_INK, linewidth=1, linestyle=":")
+    axes.axhline(found.raw, color=INK, linewidth=1, linestyle="--")
+    axes.axhline(found.zero_rule, color=INK, linewidth=1, linestyle=":")
     right = axes.get_xlim()[1]
     for height, words in ((found.raw, "raw rows"), (found.zero_rule, "most frequent class")):
         # At the end with most risk: the front begins at the other.
-        place: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 8, "color": _INK}
+        place: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 8, "color": INK}
         axes.annotate(words, (right, height), (-4, 3), **place)
     axes.set_xlabel("average risk of reidentification (1 / mean size of a class; logarithmic)")
     score = {"f1": "F1", "auroc": "AUROC"}.get(found.score, found.score)
-    axes.set_ylabel(f"{score} of {_plain(found.learner)}, taught by the release")
+    axes.set_ylabel(f"{score} of {escape(found.learner)}, taught by the release")
     axes.grid(color="#E6E6E6", linewidth=0.6)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    bare(axes)
     best = found.best
-    title = f"Predicting {_plain(found.target)}: best by {_plain(best['label'])}, k = {best['k']}"
-    axes.set_title(title, fontsize=12, color=_INK, loc="left")
+    title = f"Predicting {escape(found.target)}: best by {escape(best['label'])}, k = {best['k']}"
+    axes.set_title(title, fontsize=12, color=INK, loc="left")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
-    figure.savefig(target, metadata={"Date": None} if target.suffix.lower() == ".svg" else None)
-    return target
+    return save(figure, target)
 
 
 def _scale(axes: Any, found: Tuning) -> None:
@@ -69,10 +56,10 @@ def _points(axes: Any, found: Tuning) -> None:
     labels = list(dict.fromkeys(line["label"] for line in found.tried))
     for i, label in enumerate(labels):
         own = [line for line in found.tried if line["label"] == label]
-        colour, mark = _COLOURS[i % len(_COLOURS)], _MARKS[(i + i // len(_COLOURS)) % len(_MARKS)]
+        colour, mark = COLOURS[i % len(COLOURS)], _MARKS[(i + i // len(COLOURS)) % len(_MARKS)]
         spread = [line["deviation"] or 0.0 for line in own]
         x, y = [line["average_risk"] for line in own], [line["score"] for line in own]
-        axes.errorbar(x, y, yerr=spread, fmt=mark, color=colour, markersize=5, elinewidth=0.8, label=_plain(label))
+        axes.errorbar(x, y, yerr=spread, fmt=mark, color=colour, markersize=5, elinewidth=0.8, label=escape(label))
 
 
 def _front(axes: Any, found: Tuning) -> None:
@@ -82,11 +69,6 @@ def _front(axes: Any, found: Tuning) -> None:
     for line in front:
         words = f"k = {line['k']}" if line["k"] is not None else ""
         place = (line["average_risk"], line["score"])
-        axes.annotate(words, place, (5, 7), textcoords="offset points", fontsize=8, color=_INK)
+        axes.annotate(words, place, (5, 7), textcoords="offset points", fontsize=8, color=INK)
     best = found.best
-    axes.plot(best["average_risk"], best["score"], "o", markersize=14, fillstyle="none", color=_INK, label="best")
-
-
-def _plain(words: str) -> str:
-    """Return a name in which a dollar sign is no formula."""
-    return words.replace("$", r"\$")
+    axes.plot(best["average_risk"], best["score"], "o", markersize=14, fillstyle="none", color=INK, label="best")
