@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ settings.load_profile(os.environ.get("DUCKANON_HYPOTHESIS", "default"))
 
 _COMPILED = pytest.StashKey[tuple[set[str], set[str]]]()
 _ON_DEMAND = ("slow", "bench", "peers", "postgres", "dbt")
+_LEFT_OUT = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,7 +67,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say how many kernels were compiled, and which of them only when a test called them."""
+    """Say what was left out, how many kernels were compiled, and which of them only when a test called them."""
+    left_out = config.stash.get(_LEFT_OUT, {})
+    if left_out:
+        each = ", ".join(f"{count} {marker}" for marker, count in left_out.items())
+        terminalreporter.write_line(f"cases on demand that were left out: {sum(left_out.values())} ({each})")
     stages = config.stash.get(_COMPILED, None)
     if stages is not None:
         from tests.warm import compiled_kernels
@@ -77,17 +83,32 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(": ".join(filter(None, [text, ", ".join(late)])))
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker tell what it left out: all of them collect the same."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left out"] = session.config.stash.get(_LEFT_OUT, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear from a worker what it left out."""
+    told = getattr(node, "workeroutput", {}).get("left out")
+    if told:
+        node.config.stash[_LEFT_OUT] = told
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is run on demand, unless -m says what to run."""
     _thin(items)
     if config.option.markexpr:
         return
-    left_out = [item for item in items if any(item.get_closest_marker(m) for m in _ON_DEMAND)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]
+    left_out = {item: next((m for m in _ON_DEMAND if item.get_closest_marker(m)), None) for item in items}
+    counted = Counter(marker for marker in left_out.values() if marker is not None)
+    if counted:
+        config.stash[_LEFT_OUT] = dict(counted)
+        config.hook.pytest_deselected(items=[item for item in items if left_out[item]])
+        items[:] = [item for item in items if left_out[item] is None]
 
 
 def _thin(items: list[pytest.Item]) -> None:
