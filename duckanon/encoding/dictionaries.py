@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from duckanon.engine.sql.axes import present
 from duckanon.engine.sql.relations import (
+    Column,
     call,
     cast,
     col,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
     from duckanon.engine.base import Engine
     from duckanon.engine.sql.relations import TableName
+    from duckanon.io.source import Relation
+
 
 FEW = 10_000
 """Most values of a column whose texts and labels are looked at in memory, which saves statements."""
@@ -383,3 +387,68 @@ def _numbered(base: TableName, leaves: TableName, levels: Sequence[int], top: st
         .from_(subquery(union_all(distinct), "g"), copy=False)
         .join(left(table(leaves, "n"), under), copy=False)
     )
+
+
+# Published texts as enumerations: short codes to sort by. They are texts again before they are written.
+
+MANY_TEXTS = 1_000_000
+"""Most texts of a column that are enumerated, where the database looks up in many of them quickly."""
+ENUM_LIMIT = 50_000
+"""Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort."""
+
+
+def enumerated(
+    engine: Engine, source: exp.Table, keys: Sequence[exp.Expr], found: exp.Expr, most: int | None = None
+) -> exp.Query:
+    """Return ``(keys, q)`` of a table with its texts enumerated: of what is published, and nothing else.
+
+    ``most`` is given where none of them is NULL, and there are at most so many.
+    """
+    if most is None or most > _limit(engine):
+        different = call("count", exp.Distinct(expressions=[found]))
+        (most,) = engine.row(exp.select(different).from_(source, copy=False))
+    return exp.select(*keys, named(short(engine, source, found, most), "q")).from_(source, copy=False)
+
+
+def short(engine: Engine, source: exp.Table, found: exp.Expr, most: int) -> exp.Expr:
+    """Return a text of a table as a value of an enumeration, unless there are too many."""
+    if not 0 < most <= _limit(engine):
+        return found
+    enum = engine.fresh("enum")
+    texts = exp.select(found).distinct(copy=False).from_(source, copy=False).where(present(found), copy=False)
+    engine.create_enum(enum, texts.order_by(found, copy=False))
+    return exp.Cast(this=found, to=exp.DataType.build(enum, udt=True))
+
+
+def _limit(engine: Engine) -> int:
+    return MANY_TEXTS if engine.writes_used_texts else ENUM_LIMIT
+
+
+# Numbers of 128 bits, which ``sum`` gives and Parquet cannot hold, as decimals
+
+_HUGE, _WIDEST = ("HUGEINT", "UHUGEINT"), "DECIMAL(38,0)"
+
+
+def with_decimals(engine: Engine, relation: Relation, read: bool) -> Relation:
+    """Return a relation whose numbers of 128 bits are decimals; a column with 39 digits stays, and is text to all.
+
+    Where rows are not to be ``read`` no column is taken to have so many.
+    """
+    huge = [c.name for c in relation.columns if c.type.upper() in _HUGE]
+    if huge and read:
+        lost = [exp.and_(_known(col(name)), exp.Not(this=_known(_tried(name)))) for name in huge]
+        query = exp.select(*(call("count_if", found) for found in lost)).from_(subquery(relation.query, "s"))
+        huge = [name for name, count in zip(huge, engine.row(query), strict=True) if not count]
+    if not huge:
+        return relation
+    columns = tuple(Column(c.name, _WIDEST) if c.name in huge else c for c in relation.columns)
+    own = [named(cast(col(c.name), _WIDEST), c.name) if c.name in huge else col(c.name) for c in columns]
+    return replace(relation, query=exp.select(*own).from_(subquery(relation.query, "s")), columns=columns)
+
+
+def _tried(name: str) -> exp.Expr:
+    return exp.TryCast(this=col(name), to=exp.DataType.build(_WIDEST, dialect="duckdb"))
+
+
+def _known(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=value, expression=exp.null()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -44,4 +46,22 @@ def workspace(connection: Any) -> Iterator[Engine]:
         engine.close()
 
 
-__all__ = ["open_engine", "workspace"]
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+def remember(engine: Engine) -> None:
+    """Have an engine interrupted with the others for as long as it lives."""
+    with _lock:
+        _engines.add(engine)
+
+
+def interrupt_all() -> None:
+    """Interrupt the statements that engines of this process run now; safe from any thread."""
+    with _lock:
+        engines = list(_engines)
+    for engine in engines:
+        engine.interrupt()
+
+
+__all__ = ["interrupt_all", "open_engine", "remember", "workspace"]

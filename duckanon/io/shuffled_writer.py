@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine import threads
-from duckanon.engine.memory import give_back
+from duckanon.engine import limits
+from duckanon.engine.limits import give_back
 from duckanon.engine.sql.relations import Column, col, table
 from duckanon.io.parquet import RowGroups, encode
 from duckanon.io.sorted_rows import SortedRows
@@ -97,7 +97,7 @@ class LookedUp:
             self.engine.progress.advance(done)
 
         # Neither looking up nor encoding holds the interpreter.
-        with threads.workers(workers) as pool:
+        with limits.workers(workers) as pool:
             try:
                 for group in rows.groups(size):
                     waiting.append(pool.submit(texts.encoded, group, columns))

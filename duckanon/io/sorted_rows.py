@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.limits import workers
 from duckanon.engine.sql.relations import named
-from duckanon.engine.threads import workers
 from duckanon.errors import EngineError
 
 if TYPE_CHECKING:

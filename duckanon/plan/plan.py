@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.base import Algorithm, algorithms
-from duckanon.encoding.dictionaries import canonical
-from duckanon.encoding.wide_numbers import with_decimals
+from duckanon.encoding.dictionaries import canonical, with_decimals
 from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean

@@ -15,9 +15,8 @@ from sqlglot import exp
 
 from duckanon.algorithms.partition.items import CodedPlaces, Items
 from duckanon.algorithms.partition.row_layout import Row
-from duckanon.encoding.dictionaries import Coded, Dictionary, code_type, dictionary
-from duckanon.encoding.enumerations import ENUM_LIMIT
-from duckanon.encoding.enumerations import short as enumerated
+from duckanon.encoding.dictionaries import ENUM_LIMIT, Coded, Dictionary, code_type, dictionary
+from duckanon.encoding.dictionaries import short as enumerated
 from duckanon.engine.sql.relations import call, cast, col, named, number, param, qualified, same, subquery, table
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.io.shuffled_writer import MANY_ROWS

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine.sql.recode import pack
-from duckanon.engine.sql.relations import cast, col, positional, table
+from duckanon.engine.sql.relations import cast, col, pack, positional, table
 from duckanon.recoding.coded_rows import CODE, RowCoder
 from duckanon.recoding.regions import Boxes
 

@@ -19,13 +19,12 @@ from duckanon.engine.sql.recode import (
     code_labels,
     coded_rows,
     local_rows,
-    pack,
     published_texts,
     released_rows,
     rows_in_classes,
     shuffled_rows,
 )
-from duckanon.engine.sql.relations import call, cast, col, named, number, param, qualified, subquery, table, text
+from duckanon.engine.sql.relations import call, cast, col, named, number, pack, param, qualified, subquery, table, text
 from duckanon.errors import UnsupportedError
 from duckanon.io.shuffled_writer import MANY_ROWS, LookedUp, can_look_up
 from duckanon.io.sorted_rows import Room, SortedRows

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.encoding.dictionaries import published_type
-from duckanon.encoding.enumerations import enumerated, short
+from duckanon.encoding.dictionaries import enumerated, published_type, short
 from duckanon.engine.sql.aggregates import AGGREGATES, not_positive
 from duckanon.engine.sql.axes import BoxColumn, axis_query, choose, equal, nodes_query, positions_query
 from duckanon.engine.sql.boxes import (

@@ -12,8 +12,8 @@ from duckanon.encoding.counting import count_domain
 from duckanon.encoding.dictionaries import dictionary, frequency
 from duckanon.engine.relation_tables import relation
 from duckanon.engine.sql.classes import counted_values
-from duckanon.engine.sql.recode import Cell, coded_rows, pack, rows_in_classes
-from duckanon.engine.sql.relations import col, named, number, qualified, subquery, union_all
+from duckanon.engine.sql.recode import Cell, coded_rows, rows_in_classes
+from duckanon.engine.sql.relations import col, named, number, pack, qualified, subquery, union_all
 from duckanon.metrics.base import measure, metric_parameters
 from duckanon.plan.roles import Role
 from duckanon.recoding.recoders import cells_at

@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.row_words import batches, joined, named_in, secret_words, sum_of_rows, word_of, words_of
+from duckanon.engine.limits import workers
 from duckanon.engine.sql.axes import choose, equal, is_null, present
 from duckanon.engine.sql.relations import call, cast, col, named, number, same, subquery, table
-from duckanon.engine.threads import workers
 from duckanon.errors import PrivacyViolation
 from duckanon.recoding.side_by_side import KEPT, PERSON, Lookup, SideBySide
-from duckanon.release.cell_meaning import BY_CLASS, Meaning, Shown, meaning
-from duckanon.release.class_cells import class_is_right, shares_are_right
+from duckanon.release.cell_meaning import BY_CLASS, Meaning, Shown, class_is_right, meaning, shares_are_right
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,7 @@ import sqlglot
 import duckanon
 from duckanon.encoding.dictionaries import code_type, dictionary, published_type
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.sql.recode import pack
-from duckanon.engine.sql.relations import col, number
+from duckanon.engine.sql.relations import col, number, pack
 from duckanon.errors import RoleError
 
 # A type and three different values of it.

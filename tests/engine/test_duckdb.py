@@ -14,8 +14,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from duckanon.engine.duckdb.connection import clean_error
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.duckdb.guard import clean_error
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, ResourceError
 from duckanon.progress import Event, Progress
 

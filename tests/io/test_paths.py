@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 import duckanon
+from duckanon.engine.limits import allowed_threads, limited_threads, workers
 from duckanon.engine.permitted_paths import may_touch, touching_only
-from duckanon.engine.threads import allowed_threads, limited_threads, workers
 from duckanon.io.paths import is_file, is_folder, is_there
 
 CHECKOUT = Path(__file__).resolve().parents[2]

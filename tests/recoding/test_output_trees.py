@@ -160,7 +160,7 @@ def test_the_members_of_suppressed_classes_are_nowhere_in_the_file(engine: DuckD
 def test_many_texts_are_no_enumeration(engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, wanted in ((3, "ENUM"), (2, "VARCHAR")):
         for name in ("ENUM_LIMIT", "MANY_TEXTS"):
-            monkeypatch.setattr(f"duckanon.encoding.enumerations.{name}", limit)
+            monkeypatch.setattr(f"duckanon.encoding.dictionaries.{name}", limit)
         made = countries(engine)
         assert made.types() == [wanted]
     assert [row[0] for row in made.shown()] == ["West", "Asia", "SE", None]

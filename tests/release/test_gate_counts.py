@@ -15,9 +15,8 @@ from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.sql.relations import call, col, number
 from duckanon.errors import PrivacyViolation
 from duckanon.models import KAnonymity
-from duckanon.release import short_keys as short
-from duckanon.release.gate import check_models, require, require_same_classes
-from duckanon.release.short_keys import short_keys
+from duckanon.release import gate
+from duckanon.release.gate import check_models, require, require_same_classes, short_keys
 
 
 def counted(engine: DuckDBEngine, relation: exp.Query, keys: list[exp.Expr]) -> list[int]:
@@ -47,8 +46,8 @@ def test_hashes_tell_the_same_classes_apart(seed: int) -> None:
 
 def hash_of(patch: pytest.MonkeyPatch, function: str, *further: exp.Expr) -> None:
     """Make values collide: their hash is that of what a function tells of them."""
-    honest = short.hashed
-    patch.setattr(short, "hashed", lambda value: honest(call(function, value, *further)))
+    honest = gate.hashed
+    patch.setattr(gate, "hashed", lambda value: honest(call(function, value, *further)))
 
 
 @pytest.mark.parametrize("worse", ["length", "typeof"])
@@ -66,7 +65,7 @@ def test_a_hash_that_collides_is_not_used(worse: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("few", [0, 1000])
 def test_texts_that_collide_are_turned_around(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     hash_of(monkeypatch, "left", number(1))
-    monkeypatch.setattr(short, "FEW_VALUES", few)
+    monkeypatch.setattr(gate, "FEW_VALUES", few)
     engine = DuckDBEngine()
     engine.register("made", pa.table({"q": ["ab", "ac", "ab", "zx", None, "zx", "zx"]}))
     (key,) = short_keys(engine, exp.select("*").from_("made"), ["q"])
@@ -101,9 +100,9 @@ def test_columns_of_few_values_share_words() -> None:
 
 @pytest.mark.parametrize("mutant", ["_part", "_window"])
 def test_bits_that_do_not_tell_values_apart_are_not_used(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = short._part
+    honest = gate._part
     lies = {"_part": lambda digest, shift, width, at: honest(digest, 0, 1, at), "_window": lambda hashes, at: (0, 2)}
-    monkeypatch.setattr(short, mutant, lies[mutant])
+    monkeypatch.setattr(gate, mutant, lies[mutant])
     engine = DuckDBEngine()
     engine.register("made", pa.table({"q": [f"v{i}" for i in range(9)], "r": ["a"] * 9}))
     relation = exp.select("*").from_("made")

@@ -20,7 +20,7 @@ import duckanon
 from duckanon.algorithms import Mondrian
 from duckanon.algorithms.partition.presplit import Cutting
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.memory import share_of_database, size_in_bytes
+from duckanon.engine.limits import share_of_database, size_in_bytes
 from duckanon.engine.sql.relations import table
 from duckanon.errors import ParameterError
 from duckanon.io import part_files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from duckanon.engine.threads import cores
+from duckanon.engine.limits import cores
 
 if TYPE_CHECKING:
     from duckanon.algorithms.clustering.clusters import Advance, Cloud, Integers

@@ -12,7 +12,7 @@ import numpy as np
 
 from duckanon.algorithms.partition.items import Items, pack
 from duckanon.algorithms.partition.row_layout import Row
-from duckanon.engine.threads import cores
+from duckanon.engine.limits import cores
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Model
 

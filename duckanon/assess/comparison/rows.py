@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.dictionaries import canonical
-from duckanon.engine.sql.recode import pack
-from duckanon.engine.sql.relations import call, cast, col, conjunction, named, number, qualified, same, subquery, table
+from duckanon.engine.sql.relations import (
+    call,
+    cast,
+    col,
+    conjunction,
+    named,
+    number,
+    pack,
+    qualified,
+    same,
+    subquery,
+    table,
+)
 from duckanon.errors import DataError, ParameterError, UnsupportedError, did_you_mean
 from duckanon.recoding.coded_rows import kept_columns
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.engine.duckdb.caller import parse_path, write_path
+from duckanon.engine.duckdb.connection import parse_path, write_path
 from duckanon.engine.sql.relations import DIALECT, builtin, ident, table, text
 from duckanon.errors import DataError, DuckanonError
 

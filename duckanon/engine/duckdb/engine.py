@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.duckdb.caller import cursor_of
 from duckanon.engine.duckdb.catalog import DuckDBCatalog
-from duckanon.engine.duckdb.guard import guarded
-from duckanon.engine.live import remember
-from duckanon.engine.memory import keep_little, share_of_database, size_in_bytes
+from duckanon.engine.duckdb.connection import cursor_of, guarded
+from duckanon.engine.limits import allowed_threads, keep_little, share_of_database, size_in_bytes
+from duckanon.engine.open import remember
 from duckanon.engine.permitted_paths import is_within
 from duckanon.engine.private_files import PrivateFolder, data_folder, sweep
 from duckanon.engine.sql.relations import DIALECT, Column, builtin, copy_to, create_table, ident, scan, table, text
-from duckanon.engine.threads import allowed_threads
 from duckanon.errors import DuckanonError, ParameterError, ResourceError, UnsupportedError
 from duckanon.progress import Progress
 

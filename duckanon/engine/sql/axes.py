@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckanon.engine.sql.recode import pack
 from duckanon.engine.sql.relations import (
     TableName,
     call,
@@ -18,6 +17,7 @@ from duckanon.engine.sql.relations import (
     left,
     named,
     number,
+    pack,
     quoted_member,
     subquery,
     table,

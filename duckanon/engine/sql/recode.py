@@ -14,6 +14,7 @@ from duckanon.engine.sql.relations import (
     col,
     named,
     number,
+    pack,
     param,
     qualified,
     same,
@@ -21,8 +22,6 @@ from duckanon.engine.sql.relations import (
     table,
     text,
 )
-
-_WORD = 2**62
 
 
 @dataclass(frozen=True)
@@ -47,25 +46,6 @@ class Cell:
     top: str
     enum: str | None = None
     shares: str | None = None
-
-
-def pack(codes: Sequence[exp.Expr], sizes: Sequence[int]) -> list[exp.Expr]:
-    """Return the codes packed into as few BIGINT words as hold them, most significant first."""
-    words: list[exp.Expr] = []
-    current: exp.Expr | None = None
-    room = 1
-    for code, size in zip(codes, sizes, strict=True):
-        wide = cast(code, "BIGINT")
-        if current is None or room * size > _WORD:
-            if current is not None:
-                words.append(current)
-            current, room = wide, size
-        else:
-            product = exp.Mul(this=exp.paren(current), expression=number(size))
-            current, room = exp.Add(this=product, expression=wide), room * size
-    if current is not None:
-        words.append(current)
-    return words
 
 
 def class_table(grouped: exp.Select, cells: Sequence[Cell]) -> exp.Select:

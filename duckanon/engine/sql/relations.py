@@ -221,3 +221,25 @@ def create_table(name: str, select: exp.Query, temporary: bool = True) -> exp.Cr
     """Return ``CREATE OR REPLACE [TEMPORARY] TABLE name AS select``."""
     properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
     return exp.Create(this=table(name), kind="TABLE", replace=True, expression=select, properties=properties)
+
+
+_WORD = 2**62
+
+
+def pack(codes: Sequence[exp.Expr], sizes: Sequence[int]) -> list[exp.Expr]:
+    """Return the codes packed into as few BIGINT words as hold them, most significant first."""
+    words: list[exp.Expr] = []
+    current: exp.Expr | None = None
+    space = 1
+    for code, size in zip(codes, sizes, strict=True):
+        wide = cast(code, "BIGINT")
+        if current is None or space * size > _WORD:
+            if current is not None:
+                words.append(current)
+            current, space = wide, size
+        else:
+            product = exp.Mul(this=exp.paren(current), expression=number(size))
+            current, space = exp.Add(this=product, expression=wide), space * size
+    if current is not None:
+        words.append(current)
+    return words

@@ -182,7 +182,7 @@ class Session:
             return cancellable(work, self._interrupt)
 
     def _interrupt(self) -> None:
-        from duckanon.engine.live import interrupt_all
+        from duckanon.engine.open import interrupt_all
 
         self._connection.interrupt()
         # A call of anonymize() works on cursors of its own.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.limits import cores, workers
 from duckanon.engine.private_files import PrivateFolder, sweep
 from duckanon.engine.sql.relations import Column, copy_to, ident, scan, text
-from duckanon.engine.threads import cores, workers
 from duckanon.errors import ConfigError, DataError, PrivacyViolation
 from duckanon.io.disk import bring, keep_rights, locked, made_folder, os_errors, sync, write_text
 from duckanon.io.file_rows import LONG_LINES

@@ -11,8 +11,8 @@ from duckanon.algorithms.full_domain.nodes import persons
 from duckanon.encoding.counting import count_domain
 from duckanon.engine.relation_tables import relation
 from duckanon.engine.sql.classes import class_labels, class_members, class_rows, class_values, level_cells, level_covers
-from duckanon.engine.sql.recode import Cell, class_table, pack
-from duckanon.engine.sql.relations import call, cast, col, ident, named, number, subquery, table, union_all
+from duckanon.engine.sql.recode import Cell, class_table
+from duckanon.engine.sql.relations import call, cast, col, ident, named, number, pack, subquery, table, union_all
 from duckanon.plan.roles import Role
 from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain
 from duckanon.recoding.relations.pair_counts import source_rows

@@ -12,8 +12,7 @@ from duckanon.encoding.counting import ENTITY, count_domain, persons
 from duckanon.engine.relation_tables import relation
 from duckanon.engine.sql.axes import equal, is_null
 from duckanon.engine.sql.boxes import RUN
-from duckanon.engine.sql.recode import pack
-from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table, text, union_all
+from duckanon.engine.sql.relations import call, cast, col, named, number, pack, subquery, table, text, union_all
 from duckanon.plan.roles import Role
 from duckanon.recoding.regions import Axis, Boxes, Published, with_regions
 from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain

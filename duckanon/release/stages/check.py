@@ -13,6 +13,7 @@ from sqlglot import exp
 from duckanon.encoding.counting import count_domain, count_rows, hidden_person
 from duckanon.encoding.dictionaries import published_type
 from duckanon.encoding.row_words import shuffle_keys
+from duckanon.engine.limits import workers
 from duckanon.engine.private_files import file_digest
 from duckanon.engine.sql.recode import recoded_counts
 from duckanon.engine.sql.relations import (
@@ -26,7 +27,6 @@ from duckanon.engine.sql.relations import (
     subquery,
     table,
 )
-from duckanon.engine.threads import workers
 from duckanon.errors import PrivacyViolation
 from duckanon.hierarchy import Levels
 from duckanon.hierarchy.auto import Auto

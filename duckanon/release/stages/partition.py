@@ -15,10 +15,8 @@ from duckanon.algorithms.partition.judging import judge, rows_of, undivided
 from duckanon.algorithms.partition.partition import Parts, Rules, classes_of_items
 from duckanon.algorithms.partition.presplit import FirstCuts
 from duckanon.encoding.row_words import shuffle_keys
-from duckanon.engine.memory import give_back
-from duckanon.engine.sql.recode import pack
-from duckanon.engine.sql.relations import LazyTable, col, named, positional, subquery, table
-from duckanon.engine.threads import workers
+from duckanon.engine.limits import give_back, workers
+from duckanon.engine.sql.relations import LazyTable, col, named, pack, positional, subquery, table
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.io.part_files import RID, ClassFile, PartFiles
 from duckanon.io.shuffled_writer import MANY_ROWS

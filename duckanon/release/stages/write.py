@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, hidden_person
-from duckanon.encoding.enumerations import ENUM_LIMIT
+from duckanon.encoding.dictionaries import ENUM_LIMIT
 from duckanon.encoding.row_words import shuffle_keys
 from duckanon.engine.sql.relations import call, cast, col, named, param, subquery, table
 from duckanon.plan.roles import Role
