@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 from duckanon.errors import JobError, did_you_mean
 from duckanon.plan.request import PARAMETERS
 
-Intersection = Literal["off", "warn", "stop", "hold"]
+IntersectionPolicy = Literal["off", "warn", "stop", "hold"]
 Recoding = Literal["fresh", "frozen", "refresh"]
 
 
@@ -217,7 +217,7 @@ class Nights(Keys, frozen=True, kw_only=True):
         ),
     ] = "fresh"
     intersection: Annotated[
-        Intersection | UnsetType,
+        IntersectionPolicy | UnsetType,
         _about(
             "Where this release and an earlier one together leave fewer than k persons in a group: off: not checked; "
             "warn; stop: publish nothing; hold: hold persons back. By default warn, where there is an entity_key."

@@ -16,18 +16,23 @@ from duckanon.engine.limits import limited_threads
 from duckanon.engine.private_files import PrivateFolder, no_core_dumps, remove_private_folders
 from duckanon.errors import DuckanonError, EngineError
 from duckanon.io.sinks import locked
+from duckanon.io.source import Source
 from duckanon.jobs.exit_codes import exit_code
-from duckanon.jobs.job import Job
+from duckanon.jobs.job import Job, JobTable
 from duckanon.jobs.monitoring import about, log_run, peak_memory, write_events, write_textfile
 from duckanon.jobs.nights import State, require_recoding
 from duckanon.jobs.read import load_job
 from duckanon.jobs.table_run import TableRun
 from duckanon.jobs.time_limit import TimeLimit
+from duckanon.release import pipeline
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from duckanon.plan.plan import Plan
     from duckanon.progress import Listener
     from duckanon.release.explain import Statement
+    from duckanon.release.release import Release
 
 _log = logging.getLogger("duckanon.job")
 
@@ -83,6 +88,20 @@ def job_statements(path: str | Path, table: str | None = None, progress: Listene
     threads = limited_threads(job.limits.get("threads"))
     with threads, no_core_dumps(), contextlib.closing(job.open_engine(progress)) as engine:
         return statements(job.table(table).plan(engine), engine)
+
+
+def anonymizer(job: Job, table: JobTable, progress: Listener | None = None) -> Callable[[pa.Table], Release]:
+    """Return a function that makes the release of any rows as a job would; nothing is published."""
+
+    def anonymize(rows: pa.Table) -> Release:
+        engine = job.open_engine(progress)
+        try:
+            return pipeline.run(replace(table, source=Source.arrow(rows)).plan(engine), engine)
+        except BaseException:
+            engine.close()
+            raise
+
+    return anonymize
 
 
 def run_job(

@@ -18,6 +18,7 @@ from duckanon.engine.open import open_engine
 from duckanon.errors import ConfigError, DataError, InfeasibleError, ParameterError, UnknownValueError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
 from duckanon.jobs import exit_code
+from duckanon.jobs.expectations import plain_type
 from duckanon.jobs.nights import (
     Stored,
     freeze,
@@ -27,7 +28,6 @@ from duckanon.jobs.nights import (
     require_freezable,
     require_recoding,
 )
-from duckanon.jobs.nights.frozen import plain_type
 from duckanon.release import pipeline
 from duckanon.release.release import Release
 from tests.jobs.nights_made import K, Town, classes_of, fresh_state, plan_of, published, rows

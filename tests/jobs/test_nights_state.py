@@ -154,7 +154,7 @@ def test_a_run_that_is_not_there_cannot_be_referred_to(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_left_half_written_is_swept(tmp_path: Path) -> None:
     state = State.open(tmp_path / "state")
-    (state.folder / ".new-pending.json").write_text('{"run": ')
+    (state.folder / ".duckanon-0.tmp").write_text('{"run": ')
     state.run_folder("dead")
     state.settle(None)
     assert sorted(p.name for p in state.folder.iterdir()) == [MARKER, "runs"]

@@ -12,7 +12,7 @@ import pytest
 import duckanon
 from duckanon import Source
 from duckanon.jobs import run_job
-from duckanon.jobs.tuning.store import Store
+from duckanon.jobs.tuning.search import Store
 from duckanon.release.verify import verify_export
 from duckanon.studies.base import Task, get_study
 from duckanon.studies.store import Results

@@ -15,8 +15,7 @@ from duckanon.errors import ConfigError, InfeasibleError, ParameterError
 from duckanon.jobs import load_job, run_job
 from duckanon.jobs.tuning import search
 from duckanon.jobs.tuning.candidates import Candidate, candidates, weights_of
-from duckanon.jobs.tuning.jobfile import write_job
-from duckanon.jobs.tuning.results import front
+from duckanon.jobs.tuning.results import front, write_job
 from tests.datasets import earners as people
 
 JOB = """

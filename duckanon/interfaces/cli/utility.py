@@ -130,7 +130,7 @@ def _of_job(
     from duckanon.assess.utility.held_out import Split, table_of
     from duckanon.io.source import Source
     from duckanon.jobs import load_job
-    from duckanon.jobs.tuning.jobs import anonymizer
+    from duckanon.jobs.run import anonymizer
 
     loaded = load_job(path)
     table = loaded.table()
@@ -285,7 +285,7 @@ def tune(
     """Find the algorithm and parameters of a job that serve a learning task best. Publishes nothing."""
     if picture is not None and picture.suffix.lower() not in PICTURES:
         raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
-    from duckanon.jobs.tuning.jobfile import require_beside
+    from duckanon.jobs.tuning.results import require_beside
     from duckanon.jobs.tuning.search import tune as search
 
     if output is not None:

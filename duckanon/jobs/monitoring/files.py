@@ -9,13 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from duckanon.errors import EngineError
-from duckanon.io.disk import replacing
-
-
-def replace_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Put a text under a name: whoever reads sees the old text or the new one, never a part."""
-    with replacing(path, mode) as staged:
-        staged.write_bytes(text.encode("utf-8", errors="replace"))
 
 
 def append_lines(path: Path, lines: Iterable[str]) -> None:

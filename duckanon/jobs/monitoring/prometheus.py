@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from duckanon.jobs.monitoring.files import alone_in, os_errors, replace_text
+from duckanon.io.disk import replacing
+from duckanon.jobs.monitoring.files import alone_in, os_errors
 from duckanon.report.history import entry
 
 Record = Mapping[str, Any]
@@ -47,7 +48,7 @@ def textfile(records: Iterable[Record]) -> str:
     >>> [line for line in text.splitlines() if "exit_code" in line][-1]
     'duckanon_last_run_exit_code{job="h",table="t"} 3.0'
     """
-    return _text(_updated({}, records))
+    return _text(_updated({}, records)).decode("utf-8")
 
 
 def write_textfile(path: str | Path, records: Iterable[Record]) -> None:
@@ -58,7 +59,9 @@ def write_textfile(path: str | Path, records: Iterable[Record]) -> None:
     """
     path = Path(path)
     with os_errors("metrics file", path), alone_in(path.absolute().parent):
-        replace_text(path, _text(_updated(_read(path), records)))
+        text = _text(_updated(_read(path), records))
+        with replacing(path, 0o644) as staged:
+            staged.write_bytes(text)
 
 
 def _updated(samples: Samples, records: Iterable[Record]) -> Samples:
@@ -110,7 +113,7 @@ def _seconds(text: Any) -> float | None:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
-def _text(samples: Samples) -> str:
+def _text(samples: Samples) -> bytes:
     from prometheus_client import generate_latest
     from prometheus_client.core import GaugeMetricFamily
     from prometheus_client.registry import Collector
@@ -125,7 +128,7 @@ def _text(samples: Samples) -> str:
                         family.add_metric(labels, value)
                     yield family
 
-    return generate_latest(Families()).decode("utf-8")
+    return generate_latest(Families())
 
 
 def _read(path: Path) -> Samples:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
-from duckanon.jobs.nights.fixed import StoredLevels, StoredRegions
-from duckanon.jobs.nights.frozen import Stored, freeze, frozen_plan, plain_type, remembering, require_recoding
+from duckanon.jobs.expectations import plain_type
+from duckanon.jobs.keys import IntersectionPolicy
+from duckanon.jobs.nights.frozen import Stored, freeze, frozen_plan, remembering, require_recoding
 from duckanon.jobs.nights.intersection import Intersection, check_intersection, hold_back, kept_nights
+from duckanon.jobs.nights.stored_algorithms import StoredLevels, StoredRegions
 from duckanon.release import pipeline
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from duckanon.plan.plan import Plan
     from duckanon.release.release import Release
 
-INTERSECTIONS = ("off", "warn", "stop", "hold")
+INTERSECTIONS: tuple[str, ...] = get_args(IntersectionPolicy)
 """What happens where two releases together break k: nothing is looked at; it is said; nothing is published; or persons
 are held back until enough of them have changed together."""
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import DataError, EngineError, ParameterError
+from duckanon.io.disk import replacing, sync
 from duckanon.jobs.nights.history import flat, read_history
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class State:
             runs = path / _RUNS
             runs.mkdir(mode=0o700, exist_ok=True)
             _require_private(runs)
-            _sync_folder(path)
+            sync(path)
         return cls(path)
 
     # The run that is published, and the one that is about to be
@@ -107,9 +108,9 @@ class State:
             if own.is_dir():
                 for file in sorted(own.iterdir()):
                     file.chmod(0o600)
-                    _sync_file(file)
-                _sync_folder(own)
-            _sync_folder(self.folder / _RUNS)
+                    sync(file)
+                sync(own)
+            sync(self.folder / _RUNS)
             self._replace(_PENDING, json.dumps(known, sort_keys=True, allow_nan=False))
 
     def settle(self, published: str | None) -> bool:
@@ -125,7 +126,7 @@ class State:
                 (self.folder / _PENDING).replace(self.folder / _LAST)
             elif pending is not None:
                 (self.folder / _PENDING).unlink()
-            _sync_folder(self.folder)
+            sync(self.folder)
             self._sweep()
         return done
 
@@ -143,7 +144,7 @@ class State:
         for path in (self.folder / _RUNS).iterdir():
             if path.name not in kept:
                 shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.glob(".new-*"):
+        for path in self.folder.glob(".duckanon-*.tmp"):
             path.unlink(missing_ok=True)
 
     # Where the last run was to publish
@@ -174,7 +175,7 @@ class State:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
-            _sync_folder(self.folder)
+            sync(self.folder)
 
     @property
     def history_path(self) -> Path:
@@ -219,16 +220,8 @@ class State:
         return found
 
     def _replace(self, name: str, content: str) -> None:
-        """Write a file beside, sync it, rename it and sync the folder."""
-        new = self.folder / f".new-{name}"
-        new.unlink(missing_ok=True)
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.folder / name)
-        _sync_folder(self.folder)
+        with replacing(self.folder / name, 0o600) as staged:
+            staged.write_text(content, encoding="utf-8")
 
 
 def _damaged(name: str) -> DataError:
@@ -296,18 +289,6 @@ def _whole_lines(file: Any, size: int) -> int:
             return int(start + at + 1)
         end = start
     return 0
-
-
-def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(path: Path) -> None:
-    _sync_file(path)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.errors import InfeasibleError
+from duckanon.algorithms.base import algorithms
+from duckanon.errors import ConfigError, InfeasibleError
+from duckanon.io.disk import replacing
 from duckanon.jobs.tuning.candidates import Candidate
+from duckanon.plan.plan import partitions
+from duckanon.report.plots import COLOURS, INK, bare, escape, new_figure, picture_path, save
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from duckanon.assess.utility.results import Evaluation
 
 TRIED, FAILED = "tried", "failed"
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def front(lines: Sequence[Mapping[str, Any]], risk: str = "average_risk") -> list[int]:
@@ -87,8 +92,6 @@ class Tuning:
 
     def write(self, path: str | Path) -> Path:
         """Write the job file of the best candidate, beside the job that it comes from."""
-        from duckanon.jobs.tuning.jobfile import write_job
-
         best = self.best
         told = [
             f"{best['label']}, k = {best['k']}: chosen by `duckanon tune {self.job.name} --target {self.target}`.",
@@ -103,8 +106,6 @@ class Tuning:
 
     def plot(self, path: str | Path) -> Path:
         """Draw candidates and front into a file, PNG, SVG or PDF; needs ``pip install duckanon[plots]``."""
-        from duckanon.jobs.tuning.picture import draw
-
         return draw(self, path)
 
     def to_arrow(self) -> pa.Table:
@@ -131,3 +132,102 @@ class Tuning:
             "candidates": self.lines,
             "final": self.final.to_dict() if self.final is not None else None,
         }
+
+
+def write_job(source: Path, target: Path, candidate: Candidate, remark: str) -> Path:
+    """Write the job file of a candidate beside the one that it comes from, and make sure that it can be read."""
+    import tomlkit
+
+    from duckanon.jobs import load_job
+
+    require_beside(source, target)
+    document = tomlkit.parse(source.read_text(encoding="utf-8"))
+    shared: Any = document
+    # A candidate is for a job of one table.
+    table = shared["tables"][0] if "tables" in shared else shared
+    privacy = table.setdefault("privacy", {})
+    if candidate.k is not None:
+        privacy["k"] = candidate.k
+    if candidate.suppression_limit or "suppression_limit" in {**shared.get("privacy", {}), **privacy}:
+        privacy["suppression_limit"] = candidate.suppression_limit
+    table["algorithm"] = {"name": candidate.algorithm, **candidate.parameters}
+    if candidate.weights:
+        table.setdefault("steering", {})["weights"] = candidate.weights
+    if not partitions(algorithms.get(candidate.algorithm)(**candidate.parameters)):
+        # How regions are published means nothing where columns are on levels.
+        for one in (shared, table):
+            one.get("output", {}).pop("form", None)
+    text = "\n".join(f"# {line}" for line in remark.splitlines()) + "\n\n" + tomlkit.dumps(document)
+    with replacing(target) as staged:
+        staged.write_text(text, encoding="utf-8")
+        load_job(staged)
+    return target
+
+
+def require_beside(source: Path, target: Path) -> None:
+    """Raise where a job file would not lie in the folder that its paths start from."""
+    if target.absolute().parent.resolve() != source.absolute().parent.resolve():
+        raise ConfigError(f"{target.name!r} must be beside {source.name!r}: its paths start from that folder.")
+    if target.exists() and target.resolve() == source.resolve():
+        raise ConfigError(f"{target.name!r} is the job itself: choose another name.")
+
+
+def draw(found: Tuning, path: str | Path) -> Path:
+    """Draw the candidates, the front, and the scores of raw rows and of the most frequent class."""
+    target, figure = picture_path(path), new_figure(10, 6)
+    axes = figure.subplots()
+    _points(axes, found)
+    _front(axes, found)
+    _scale(axes, found)
+    axes.axhline(found.raw, color=INK, linewidth=1, linestyle="--")
+    axes.axhline(found.zero_rule, color=INK, linewidth=1, linestyle=":")
+    right = axes.get_xlim()[1]
+    for height, words in ((found.raw, "raw rows"), (found.zero_rule, "most frequent class")):
+        # At the end with most risk: the front begins at the other.
+        place: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 8, "color": INK}
+        axes.annotate(words, (right, height), (-4, 3), **place)
+    axes.set_xlabel("average risk of reidentification (1 / mean size of a class; logarithmic)")
+    score = {"f1": "F1", "auroc": "AUROC"}.get(found.score, found.score)
+    axes.set_ylabel(f"{score} of {escape(found.learner)}, taught by the release")
+    axes.grid(color="#E6E6E6", linewidth=0.6)
+    axes.set_axisbelow(True)
+    bare(axes)
+    best = found.best
+    title = f"Predicting {escape(found.target)}: best by {escape(best['label'])}, k = {best['k']}"
+    axes.set_title(title, fontsize=12, color=INK, loc="left")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
+    return save(figure, target)
+
+
+def _scale(axes: Any, found: Tuning) -> None:
+    """Show risks as shares, over a range that does not blow up small differences."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    risks = [line["average_risk"] for line in found.tried]
+    axes.set_xlim(min(risks) / 1.4, max(risks) * 1.4)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+    axes.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+
+
+def _points(axes: Any, found: Tuning) -> None:
+    axes.set_xscale("log")
+    labels = list(dict.fromkeys(line["label"] for line in found.tried))
+    for i, label in enumerate(labels):
+        own = [line for line in found.tried if line["label"] == label]
+        colour, mark = COLOURS[i % len(COLOURS)], _MARKS[(i + i // len(COLOURS)) % len(_MARKS)]
+        spread = [line["deviation"] or 0.0 for line in own]
+        x, y = [line["average_risk"] for line in own], [line["score"] for line in own]
+        axes.errorbar(x, y, yerr=spread, fmt=mark, color=colour, markersize=5, elinewidth=0.8, label=escape(label))
+
+
+def _front(axes: Any, found: Tuning) -> None:
+    front = found.front
+    x, y = [line["average_risk"] for line in front], [line["score"] for line in front]
+    axes.step(x, y, where="post", color="#56B4E9", linewidth=6, alpha=0.35, zorder=0, label="front")
+    for line in front:
+        words = f"k = {line['k']}" if line["k"] is not None else ""
+        place = (line["average_risk"], line["score"])
+        axes.annotate(words, place, (5, 7), textcoords="offset points", fontsize=8, color=INK)
+    best = found.best
+    axes.plot(best["average_risk"], best["score"], "o", markersize=14, fillstyle="none", color=INK, label="best")
