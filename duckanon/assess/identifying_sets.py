@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from duckanon.encoding.dictionaries import canonical
 from duckanon.engine.open import workspace
-from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table
+from duckanon.engine.sql.dialect import hash_of
+from duckanon.engine.sql.relations import cast, col, named, number, subquery, table
 from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Source
@@ -245,7 +246,7 @@ class _Whole:
             return None
         self._left -= 1
         values = [self._values[j] for j in one]
-        part = exp.Mod(this=call("hash", *(v.copy() for v in values)), expression=number(self._parts))
+        part = exp.Mod(this=hash_of(*(v.copy() for v in values)), expression=number(self._parts))
         chosen = exp.select("*").from_(subquery(self._source.copy(), "s"))
         chosen = chosen.where(exp.EQ(this=part, expression=number(0)))
         seen, distinct, alike, alone = (

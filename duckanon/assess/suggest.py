@@ -10,6 +10,7 @@ from sqlglot import exp
 from duckanon.assess import identifiers
 from duckanon.assess.identifying_sets import SAMPLE, THRESHOLD, IdentifyingSet, countable, sample_of, sampled, search
 from duckanon.engine.open import workspace
+from duckanon.engine.sql.dialect import approx_distinct
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table
 from duckanon.errors import DataError
 from duckanon.hierarchy.rules import ColumnType
@@ -204,7 +205,7 @@ def _figures(
     estimates = [distinct for distinct, *_ in found]
     if rows > sample_size:
         values = [countable(c.name, c.type, relation.collated) for c in relation.columns]
-        query = exp.select(*(call("approx_count_distinct", v) for v in values))
+        query = exp.select(*(approx_distinct(v) for v in values))
         whole = engine.row(query.from_(subquery(relation.query, "s")))
         estimates = [min(max(int(e), known), rows) for e, known in zip(whole, estimates, strict=True)]
     return [(d, nulls, alike, n, e) for (d, nulls, alike, n), e in zip(found, estimates, strict=True)]

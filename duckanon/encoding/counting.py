@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from duckanon.engine.base import Engine
+from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -71,7 +72,7 @@ def hidden_person(entity: exp.Expr | None, *keys: exp.Expr) -> exp.Expr | None:
     """Return a hash in place of an entity key: a collision could only make two persons one, never one person two."""
     if entity is None:
         return None
-    hidden = call("hash", *keys, entity)
+    hidden = hash_of(*keys, entity)
     return exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), exp.null()).else_(hidden)
 
 

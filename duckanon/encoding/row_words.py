@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import call, cast, named, number, param, subquery
 from duckanon.errors import EngineError
 
@@ -38,7 +39,7 @@ def words_of(value: exp.Expr, kind: str, slot: int) -> list[exp.Expr]:
 def word_of(value: exp.Expr, slot: int) -> exp.Expr:
     """Return a hash of a value under the key of a column."""
     # A function of one column is worked out once for each value that a file lists.
-    return call("hash", call("xor", cast(param(f"slot{slot}"), "UBIGINT"), call("hash", value)))
+    return hash_of(call("xor", cast(param(f"slot{slot}"), "UBIGINT"), hash_of(value)))
 
 
 def joined(words: Sequence[exp.Expr]) -> exp.Expr:

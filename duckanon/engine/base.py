@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from duckanon.engine.sql.dialect import Dialect
     from duckanon.engine.sql.relations import Column, TableName
     from duckanon.progress import Progress
 
@@ -23,6 +24,7 @@ class Engine(Protocol):
 
     name: str
     version: str
+    dialect: Dialect
     progress: Progress
     writes_used_texts: bool
     """Whether each part of a file has only those texts of an enumeration that its rows use, not all of them."""

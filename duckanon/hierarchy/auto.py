@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import call, cast, col, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import ColumnType, Field, Labelling, Rule, written
@@ -86,7 +87,7 @@ def _grid(field: Field) -> Hierarchy:
     value = cast(col("value"), "DOUBLE")
     query = exp.select(exp.Min(this=value), exp.Max(this=value.copy())).from_(table(field.values))
     if field.type.family == "float":
-        query = query.where(call("isfinite", value.copy()))
+        query = query.where(is_finite(value.copy()))
     low, high = field.engine.row(query)
     widths = grid_widths(low, high, field.type.family == "integer") if low is not None else []
     if field.type.family == "float" and widths:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, text
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.rules import Field, Labelling, Rule, floor_div, numbered, sequence, whole
@@ -33,7 +34,7 @@ def _padded(value: exp.Expr, digits: int) -> exp.Expr:
 
 def _finite(label: exp.Expr, day: exp.Expr) -> exp.Expr:
     """Infinite dates have no year; they keep a label of their own, which is not a person's date."""
-    return exp.Case().when(call("isfinite", day), label).else_(cast(day.copy(), "VARCHAR"))
+    return exp.Case().when(is_finite(day), label).else_(cast(day.copy(), "VARCHAR"))
 
 
 def _label(level: str, day: exp.Expr) -> exp.Expr:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.encoding.dictionaries import published_type
+from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -316,7 +317,7 @@ def _date_groups(engine: Engine, rule: Dates, kind: ColumnType, values: str, ato
     on = exp.EQ(this=col("code", "v"), expression=col("code", "a"))
     days = exp.select(col("label", "a"), named(day, "day")).from_(table(values, "v")).join(table(atoms, "a"), on=on)
     first, after = _period(levels[0])
-    finite = call("isfinite", col("day"))
+    finite = is_finite(col("day"))
     spans = exp.select(
         col("label"),
         named(exp.case().when(finite, call("try", first)), "first"),
@@ -378,7 +379,7 @@ def _listed_groups(engine: Engine, levels: pa.Table, kind: ColumnType) -> str | 
         wide = [exp.TryCast(this=e, to=exp.DataType.build("DOUBLE")) for e in (col("l0"), typed.copy())]
         exact: exp.Expr = same(wide[0], wide[1]) if kind.name not in ("FLOAT", "REAL") else exp.true()
     else:
-        exact = call("isfinite", in_utc(typed.copy(), kind.name))
+        exact = is_finite(in_utc(typed.copy(), kind.name))
     engine.create(leaves, own.select(named(exact, "exact")).where(_present(col("l0"))))
     engine.unregister(incoming)
     odd = exp.or_(_absent("value"), exp.Not(this=col("exact")), _absent("label"))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import (
@@ -427,7 +428,7 @@ class Quantiles(Rule):
 
     def _points(self, field: Field) -> list[Decimal]:
         """Return the first value with at least i/bins of the rows below it, for i = 1 .. bins - 1."""
-        finite = call("isfinite", col("v"))
+        finite = is_finite(col("v"))
         base = exp.select(col("code"), named(_double(field), "v"), col("n")).from_(table(field.values))
         running = exp.Window(
             this=exp.Sum(this=col("n")),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.engine.sql.axes import NUMBERS, choose, equal, is_null, present
+from duckanon.engine.sql.dialect import epoch_microseconds, epoch_seconds, is_finite
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -368,7 +369,7 @@ class _Reader:
         read = read.from_(table(self._table(rows, _SPANS)))
         below: exp.Expr = col("below")
         if family in ("date", "timestamp"):
-            below = exp.and_(below, call("isfinite", in_utc(col("hi"), self._kind)))
+            below = exp.and_(below, is_finite(in_utc(col("hi"), self._kind)))
         both = exp.and_(present(col("lo")), present(col("hi")))
         query = self._row(col("cell"), col("lo"), col("hi"), exp.false(), exp.false(), below)
         self.engine.create(created, query.from_(subquery(read, "r")).where(both))
@@ -609,7 +610,7 @@ def class_is_right(shown: Shown, published: str, ends: bool) -> exp.Expr:
         return call("bool_or", exp.or_(same(own, cell.copy()), exp.paren(unknown)))
     finite: exp.Expr = value.copy()
     if shown.family in ("float", "date", "timestamp"):
-        finite = choose((call("isfinite", in_utc(value.copy(), shown.type)), value.copy()))
+        finite = choose((is_finite(in_utc(value.copy(), shown.type)), value.copy()))
     numbers = shown.family in ("integer", "decimal", "float")
     least, most = exp.Min(this=finite), exp.Max(this=finite.copy())
     low: exp.Expr = cast(least, "DOUBLE") if numbers else least
@@ -649,10 +650,10 @@ def _tick(value: exp.Expr, shown: Shown) -> exp.Expr:
     """Return a value as a number: days, microseconds, or itself; NULL where it is not finite."""
     if shown.family in NUMBERS:
         plain = cast(value, "DOUBLE")
-        return choose((call("isfinite", plain.copy()), plain))
+        return choose((is_finite(plain.copy()), plain))
     if shown.family == "date":
-        return cast(exp.Div(this=call("epoch", value), expression=number(86400)), "BIGINT")
-    return cast(call("epoch_us", in_utc(value, shown.type)), "BIGINT")
+        return cast(exp.Div(this=epoch_seconds(value), expression=number(86400)), "BIGINT")
+    return cast(epoch_microseconds(in_utc(value, shown.type)), "BIGINT")
 
 
 def _is_middle(shown: Shown, missing: exp.Expr) -> exp.Expr:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, count_classes, count_rows, count_values, place_population
+from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -239,7 +240,7 @@ def short_keys(engine: Engine, relation: exp.Query, columns: Sequence[str]) -> l
 
 def hashed(value: exp.Expr) -> exp.Expr:
     """Return the database's hash of a value, 64 bits without a sign."""
-    return call("hash", value)
+    return hash_of(value)
 
 
 def _differ(engine: Engine, values: str, digest: exp.Expr) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.sql.dialect import approx_distinct, hash_of
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table
 from duckanon.models.base import Groups, Histograms
 
@@ -134,7 +135,7 @@ class FirstCuts:
         (items,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(self.source)))
         if items <= budget:
             return self
-        several = call("approx_count_distinct", call("hash", *(col(k) for k in keys)))
+        several = approx_distinct(hash_of(*(col(k) for k in keys)))
         (distinct,) = self.engine.row(exp.select(several).from_(table(self.source)))
         if distinct * _FEW_CELLS > items:
             return self

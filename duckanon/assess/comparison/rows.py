@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.dictionaries import canonical
+from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -243,7 +244,7 @@ def _fingerprints(rows: Rows, columns: list[str]) -> dict[str, int]:
     inner = exp.select(named(who, "row_id"), *(named(_fixed(release, c), f"v_{i}") for i, c in enumerate(found)))
     inner = inner.from_(subquery(release.plan.relation.query.copy(), "s"))
     # Hashed twice: a hash of two values is the exclusive or of both hashes, which would not tell who has which value.
-    mixed = [call("hash", call("hash", col("row_id"), col(f"v_{i}"))) for i in range(len(found))]
+    mixed = [hash_of(hash_of(col("row_id"), col(f"v_{i}"))) for i in range(len(found))]
     hashes = [call("bit_xor", one) for one in mixed]
     values = release.engine.row(exp.select(*hashes).from_(subquery(inner, "r")))
     return {name.lower(): int(value) for name, value in zip(found, values, strict=True)}

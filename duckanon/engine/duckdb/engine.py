@@ -28,6 +28,7 @@ from duckanon.progress import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duckanon.engine.sql.dialect import Dialect
     from duckanon.engine.sql.relations import TableName
 
 T = TypeVar("T")
@@ -56,6 +57,16 @@ _BEGIN = (
 """Begin a transaction, and look into the first database and then into all."""
 
 
+class DuckDBDialect:
+    """Statements as DuckDB writes them: they are built with its own functions."""
+
+    name = DIALECT
+
+    def sql(self, statement: exp.Expr) -> str:
+        """Return the text of a statement."""
+        return statement.sql(dialect=DIALECT, copy=False)
+
+
 class DuckDBEngine:
     """A private workspace on a DuckDB database.
 
@@ -75,6 +86,7 @@ class DuckDBEngine:
     """
 
     name = "duckdb"
+    dialect: Dialect = DuckDBDialect()
     version: str = duckdb.__version__
     writes_used_texts = int(duckdb.__version__.split(".")[0]) >= 2
 
@@ -401,7 +413,7 @@ class DuckDBEngine:
             self._spill.close()
 
     def _logged(self, statement: exp.Expr | str) -> str:
-        sql = statement if isinstance(statement, str) else statement.sql(dialect=DIALECT, copy=False)
+        sql = statement if isinstance(statement, str) else self.dialect.sql(statement)
         if self._later:
             self._make(_PRIVATE.findall(sql))
         _sql_log.debug("%s", sql)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from duckanon.engine.sql.dialect import epoch_microseconds, epoch_seconds, is_finite
 from duckanon.engine.sql.relations import (
     TableName,
     call,
@@ -118,13 +119,13 @@ def tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
     """Return a value as the number of which midpoints and means are made; NULL where it is not finite."""
     family = column.family
     if family == "date":
-        return cast(exp.Div(this=call("epoch", value), expression=number(86400)), "BIGINT")
+        return cast(exp.Div(this=epoch_seconds(value), expression=number(86400)), "BIGINT")
     if family in ("timestamp", "time"):
-        return cast(call("epoch_us", in_utc(value, column.type)), "BIGINT")
+        return cast(epoch_microseconds(in_utc(value, column.type)), "BIGINT")
     if family not in NUMBERS:
         return cast(exp.null(), "DOUBLE")
     plain = cast(value, "DOUBLE")
-    return choose((call("isfinite", value), plain)) if family == "float" else plain
+    return choose((is_finite(value), plain)) if family == "float" else plain
 
 
 def from_tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:

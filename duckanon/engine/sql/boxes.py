@@ -23,6 +23,7 @@ from duckanon.engine.sql.axes import (
     present,
     tick,
 )
+from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import (
     TableName,
     call,
@@ -192,9 +193,7 @@ def _one_value(column: BoxColumn) -> exp.Expr:
     one = equal(low, high)
     if column.family not in ("float", "date", "timestamp"):
         return one
-    odd = (
-        call("isnan", value) if column.family == "float" else exp.Not(this=call("isfinite", in_utc(value, column.type)))
-    )
+    odd = call("isnan", value) if column.family == "float" else exp.Not(this=is_finite(in_utc(value, column.type)))
     boundless = exp.and_(is_null(low.copy()), is_null(high.copy()), odd, copy=False)
     return exp.paren(exp.or_(one, boundless, copy=False), copy=False)
 

@@ -15,6 +15,7 @@ from duckanon.api import anonymize
 from duckanon.engine.duckdb import functions as engine_functions
 from duckanon.engine.duckdb.functions import Call, Connection, Function, Parameter
 from duckanon.engine.sql.classes import sizes_of_classes
+from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import call, cast, col, conjunction, named, number, same, subquery, table, text
 from duckanon.errors import DataError, EngineError, UnsupportedError
 from duckanon.hierarchy import Hierarchy, resolve, save, saved, shipped
@@ -136,7 +137,7 @@ class _Watch:
 
 def _sums(columns: Sequence[str]) -> tuple[exp.Expression, exp.Expression]:
     """Two aggregates that no order of the rows changes."""
-    return exp.Count(this=exp.Star()), exp.Sum(this=call("hash", *(col(name) for name in columns)))
+    return exp.Count(this=exp.Star()), exp.Sum(this=hash_of(*(col(name) for name in columns)))
 
 
 def _look(engine: Engine, relation: Relation, columns: Sequence[str]) -> tuple[Any, ...]:

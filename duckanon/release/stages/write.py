@@ -14,7 +14,8 @@ from sqlglot import exp
 from duckanon.encoding.counting import ENTITY, hidden_person
 from duckanon.encoding.dictionaries import ENUM_LIMIT
 from duckanon.encoding.row_words import shuffle_keys
-from duckanon.engine.sql.relations import call, cast, col, named, param, subquery, table
+from duckanon.engine.sql.dialect import approx_distinct
+from duckanon.engine.sql.relations import cast, col, named, param, subquery, table
 from duckanon.plan.roles import Role
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _enumerated(engine: Engine, rows: str, columns: Sequence[str]) -> dict[str, 
     """Return enumerations of those columns that have few texts."""
     if not columns:
         return {}
-    several = [call("approx_count_distinct", col(c)) for c in columns]
+    several = [approx_distinct(col(c)) for c in columns]
     found = {}
     for column, size in zip(columns, engine.row(exp.select(*several).from_(table(rows))), strict=True):
         if 0 < size <= ENUM_LIMIT // 2:
