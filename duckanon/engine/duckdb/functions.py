@@ -34,6 +34,7 @@ CATALOG = MACROS
 """An attached database in memory with the functions, for sessions in which nobody installed them."""
 
 Connection = duckdb.DuckDBPyConnection
+DatabaseError = duckdb.Error
 _SCALAR = "__duckanon"
 _INSTANCE = "instance"
 _KEPT = 32

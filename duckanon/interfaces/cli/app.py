@@ -142,7 +142,7 @@ def _version(ctx: typer.Context, wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     as_json: Json = False,
     verbose: Verbose = False,

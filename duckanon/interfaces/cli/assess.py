@@ -188,25 +188,25 @@ def _verdict(row: Row) -> str:
 def measure(
     ctx: typer.Context,
     original: Annotated[
-        str, typer.Argument(metavar="ORIGINAL", help="The table that was anonymized: a file.", show_default=False)
+        str, typer.Argument(metavar="ORIGINAL", help="The original table: a file.", show_default=False)
     ],
-    release: Annotated[
-        str, typer.Argument(metavar="RELEASE", help="The table that was made from it: a file.", show_default=False)
-    ],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table: a file.", show_default=False)],
     quasi_identifiers: Annotated[
         list[str] | None,
-        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="Columns.", show_default=False),
+        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="The quasi-identifiers.", show_default=False),
     ] = None,
     sensitive: Sensitive = None,
     k: K = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metric", "-m", metavar="A,B,...", help="Metrics; all without.", show_default=False),
+        typer.Option("--metric", "-m", metavar="A,B,...", help="The metrics. By default all.", show_default=False),
     ] = None,
     hierarchy: Hierarchies = None,
     job: Annotated[
         Path | None,
-        typer.Option("--job", metavar="JOB.toml", help="Take columns, hierarchies and k of a job.", show_default=False),
+        typer.Option(
+            "--job", metavar="JOB.toml", help="Take the columns, hierarchies and k from a job.", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -260,15 +260,15 @@ def risk(
     ctx: typer.Context,
     quasi_identifiers: QuasiIdentifiers,
     file: TableFile = None,
-    threshold: Annotated[float, typer.Option("--threshold", help="A higher risk is too high.")] = 0.2,
+    threshold: Annotated[float, typer.Option("--threshold", help="The highest acceptable risk.")] = 0.2,
     population: Population = None,
     population_size: Annotated[
         int | None,
-        typer.Option("--population-size", help="The data are a sample of so many people.", show_default=False),
+        typer.Option("--population-size", help="How many people the data are a sample of.", show_default=False),
     ] = None,
     sampling_fraction: Annotated[
         float | None,
-        typer.Option("--sampling-fraction", help="The data are this share of the people.", show_default=False),
+        typer.Option("--sampling-fraction", help="The share of the people that is in the data.", show_default=False),
     ] = None,
     previous: Annotated[
         str | None,
@@ -276,11 +276,17 @@ def risk(
     ] = None,
     original: Annotated[
         str | None,
-        typer.Option("--original", help="The people themselves, to follow them to --previous.", show_default=False),
+        typer.Option("--original", help="The original table, to find persons of --previous again.", show_default=False),
     ] = None,
     k: Annotated[
         int | None,
-        typer.Option("--k", "-k", min=1, help="The least persons of a group that both tell apart.", show_default=False),
+        typer.Option(
+            "--k",
+            "-k",
+            min=1,
+            help="The smallest acceptable group that both releases together single out.",
+            show_default=False,
+        ),
     ] = None,
     hierarchy: Hierarchies = None,
     entity_key: EntityKey = None,
@@ -402,9 +408,18 @@ def _estimates(found: Risk) -> RenderableType:
 def suggest(
     ctx: typer.Context,
     file: TableFile = None,
-    max_size: Annotated[int, typer.Option("--max-size", min=0, help="Columns in an identifying set; 0: none.")] = 3,
-    threshold: Annotated[float, typer.Option("--threshold", help="A set singles out from this share on.")] = 0.8,
-    by: Annotated[str, typer.Option("--by", help="The share: uniqueness, distinction, separation.")] = "uniqueness",
+    max_size: Annotated[
+        int, typer.Option("--max-size", min=0, help="The largest set of columns to try; 0 for none.")
+    ] = 3,
+    threshold: Annotated[
+        float, typer.Option("--threshold", help="The share from which on a set counts as identifying.")
+    ] = 0.8,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", help="What the share is of: uniqueness (of rows), distinction (of tuples) or separation (of pairs)."
+        ),
+    ] = "uniqueness",
     database: Database = None,
     table: Table = None,
     as_json: Json = False,

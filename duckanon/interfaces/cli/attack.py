@@ -36,44 +36,53 @@ def add_to(app: typer.Typer) -> None:
 def attack(
     ctx: typer.Context,
     original: Annotated[
-        str, typer.Argument(metavar="ORIGINAL", help="The table that was anonymized: a file.", show_default=False)
+        str, typer.Argument(metavar="ORIGINAL", help="The original table: a file.", show_default=False)
     ],
-    release: Annotated[
-        str, typer.Argument(metavar="RELEASE", help="The table that was made from it: a file.", show_default=False)
-    ],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table: a file.", show_default=False)],
     control: Annotated[
         str | None,
-        typer.Option("--control", metavar="FILE", help="People who are not in the release.", show_default=False),
+        typer.Option(
+            "--control",
+            metavar="FILE",
+            help="People who are not in the release, for comparison: a file.",
+            show_default=False,
+        ),
     ] = None,
     quasi_identifiers: Annotated[
         list[str] | None,
-        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="Columns.", show_default=False),
+        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="The quasi-identifiers.", show_default=False),
     ] = None,
     sensitive: Sensitive = None,
     attacks: Annotated[
         list[str] | None,
-        typer.Option("--attack", "-a", metavar="A,B,...", help="Attacks; all without.", show_default=False),
+        typer.Option("--attack", "-a", metavar="A,B,...", help="The attacks. By default all.", show_default=False),
     ] = None,
     known: Annotated[
         list[str] | None,
         typer.Option(
-            "--known", metavar="A,B,...", help="What a partially informed adversary knows.", show_default="half"
+            "--known",
+            metavar="A,B,...",
+            help="The columns that a partially informed adversary knows.",
+            show_default="half",
         ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option("--key", help="A column of both that says who is who.", show_default=False),
+        typer.Option("--key", help="A column of both tables that identifies persons.", show_default=False),
     ] = None,
     k: K = None,
     hierarchy: Hierarchies = None,
     job: Annotated[
         Path | None,
-        typer.Option("--job", metavar="JOB.toml", help="Take columns, hierarchies and k of a job.", show_default=False),
+        typer.Option(
+            "--job", metavar="JOB.toml", help="Take the columns, hierarchies and k from a job.", show_default=False
+        ),
     ] = None,
-    sample: Annotated[int, typer.Option("--sample", min=1, help="How many people are attacked at most.")] = 5000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Draws them.")] = 0,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="Attack at most this many people.")] = 5000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed with which they are drawn.")] = 0,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a report as a page.", show_default=False)
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a report as an HTML page.", show_default=False),
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,

@@ -51,13 +51,19 @@ def add_to(app: typer.Typer) -> None:
 def lattice(
     ctx: typer.Context,
     job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
-    pareto: Annotated[bool, typer.Option("--pareto", help="The front of risk and loss only.")] = False,
+    pareto: Annotated[bool, typer.Option("--pareto", help="Only the Pareto front of risk and loss.")] = False,
     metrics: Annotated[
         list[str] | None,
-        typer.Option("--metric", "-m", metavar="A,B,...", help="Metrics; the first decides.", show_default="loss"),
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="A,B,...",
+            help="The metrics to show. The first one orders the nodes.",
+            show_default="loss",
+        ),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=0, help="How many nodes are shown; 0: all.")] = 20,
-    most: Annotated[int, typer.Option("--most", min=1, help="A lattice with more nodes is refused.")] = 200_000,
+    top: Annotated[int, typer.Option("--top", min=0, help="How many nodes to show; 0 for all.")] = 20,
+    most: Annotated[int, typer.Option("--most", min=1, help="Refuse a lattice with more nodes.")] = 200_000,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -157,19 +163,29 @@ def compare(
     jobs: Annotated[list[Path], typer.Argument(metavar="JOB.toml", help="Two or more jobs.", show_default=False)],
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="A,B,...", help="Indices, such as coverage, spread.", show_default="coverage"),
+        typer.Option(
+            "--by",
+            metavar="A,B,...",
+            help="Indices that compare two releases, such as coverage or spread.",
+            show_default="coverage",
+        ),
     ] = None,
     properties: Annotated[
         list[str] | None,
         typer.Option(
-            "--property", "-p", metavar="A,B,...", help="What is compared of each row.", show_default="class_size"
+            "--property",
+            "-p",
+            metavar="A,B,...",
+            help="The properties of rows that are compared.",
+            show_default="class_size",
         ),
     ] = None,
     row_id: Annotated[
-        str | None, typer.Option("--row-id", help="A unique column of the sources.", show_default=False)
+        str | None, typer.Option("--row-id", help="A column of the sources that identifies rows.", show_default=False)
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it: PNG, SVG or PDF.", show_default=False)
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw the comparison: PNG, SVG or PDF.", show_default=False),
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,

@@ -31,8 +31,11 @@ class Kind(StrEnum):
     HIERARCHIES = "hierarchies"
 
 
-Column = Annotated[str | None, typer.Option("--column", "-c", help="The column.", show_default=False)]
-Data = Annotated[str | None, typer.Option("--data", help="A file whose values must all be known.", show_default=False)]
+Column = Annotated[str | None, typer.Option("--column", "-c", help="The column with the values.", show_default=False)]
+Data = Annotated[
+    str | None,
+    typer.Option("--data", help="A table whose values the hierarchy must all have: a file.", show_default=False),
+]
 _PROPERTIES = {
     "total": "every value of the data has a row",
     "functional": "each leaf has one row, and no cell is empty",
@@ -54,14 +57,14 @@ def add_to(app: typer.Typer) -> None:
 
 def build(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The file with the values.", show_default=False)],
-    column: Annotated[str, typer.Option("--column", "-c", help="The column.", show_default=False)],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The table: a file.", show_default=False)],
+    column: Annotated[str, typer.Option("--column", "-c", help="The column with the values.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The CSV file to write.", show_default=False)],
     rule: Annotated[
         str | None,
         typer.Option(
             "--rule",
-            help="intervals, quantiles, mask, prefix, dates, age, order, random or suppress.",
+            help="The rule: intervals, quantiles, mask, prefix, dates, age, order, random or suppress.",
             show_default=False,
         ),
     ] = None,
@@ -69,18 +72,21 @@ def build(
         Path | None, typer.Option("--rule-file", help="A TOML file with the rule.", show_default=False)
     ] = None,
     width: Annotated[
-        str | None, typer.Option("--width", help="Width of level 1 (intervals).", show_default=False)
+        str | None, typer.Option("--width", help="The width of level 1, for intervals.", show_default=False)
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Any key of the rule: --set factors=[2,2].", show_default=False
+            "--set",
+            metavar="KEY=VALUE",
+            help="A key of the rule, such as --set factors=[2,2]. Can be repeated.",
+            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Build a hierarchy from a column's values by a rule, and write it as CSV (the form of ARX)."""
+    """Build a hierarchy from the values of a column by a rule, and write it as CSV in the format of ARX."""
     if (rule is None) == (rule_file is None):
         raise typer.BadParameter("Give either --rule or --rule-file.")
     from duckanon.engine.open import open_engine
@@ -250,7 +256,7 @@ def show(
     name: Annotated[
         str, typer.Argument(metavar="NAME_OR_FILE", help="A ready-made hierarchy, or a file.", show_default=False)
     ],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Lines to show.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many lines to show.")] = 10,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -341,7 +347,12 @@ def listed() -> list[dict[str, str]]:
 def list_(
     ctx: typer.Context,
     kind: Annotated[
-        Kind | None, typer.Argument(help="What to list; everything if left out.", show_default=False)
+        Kind | None,
+        typer.Argument(
+            metavar="KIND",
+            help="models, algorithms, metrics or hierarchies. By default all of them.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,

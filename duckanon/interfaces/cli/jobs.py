@@ -20,8 +20,9 @@ from duckanon.interfaces.cli.options import (
     source_of,
 )
 from duckanon.interfaces.cli.screen import Screen, count, shown_path
+from duckanon.plan.request import PARAMETERS
 
-jobs = typer.Typer(help="Draft, check and describe job files.", no_args_is_help=True)
+jobs = typer.Typer(help="Draft and check job files.", no_args_is_help=True)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,10 +36,10 @@ def init(
     ctx: typer.Context,
     file: TableFile = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The job file to write.")] = Path("job.toml"),
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="The least size of a class.")] = 5,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help=PARAMETERS["k"].about)] = 5,
     database: Database = None,
     table: Table = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a job file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -101,12 +102,12 @@ def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: V
 @jobs.command("schema")
 def schema(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file instead of the screen.", show_default=False)
+        Path | None, typer.Option("--output", "-o", help="Write to this file.", show_default=False)
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write the JSON Schema of job files, for editors."""
+    """Write the JSON Schema of job files, with which editors check them."""
     from duckanon.jobs.keys import schema_text
 
     if output is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duckanon.interfaces.cli.screen import JSON, visible
+from duckanon.plan.request import PARAMETERS
 
 if TYPE_CHECKING:
     from duckanon.io.source import Source
@@ -60,8 +61,10 @@ def quiet() -> None:
     logger.setLevel(logging.NOTSET)
 
 
-Json = Annotated[bool, typer.Option("--json", callback=_want_json, help="Write one JSON document.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", callback=_want_log, help="Show the SQL on standard error.")]
+Json = Annotated[bool, typer.Option("--json", callback=_want_json, help="Write the result as one JSON document.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", callback=_want_log, help="Log each SQL statement to standard error.")
+]
 
 
 def names(given: Iterable[str] | None) -> list[str]:
@@ -109,47 +112,53 @@ QuasiIdentifiers = Annotated[
         "--quasi-identifiers",
         "-q",
         metavar="A,B,...",
-        help="Columns, separated by commas, or one each time.",
+        help="The quasi-identifiers, separated by commas. Can be repeated.",
         show_default=False,
     ),
 ]
 Sensitive = Annotated[
     list[str] | None,
-    typer.Option("--sensitive", "-s", metavar="A,B,...", help="Sensitive columns.", show_default=False),
+    typer.Option("--sensitive", "-s", metavar="A,B,...", help="The sensitive columns.", show_default=False),
 ]
-K = Annotated[int | None, typer.Option("-k", "--k", help="The least size of a class.", show_default=False)]
-L = Annotated[
-    int | None, typer.Option("-l", "--l", help="Different sensitive values in a class, at least.", show_default=False)
-]
+K = Annotated[int | None, typer.Option("-k", "--k", help=PARAMETERS["k"].about, show_default=False)]
+L = Annotated[int | None, typer.Option("-l", "--l", help=PARAMETERS["l"].about, show_default=False)]
 T = Annotated[
     float | None,
-    typer.Option("-t", "--t", help="Distance of a class from the whole table, at most.", show_default=False),
+    typer.Option("-t", "--t", help=PARAMETERS["t"].about, show_default=False),
 ]
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", metavar="MODEL", help="Any model: --model 'entropy_l_diversity(l=2)'.", show_default=False),
+    typer.Option("--model", metavar="MODEL", help=PARAMETERS["models"].about, show_default=False),
 ]
 TableFile = Annotated[
-    str | None, typer.Argument(metavar="FILE", help="Parquet, CSV or JSON; a glob or a folder.", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="FILE",
+        help="The table: Parquet, CSV or JSON. A glob or a folder of Parquet files, too.",
+        show_default=False,
+    ),
 ]
-EntityKey = Annotated[
-    str | None, typer.Option("--entity-key", help="Count persons by this column, not rows.", show_default=False)
+EntityKey = Annotated[str | None, typer.Option("--entity-key", help=PARAMETERS["entity_key"].about, show_default=False)]
+Database = Annotated[
+    Path | None, typer.Option("--database", help="A DuckDB database, in place of FILE.", show_default=False)
 ]
-Database = Annotated[Path | None, typer.Option("--database", help="A DuckDB file instead of FILE.", show_default=False)]
-Table = Annotated[str | None, typer.Option("--table", help="The table or view of --database.", show_default=False)]
+Table = Annotated[str | None, typer.Option("--table", help="A table or view of --database.", show_default=False)]
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
 OneTable = Annotated[
-    str | None, typer.Option("--table", help="One table of a job that has several.", show_default=False)
+    str | None, typer.Option("--table", help="The table, where the job has several.", show_default=False)
 ]
 Hierarchies = Annotated[
     list[str] | None,
     typer.Option(
-        "--hierarchy", metavar="COLUMN=NAME_OR_FILE", help="How a column was generalized.", show_default=False
+        "--hierarchy",
+        metavar="COLUMN=NAME",
+        help="The hierarchy of a column: a ready-made one, or a file. Can be repeated.",
+        show_default=False,
     ),
 ]
 Population = Annotated[
     str | None,
-    typer.Option("--population", metavar="FILE", help="The people from whom the data were drawn.", show_default=False),
+    typer.Option("--population", metavar="FILE", help=PARAMETERS["population"].about, show_default=False),
 ]
 PICTURES = (".png", ".svg", ".pdf")
 

@@ -45,7 +45,7 @@ _IN_PLAIN_LINES = ("promised", "verified", "counted", "columns", "notes")
 
 
 class Log(StrEnum):
-    """How the steps of a run are told."""
+    """The form of the log."""
 
     HUMAN = "human"
     JSON = "json"
@@ -59,7 +59,7 @@ class Recoding(StrEnum):
     REFRESH = "refresh"
 
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything but write.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything but publish.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -75,16 +75,23 @@ def run(
     dry_run: DryRun = False,
     day: Annotated[
         datetime | None,
-        typer.Option("--date", formats=["%Y-%m-%d"], help="What {date} in paths means.", show_default="today, UTC"),
+        typer.Option(
+            "--date", formats=["%Y-%m-%d"], help="The date that stands for {date} in paths.", show_default="today, UTC"
+        ),
     ] = None,
     recoding: Annotated[
-        Recoding | None, typer.Option("--recoding", help="In place of what the job says.", show_default=False)
+        Recoding | None,
+        typer.Option(
+            "--recoding",
+            help="Whether the recoding of the last run is reused, in place of what the job says.",
+            show_default=False,
+        ),
     ] = None,
     accept_drift: Annotated[
-        bool, typer.Option("--accept-drift", help="Publish although the source changed since the last run.")
+        bool, typer.Option("--accept-drift", help="Publish even if the source changed more than the job allows.")
     ] = False,
     log: Annotated[
-        Log | None, typer.Option("--log", help="Tell the steps on standard error.", show_default=False)
+        Log | None, typer.Option("--log", help="Log the steps to standard error.", show_default=False)
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -150,8 +157,10 @@ def plan(
 
 def demo(
     ctx: typer.Context,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of hospital stays.")] = 20_000,
-    folder: Annotated[Path, typer.Option("--folder", help="Where to put everything.")] = Path("demo"),
+    rows: Annotated[int, typer.Option("--rows", min=1, help="How many hospital stays to make.")] = 20_000,
+    folder: Annotated[Path, typer.Option("--folder", help="The folder for the data, the job and the release.")] = Path(
+        "demo"
+    ),
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:

@@ -66,18 +66,19 @@ def add_to(app: typer.Typer) -> None:
 def sql(
     ctx: typer.Context,
     database: Annotated[
-        Path | None, typer.Argument(metavar="DB", help="A DuckDB file; without one, in memory.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="DB", help="A DuckDB database. By default one in memory.", show_default=False),
     ] = None,
     command: Annotated[
-        str | None, typer.Option("-c", "--command", help="Run these statements and leave.", show_default=False)
+        str | None, typer.Option("-c", "--command", help="Run these statements and exit.", show_default=False)
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Open an SQL shell with anonymize() and its companions.
 
-    With --json the rows are an array of objects; of several results, an array
-    of such arrays. Infinite numbers are texts there: null is always NULL.
+    With --json, rows are an array of objects; several results are an array
+    of such arrays. Infinite numbers are written as text, and null is NULL.
     """
     screen = Screen.of(ctx)
     with _opened(database) as connection:
@@ -101,20 +102,15 @@ def _opened(database: Path | None) -> Iterator[Any]:
         connection.close()
 
 
-def _is_database_error(error: BaseException) -> bool:
-    # By name, because duckdb is imported under engine/ only.
-    return any(base.__module__ in {"duckdb", "_duckdb"} for base in type(error).__mro__)
-
-
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
     """Turn an error of the database into one line."""
+    from duckanon.interfaces.sql.door import DatabaseError
+
     failure: StatementError | None = None
     try:
         yield
-    except Exception as error:
-        if not _is_database_error(error):
-            raise
+    except DatabaseError as error:
         failure = StatementError(one_line(str(error)))
     if failure is not None:
         raise failure

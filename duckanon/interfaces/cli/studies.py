@@ -27,30 +27,35 @@ def add_to(app: typer.Typer) -> None:
 
 def study(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A study, or 'list'.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The study, or 'list' to list them.", show_default=False)],
     config: Annotated[
-        Path | None, typer.Option("--config", help="A TOML file: what differs, your own tables.", show_default=False)
+        Path | None,
+        typer.Option("--config", help="A TOML file with settings and tables of your own.", show_default=False),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="As in the paper: hours instead of minutes.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With the full settings of the paper: takes hours instead of minutes.")
+    ] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="The folder of the papers' tables.", show_default="DUCKANON_DATA, else synthetic"),
+        typer.Option(
+            "--data", help="The folder with the tables of the papers.", show_default="DUCKANON_DATA, else synthetic"
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder of the results.", show_default="study-NAME")
+        Path | None, typer.Option("--out", "-o", help="The folder for the results.", show_default="study-NAME")
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="LABEL=A,B,...", help="Only tasks with these labels.", show_default=False),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", min=1, help="Processes.", show_default="all cores")
+        int | None, typer.Option("--workers", "-w", min=1, help="How many processes to use.", show_default="all cores")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is done and what is left, no more.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is done and what is left.")] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Rerun the experiments of a paper. A run that was stopped is continued. 'list' lists the studies."""
+    """Rerun the experiments of a paper. A run that was stopped is continued."""
     screen = Screen.of(ctx)
     if name == "list":
         _list(screen)

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 
 
 _HEADS = {"f1": "F1", "auroc": "AUROC"}
-Target = Annotated[str, typer.Option("--target", help="The column to be predicted; published as it is.")]
+Target = Annotated[str, typer.Option("--target", help="The column to predict. It must be published unchanged.")]
 Encoding = Annotated[
-    str, typer.Option("--encoding", help="one_class, fill_parent, fill_child, proportional, value_set or midpoint.")
+    str,
+    typer.Option(
+        "--encoding",
+        help="How cells become numbers: one_class, fill_parent, fill_child, proportional, value_set or midpoint.",
+    ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed holds out the same rows.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed: with the same one, the same rows are held out.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,13 +39,13 @@ def add_to(app: typer.Typer) -> None:
 def utility(
     ctx: typer.Context,
     original: Annotated[
-        str, typer.Argument(metavar="ORIGINAL", help="The table before anonymization: a file.", show_default=False)
+        str, typer.Argument(metavar="ORIGINAL", help="The original table: a file.", show_default=False)
     ],
     release: Annotated[
         str,
         typer.Argument(
             metavar="RELEASE",
-            help="JOB.toml (recommended: rows are held out first, the job anonymizes the others), or a released file.",
+            help="A job (recommended: it anonymizes the rows that are not held out), or a released file.",
             show_default=False,
         ),
     ],
@@ -52,45 +56,60 @@ def utility(
             "--learner",
             "--learners",
             metavar="A,B,...",
-            help="logistic_regression, random_forest, knn, linear_svm, decision_tree, mlp, gradient_boosting, xgboost.",
+            help="The learners: logistic_regression, random_forest, knn, linear_svm, decision_tree, mlp, "
+            "gradient_boosting, xgboost.",
             show_default="logistic_regression, random_forest, gradient_boosting",
         ),
     ] = None,
     encoding: Encoding = "midpoint",
     test: Annotated[
         str | None,
-        typer.Option("--test", metavar="FILE", help="Original rows that are in no release.", show_default=False),
+        typer.Option(
+            "--test",
+            metavar="FILE",
+            help="Original rows that are not in the release, as test rows.",
+            show_default=False,
+        ),
     ] = None,
-    test_size: Annotated[float, typer.Option("--test-size", help="The share held out where there is no --test.")] = 0.2,
+    test_size: Annotated[float, typer.Option("--test-size", help="The share of rows held out, without --test.")] = 0.2,
     job: Annotated[
         Path | None,
         typer.Option(
-            "--job", metavar="JOB.toml", help="For a released file: its columns and hierarchies.", show_default=False
+            "--job",
+            metavar="JOB.toml",
+            help="For a released file: the job that made it, for its columns and hierarchies.",
+            show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often learners that use chance are taught.")] = 5,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often randomized learners are trained.")] = 5,
     seed: Seed = 0,
     pca: Annotated[
         float | None,
-        typer.Option("--pca", help="Learn from components with this share of the variance.", show_default=False),
+        typer.Option(
+            "--pca", help="Train on principal components with this share of the variance.", show_default=False
+        ),
     ] = None,
     queries: Annotated[
-        int, typer.Option("--queries", min=0, help="Ask so many random range queries, too.", show_default=False)
+        int, typer.Option("--queries", min=0, help="Also compare this many random range queries.", show_default=False)
     ] = 0,
     average: Annotated[
-        str | None, typer.Option("--average", help="Queries for the mean of this column, too.", show_default=False)
+        str | None, typer.Option("--average", help="Also query the mean of this column.", show_default=False)
     ] = None,
-    max_rows: Annotated[int, typer.Option("--max-rows", min=1, help="Of more rows a sample is taught.")] = 100_000,
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", min=1, help="Train on a sample of this size if there are more rows.")
+    ] = 100_000,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page, too.", show_default=False)
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a report as an HTML page.", show_default=False),
     ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Test how well learners trained on a release predict rows held out.
 
-    Give the job rather than its release: a fifth of the rows is then held out before anything is anonymized. A release
-    of all rows has the tested rows in it, and its figures are too good.
+    Give the job rather than its release: a fifth of the rows is then held
+    out before anything is anonymized. A release of all rows contains the
+    test rows, so its figures are too good.
     """
     screen = Screen.of(ctx)
     options = {"encoding": encoding, "seeds": seeds, "pca": pca, "max_rows": max_rows}
@@ -252,32 +271,47 @@ def tune(
     ctx: typer.Context,
     job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
     target: Target,
-    learner: Annotated[str, typer.Option("--learner", help="As for duckanon utility.")] = "random_forest",
-    score: Annotated[str, typer.Option("--score", help="f1, accuracy, precision, recall or auroc.")] = "f1",
+    learner: Annotated[str, typer.Option("--learner", help="The learner, as for duckanon utility.")] = "random_forest",
+    score: Annotated[str, typer.Option("--score", help="The score: f1, accuracy, precision, recall or auroc.")] = "f1",
     encoding: Encoding = "midpoint",
-    budget: Annotated[str, typer.Option("--budget", help="No candidate is begun later: 90s, 5min, 1h.")] = "5min",
+    budget: Annotated[
+        str, typer.Option("--budget", help="Start no candidate after this time, such as 90s, 5min or 1h.")
+    ] = "5min",
     k: Annotated[
         list[str] | None,
         typer.Option(
-            "-k", "--k", metavar="A,B,...", help="Sizes of classes, none below the job's.", show_default=False
+            "-k", "--k", metavar="A,B,...", help="Values of k to try, none below that of the job.", show_default=False
         ),
     ] = None,
     algorithms: Annotated[
         list[str] | None,
-        typer.Option("--algorithm", metavar="NAME", help="mondrian, 'optimal(metric=loss)', ...", show_default=False),
+        typer.Option(
+            "--algorithm",
+            metavar="NAME",
+            help="An algorithm to try, such as mondrian or 'optimal(metric=loss)'. Can be repeated.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the best job, beside JOB.toml.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="Write the best job to this file, in the folder of JOB.toml.", show_default=False
+        ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it: PNG, SVG or PDF.", show_default=False)
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw the front: PNG, SVG or PDF.", show_default=False),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option("--results", metavar="FILE.duckdb", help="Keep what was tried, and go on.", show_default=False),
+        typer.Option(
+            "--results",
+            metavar="FILE.duckdb",
+            help="Keep the results of each candidate, so that a later run continues.",
+            show_default=False,
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often learners that use chance are taught.")] = 3,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often randomized learners are trained.")] = 3,
     seed: Seed = 0,
     as_json: Json = False,
     verbose: Verbose = False,

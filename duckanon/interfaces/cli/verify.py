@@ -39,7 +39,7 @@ _NOBODY_VOUCHES = (
     "(--key or --job shows whether they did)"
 )
 _STATES = {"holds": True, "broken": False, "not checkable": None}
-keys = typer.Typer(help="Keys that sign manifests.", no_args_is_help=True)
+keys = typer.Typer(help="Make keys for signing manifests.", no_args_is_help=True)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -118,26 +118,34 @@ def verify(
         typer.Option(
             "--database",
             envvar="DUCKANON_DATABASE",
-            help="Of a published table: its DuckDB file, or the address of its server. An address with a password "
-            "belongs into the variable: other users of the machine can see what stands on a command line.",
+            help="Of a published table: its DuckDB file, or the address of its server. Set the variable if the "
+            "address has a password: other users can see command lines.",
             show_default=False,
         ),
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", help="Most memory, such as 1GB; what needs more spills.", show_default=False),
+        typer.Option(
+            "--memory", help="The memory limit, such as 1GB. Beyond it, temporary files are used.", show_default=False
+        ),
     ] = None,
     job: Annotated[
         Path | None,
         typer.Option(
-            "--job", metavar="JOB.toml", help="The job that the manifest must agree with.", show_default=False
+            "--job",
+            metavar="JOB.toml",
+            help="The job whose roles, models and settings the manifest must have.",
+            show_default=False,
         ),
     ] = None,
     table: OneTable = None,
     key: Annotated[
         Path | None,
         typer.Option(
-            "--key", metavar="PUBLIC", help="The public key that the manifest must be signed with.", show_default=False
+            "--key",
+            metavar="PUBLIC",
+            help="The public key that must verify the manifest's signature.",
+            show_default=False,
         ),
     ] = None,
     accept: Annotated[
@@ -145,8 +153,8 @@ def verify(
         typer.Option(
             "--accept",
             metavar="REASON",
-            help="A promise that cannot be checked for this reason is no failure: persons, source, population, groups. "
-            "Can be given several times.",
+            help="Accept that a model cannot be checked for this reason: persons, source, population or groups. "
+            "Can be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -221,7 +229,7 @@ def new_key(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Make a key that signs manifests, and the public key that verifies them."""
+    """Make a private key that signs manifests, and the public key that verifies them."""
     from duckanon.io.sinks import new_keys
 
     private, public = new_keys(file)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from duckanon.io.source import Relation
     from duckanon.release.release import Release
 
+DatabaseError = engine_functions.DatabaseError
+"""What a connection raises where a statement fails."""
+
 _CHANGED = (
     "The rows that this statement sees differ from the committed rows that were anonymized: COMMIT first, or run or "
     "prepare the statement again. Rows that depend on the session (a temporary table, its time zone) must be put "
