@@ -1,4 +1,4 @@
-"""The verbs."""
+"""The verbs: anonymize a table, and check one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def anonymize(
     progress: Listener | None = None,
     stage: str | Path | None = None,
 ) -> Release:
-    """Return a release of ``data`` that keeps the promise, or raise.
+    """Anonymize a table: return a verified release, or raise.
 
     Parameters
     ----------
@@ -62,18 +62,18 @@ def anonymize(
         A file or glob (Parquet, CSV, JSON), the name of a table or view of ``connection``, a SELECT statement, an Arrow
         table, reader, dataset or stream, a pandas or polars frame.
     quasi_identifiers : sequence of str
-        Columns that could link a row with a person; they are recoded.
+        Columns that could link a row to a person. They are generalized.
     sensitive, insensitive : sequence of str
-        Columns that are published as they are.
+        Columns that are published as they are; models are about the sensitive ones.
     identifiers : sequence of str
-        Columns that name a person; never published.
+        Columns that name a person. Never published.
     unlisted : {"drop", "error"}
-        What becomes of columns that nobody named. They are never published.
+        Whether columns without a role are left out or are an error. They are never published.
     entity_key : str, optional
-        The column that tells persons apart: k then counts persons instead of rows. Never published.
+        The column that identifies persons: k then counts persons instead of rows. Never published.
     hierarchies : mapping of str to Hierarchy, name, path or rule, optional
-        How each quasi-identifier is generalized; where none is given one is made, and the report says so. That of a
-        sensitive column is for hierarchical t-closeness.
+        How each quasi-identifier is generalized. For those without one, a hierarchy is made, and the report says so.
+        The hierarchy of a sensitive column is for hierarchical t-closeness.
     k : int, optional
         k-anonymity: the smallest size of an equivalence class.
     l : int, optional
@@ -82,79 +82,78 @@ def anonymize(
         t-closeness of every sensitive column: ordered distance for numbers, dates and times, equal distance
         for everything else.
     models : sequence of Model, text or mapping
-        Further promises, each about one sensitive column or, where it names none, about all of them:
+        Further privacy models, each for one sensitive column or, if it names none, for all of them:
         ``LDiversity(3, "disease")``, ``"l_diversity(l=3, sensitive='disease')"``,
         ``{"model": "l_diversity", "l": 3, "sensitive": "disease"}``.
     population : table, optional
-        The people from whom ``data`` were drawn, with the same quasi-identifiers: for k_map and delta_presence.
+        The people from whom ``data`` were drawn, with the same quasi-identifiers. For k_map and delta_presence.
     algorithm : str or Algorithm, optional
-        How the recoding is found: "mondrian", "optimal", "ola", ...; ``duckanon list algorithms`` has all. By default
-        "mondrian"; or "datafly" where levels, ``iterative`` or a promise about a population or the whole table ask
-        for columns on levels. Of an algorithm that publishes as much detail as a promise about sensitive values allows
-        (all that search a lattice for minimal nodes, and "mondrian"), who knows it can ask why no finer classes were
-        published; ``duckanon.attack(..., attacks=["minimality"])`` says what that tells.
+        How the recoding is found: "mondrian", "optimal", "ola", ...; ``duckanon list algorithms`` shows all. By default
+        "mondrian", or "datafly" if levels, ``iterative``, or a model about a population or the whole table need columns
+        on levels. Some algorithms (those that search a lattice for minimal nodes, and "mondrian") publish as much
+        detail as a model of sensitive values allows. An adversary who knows the algorithm can ask why no finer classes
+        were published; ``duckanon.attack(..., attacks=["minimality"])`` measures what that reveals.
     levels : mapping of str to int, optional
-        Apply this node: the level of each quasi-identifier, 0 for those that are not named. Nothing is searched.
+        Apply this node without a search: the level of each quasi-identifier, 0 for those that are not named.
     min_levels, max_levels : mapping of str to int, optional
         The lowest and highest level that may be chosen of a quasi-identifier.
     weights : mapping of str to float, optional
-        How much a quasi-identifier counts in the metrics that are averaged over columns; 1 where none is given.
+        How much a quasi-identifier counts in metrics that are averaged over columns. By default 1.
     iterative : bool
         Recode suppressed rows again, at levels of their own, as long as that helps (local recoding). Far fewer rows
-        are lost, and a column's values are then published on several levels.
+        are lost, but the values of a column are then published on several levels.
     bounds : {"grid", "cut", "tight"}
-        Of an algorithm that divides the rows into regions: where the bounds of published regions come from.
+        Where the bounds of published regions come from, for algorithms that partition the rows.
 
-        - "grid": from level 1 of the hierarchies, given or made of round numbers. No bound tells a person's value, and
-          groups of numbers, dates and timestamps are published whole, whatever values their rows have. Of other
+        - "grid": from level 1 of the hierarchies, which are given or made of round numbers. No bound reveals a person's
+          value: groups of numbers, dates and timestamps are published whole, whatever values their rows have. Of other
           columns, and of numbers that all lie within one group of the grid, the lowest label over all rows of a class
-          is published, which can be a single value: it tells that no label below it has all of them.
+          is published. It can be a single value, and it reveals that no label below it covers all rows of the class.
         - "cut": the values on both sides of the cuts between classes. Each is the exact value of a person in the
           table, though not always of one in the class.
         - "tight": the smallest and largest value of each class. Every bound is the exact value of a person. This is
-          for research and for comparing with papers, not for release.
+          for research and for comparison with papers, not for publication.
     output : str or mapping of str to str
-        What is written of a region, for all quasi-identifiers or by quasi-identifier. Kinds that need distances leave
-        texts as they are by default.
+        What is written of a region, for all quasi-identifiers or for each. If one kind is given for all, columns
+        without distances, such as texts, keep "interval" where the kind needs distances.
 
-        - "interval": a text such as "[15, 34]", or a label of the hierarchy. It tells the bounds and nothing else.
+        - "interval": a text such as "[15, 34]", or a label of the hierarchy. It reveals the bounds and nothing else.
         - "bounds": two columns of the original type, ``<name>_lo`` and ``<name>_hi``; "struct": one column with both.
-          They tell what "interval" tells. NULL where a bound is open, or where missing values are in the class.
-        - "midpoint": a number or date halfway between the bounds; instead of an open one, the smallest or largest value
-          of the whole table.
-        - "mean": the mean of the class; "geometric_mean": that of numbers above 0. It is a function of the exact values
-          of its members: who knows all of them but one can work that one out. Infinite values and NaN are left out of
-          it, and of a class that has no others it is NULL.
-        - "median": the lower median of the class, in the original type; "mode": its most frequent value, the smallest
-          where several are. Each is the exact value of a person. NULL is a value to the mode; the others are NULL where
-          missing values are in the class.
-        - "medoid": the values of the row that is nearest to the centre of its class, for one column or for all. It is
-          the exact row of a person, as far as columns are written so.
-        - "lca": the lowest label of the hierarchy that holds the whole region. Classes are made along the hierarchy
-          then, of numbers and dates, too.
+          They reveal what "interval" reveals. NULL if a bound is open, or if the class has missing values.
+        - "midpoint": a number or date halfway between the bounds. An open bound is replaced by the smallest or largest
+          value of the whole table.
+        - "mean": the mean of the class; "geometric_mean": that of numbers above 0. Somebody who knows the values of all
+          members but one can compute that one. Infinite values and NaN are left out; without others it is NULL.
+        - "median": the lower median of the class, in its original type; "mode": the most frequent value, the smallest
+          of several. Each is the exact value of a person. The mode can be NULL; the others are NULL if the class has
+          missing values.
+        - "medoid": the values of the row nearest to the centre of its class, for one column or for all. For all, it is
+          the exact row of a person.
+        - "lca": the lowest common ancestor in the hierarchy of all values of the region. Numbers and dates are then cut
+          along their hierarchy, too.
         - "set": all values of the region that occur in the table, such as "{a, b, c}"; with "tight" bounds those that
-          occur in the class. It tells exact values of persons, and which values nobody has.
-        - "proportional": a map from the values of the class to their shares of its rows, of numbers, dates and times by
-          the first level of their hierarchy; NULL counts as the top label. It tells how many members of a class have
-          each value. ``duckanon.utility.AnonymousEncoder`` reads it. Algorithms that put columns on levels have it,
-          too, and only it: numbers on level 0 then are counted as they are.
+          occur in the class. It reveals exact values of persons, and which values do not occur.
+        - "proportional": a map from the values of the class to their shares of its rows. Numbers, dates and times are
+          counted by the first level of their hierarchy, NULL as the top label. It reveals how many members of a class
+          have each value. ``duckanon.utility.AnonymousEncoder`` reads it. It is the only kind for algorithms that put
+          columns on levels; numbers on level 0 are then counted as they are.
     within : sequence of str
-        Quasi-identifiers that are published as they are: rows are only put into one class if they agree in them.
+        Quasi-identifiers that are published as they are: all rows of a class have the same values in them.
     suppression_limit : float
         The share of rows that may be left out, between 0 and 1.
     on_unknown : {"error", "top"}
-        What to do with values that a hierarchy does not know: refuse, or publish them as the top label.
+        What to do with values that a hierarchy lacks: raise, or publish them as the top label.
     seed : int, optional
-        For tests: fixes the order of the rows, and what an algorithm draws. The release is then marked as not for
-        publication: who guesses the seed can undo a permutation.
+        For tests: fixes the order of the rows and the random numbers of the algorithm. The release is then marked as
+        not for publication: somebody who guesses the seed can undo a permutation.
     connection : duckdb.DuckDBPyConnection, optional
-        The database in which table names are looked up; the work happens on a cursor of its own. An open transaction is
-        refused, for a cursor does not see its rows. While a result of the connection is read half, DuckDB does not say
-        whether there is one: what is committed is read then.
+        The database in which table names are looked up. The work is done on a separate cursor. An open transaction is
+        refused, because a cursor does not see its rows. While a result of the connection is only partly fetched,
+        DuckDB does not say whether a transaction is open: then only committed rows are read.
     progress : callable, optional
-        Called with a ``duckanon.progress.Event`` while the work goes on.
+        Called with a ``duckanon.progress.Event`` during the work.
     stage : path, optional
-        A folder for the private file of the release; the one of the later target makes publishing a rename.
+        A folder for the private file of the release. In the folder of the target, publishing is a rename.
 
     Examples
     --------
@@ -192,10 +191,10 @@ def check(
     connection: Any = None,
     engine: Engine | None = None,
 ) -> list[CheckResult]:
-    """Say for each model whether a table satisfies it, duckanon's or not.
+    """Check for each model whether a table satisfies it. The table need not be made by duckanon.
 
-    Frequencies in the whole table are those of ``data`` itself. ``population`` has the quasi-identifiers written as in
-    ``data``, generalized in the same way; ``hierarchies`` are those of sensitive columns.
+    Models that compare with the whole table compare with ``data`` itself. ``population`` must have its
+    quasi-identifiers generalized as in ``data``; ``hierarchies`` are those of sensitive columns.
 
     Examples
     --------

@@ -21,7 +21,7 @@ def exit_code(error: BaseException | None) -> int:
     """Return the exit code that tells a scheduler what happened.
 
     0 published; 2 configuration; 3 data or schema drift; 4 the promise cannot be kept; 5 the gate refused;
-    6 environment; 130 interrupted; 1 anything that nobody foresaw.
+    6 environment; 130 interrupted; 1 unexpected error.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Everything resolved and validated before data is touched."""
+"""What will be done: everything that can be resolved and checked before rows are read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "
 class Plan:
     """What will be done: the source, the roles, the privacy requirements and the algorithm.
 
-    Made by ``duckanon.plan``, or inside ``duckanon.anonymize``; SQL, Python and job files all end here.
+    ``duckanon.Plan.of`` returns what ``duckanon.anonymize`` would do. Python, SQL and job files fill a ``Request``, and
+    each request is resolved here.
     """
 
     relation: Relation
@@ -53,7 +54,7 @@ class Plan:
     search_options: SearchOptions = field(default_factory=SearchOptions)
     publication: Publication = field(default_factory=Publication)
     remember: bool = False
-    """Whether a division is to remember its cuts, for who stores the recoding."""
+    """Whether the cuts of a partition are kept, so that the recoding can be stored."""
 
     @property
     def unit(self) -> str:
@@ -77,7 +78,7 @@ class Plan:
 
     @property
     def published_as(self) -> dict[str, tuple[str, ...]]:
-        """The names under which each quasi-identifier is published: two for its bounds."""
+        """The names under which each quasi-identifier is published: two if its bounds are."""
         return {a.name: self.publication.columns_of(a.name) for a in self.roles.quasi_identifiers}
 
     @property
@@ -147,7 +148,7 @@ class Plan:
 
     @classmethod
     def of(cls, data: object, *, connection: Any = None, **parameters: Any) -> Plan:
-        """Return what ``anonymize`` would do with the same parameters; only the schema of the data is touched."""
+        """Return what ``anonymize`` would do with the same parameters. Only the schema of the data is read."""
         request = Request(data=data, **parameters)
         engine = open_engine(connection)
         try:
@@ -161,7 +162,7 @@ class Plan:
 
     @property
     def entity(self) -> exp.Expr | None:
-        """The value that tells persons apart."""
+        """The value that identifies persons."""
         key = self.roles.entity_key
         if key is None:
             return None
@@ -309,8 +310,8 @@ def _hint(algorithm: Algorithm) -> str:
     if not algorithm.permutes:
         return ""
     return (
-        " It permutes values within groups that nobody sees in the release, so that there are no classes that a model "
-        "could look at: it promises probabilistic_k_anonymity, and k=... means that here."
+        " It permutes values within groups that are not visible in the release, so there are no classes to check: "
+        "it enforces probabilistic_k_anonymity, which k=... means here."
     )
 
 
@@ -362,7 +363,7 @@ def _require_fitting(
 
 
 def _require_partition(algorithm: Algorithm, publication: Publication) -> None:
-    # What a class is made of can be told wherever there are classes.
+    # The shares of values in a class can be published by any algorithm that makes classes.
     if partitions(algorithm) or set(publication.given) <= {"output='proportional'"}:
         return
     able = []

@@ -1,4 +1,4 @@
-"""How a partition is published: which bounds may be seen, and in what form each quasi-identifier is written."""
+"""How regions are published: where their bounds come from, and in what form each quasi-identifier is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEASURED = ("bounds", "struct", "midpoint", "mean", "median", "geometric_mean")
 
 @dataclass(frozen=True)
 class Publication:
-    """What is published of the regions that a partition is made of.
+    """What is published of the regions of a partition.
 
     ``kinds`` has every quasi-identifier, ``within`` those that are published as they are: no class has two values of
     them.
@@ -42,7 +42,7 @@ class Publication:
         output: str | Mapping[str, str] = "interval",
         within: Sequence[str] = (),
     ) -> Publication:
-        """Match the names with the quasi-identifiers; whatever does not fit is a ParameterError.
+        """Match the names with the quasi-identifiers. What does not fit is a ParameterError.
 
         Examples
         --------
@@ -69,7 +69,7 @@ class Publication:
 
     @property
     def given(self) -> list[str]:
-        """What differs from the default, as it was written: only a partition can do it."""
+        """The settings that differ from the default, as they were written. Only a partition supports them."""
         changed = [f"bounds={self.bounds!r}"] if self.bounds != "grid" else []
         kinds = list(dict.fromkeys(kind for kind in self.kinds.values() if kind != "interval"))
         changed += [f"output={kind!r}" for kind in kinds]
@@ -159,7 +159,7 @@ def _one_of(name: str, value: object, known: Sequence[str]) -> None:
 
 
 def named_kinds(output: object, columns: Sequence[str]) -> dict[str, str]:
-    """Return the kinds that are given by column, none where one text is given for all; names and kinds must be known.
+    """Return the kinds that are given by column, or none if one kind is given for all. Unknown names are an error.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is promised: models by keyword, object, text or mapping, one for each sensitive column."""
+"""Privacy requirements: models given by keyword, object, text or mapping, one for each sensitive column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_ordered(type_name: str) -> bool:
 
 @dataclass(frozen=True)
 class Requirements:
-    """The models that were asked for, before they know the columns of the table.
+    """The models that are required, before the columns of the table are known.
 
     ``t`` is the keyword's threshold: its distance depends on the type of each sensitive column, ordered for numbers,
     dates and times, equal for everything else.
@@ -50,7 +50,7 @@ class Requirements:
         t: float | None = None,
         models: Sequence[Model | str | Mapping[str, Any]] = (),
     ) -> Requirements:
-        """Return what was asked for; asking for nothing is an error."""
+        """Return the models that are given. Giving none is an error."""
         if isinstance(models, str | Model | Mapping) or not isinstance(models, Iterable):
             raise ParameterError("models must be a list, such as [KAnonymity(5)] or ['k_anonymity(k=5)'].")
         found: list[Model] = []
@@ -74,9 +74,9 @@ class Requirements:
         t: float | None = None,
         models: Sequence[Model | str | Mapping[str, Any]] = (),
     ) -> Requirements:
-        """Return what was asked for of groups that nobody sees: ``k`` is the promise of probabilistic k-anonymity.
+        """Return the models for an algorithm whose groups are not visible: ``k`` means probabilistic k-anonymity.
 
-        Models of classes stay what they are, so that whoever enforces the promise can refuse them.
+        Models of classes stay what they are: the algorithm refuses them.
         """
         found = [*([_made("probabilistic_k_anonymity", k)] if k is not None else []), *models]
         if t is not None:

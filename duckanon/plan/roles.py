@@ -1,4 +1,4 @@
-"""What each column is: an identifier, a quasi-identifier, sensitive, insensitive, or nobody's."""
+"""The roles of columns: identifier, quasi-identifier, sensitive, insensitive, entity key or unlisted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Roles:
         unlisted: str = "drop",
         nested: bool = False,
     ) -> Roles:
-        """Match the given names with the columns; everything that does not fit is a RoleError.
+        """Match the given names with the columns. What does not fit is a RoleError.
 
         ``nested`` allows quasi-identifiers of a nested type: only a release has such.
         """
@@ -133,12 +133,12 @@ class Roles:
 
     @property
     def dropped(self) -> list[str]:
-        """The columns that nobody named."""
+        """The columns without a role."""
         return self.named(Role.UNLISTED)
 
     @property
     def hidden(self) -> list[str]:
-        """The columns that are never published: identifiers, the entity key, and those that nobody named."""
+        """The columns that are never published: identifiers, the entity key, and those without a role."""
         key = [self.entity_key] if self.entity_key is not None else []
         return list(dict.fromkeys([*self.named(Role.IDENTIFIER), *key, *self.dropped]))
 

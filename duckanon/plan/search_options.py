@@ -1,4 +1,4 @@
-"""How the owner steers a search: fixed, lowest and highest levels, weights, and a second try for suppressed rows."""
+"""What bounds a search: fixed, lowest and highest levels, weights, and whether suppressed rows are recoded again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SearchOptions:
         weights: Mapping[str, float] | None = None,
         iterative: bool = False,
     ) -> SearchOptions:
-        """Match the names with the quasi-identifiers; whatever does not fit is a ParameterError."""
+        """Match the names with the quasi-identifiers. What does not fit is a ParameterError."""
         found = {
             name: _named(name, given, columns)
             for name, given in (("levels", levels), ("min_levels", min_levels), ("max_levels", max_levels))
@@ -60,7 +60,7 @@ class SearchOptions:
         return cls(found["levels"], found["min_levels"], found["max_levels"], numbers, iterative)
 
     def spans(self, columns: Sequence[str], heights: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """Return the lowest and highest level of each column; one that its hierarchy does not have is an error."""
+        """Return the lowest and highest level of each column. A level that its hierarchy lacks is an error."""
         found = []
         for column, height in zip(columns, heights, strict=True):
             low, high = self.minimum.get(column, 0), self.maximum.get(column, height)
@@ -72,7 +72,7 @@ class SearchOptions:
         return tuple(found)
 
     def require_no_levels(self, algorithm: str) -> None:
-        """Raise where levels are steered, and the algorithm has none."""
+        """Raise if levels are given to an algorithm that has none."""
         given = {"levels": self.levels, "min_levels": self.minimum, "max_levels": self.maximum}
         asked = [name for name, value in {**given, "iterative": self.iterative}.items() if value]
         if asked:

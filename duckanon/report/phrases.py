@@ -88,7 +88,7 @@ HIDDEN_PROSECUTOR = (
 )
 EXITS = {
     0: "published",
-    1: "something that nobody foresaw",
+    1: "unexpected error",
     2: "configuration",
     3: "data or schema drift",
     4: "the promise cannot be kept",

@@ -14,7 +14,7 @@ from typing import Any
 
 MEANING = {
     0: "published",
-    1: "something that nobody foresaw",
+    1: "unexpected error",
     2: "configuration: the job file is wrong",
     3: "data or schema drift: the source is not what the job expects",
     4: "the promise cannot be kept within the job's limits",

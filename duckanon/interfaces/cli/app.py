@@ -28,7 +28,7 @@ from duckanon.interfaces.cli.screen import Screen, visible
 
 
 class _Interrupted(Exception):  # noqa: N818 - not an error
-    """Ctrl-C, kept from the parser, which would end without a word."""
+    """Ctrl-C, hidden from the parser, which would end without a message."""
 
 
 class _Commands(TyperGroup):

@@ -252,7 +252,7 @@ def show_loss(screen: Screen, name: str, rows: Sequence[Row]) -> None:
         part = row.get("normalised")
         cells = [Text(row["metric"]), *([Text(row["attribute"] or "whole table")] if few else [])]
         table.add_row(*cells, figure(row["value"]), "-" if part is None else share(part), row["direction"])
-    note = Text("lost: 0 % is the best there can be, 100 % the fully suppressed table", style="dim")
+    note = Text("lost: 0 % is the original table, 100 % a table that is fully suppressed", style="dim")
     sections(screen, [(f"Lost in {name}", table), ("Note", note)])
 
 
@@ -323,9 +323,9 @@ def risk(
 
 
 _KNOWS = {
-    "prosecutor": "knows who is in it",
-    "journalist": "does not know",
-    "marketer": "links everybody",
+    "prosecutor": "knows that the person is in the table",
+    "journalist": "does not know whether",
+    "marketer": "wants as many as possible",
 }
 
 
@@ -372,8 +372,8 @@ def show_risk(screen: Screen, name: str, found: Risk) -> None:
 _TIED = {
     "key": "persons are followed by their key",
     "original": "rows of the original are placed in the classes of both",
-    "overlap": "nobody is followed: only what the overlap of classes proves is counted, which is little (--original "
-    "gives the people themselves)",
+    "overlap": "no person can be followed, so only what overlapping classes imply is counted, which is little "
+    "(--original gives the original table)",
 }
 
 
@@ -465,10 +465,14 @@ def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, th
     if sets:
         lines = [", ".join(one) for one in sets[:_SETS]]
         lines += [f"... and {len(sets) - _SETS} more"] if len(sets) > _SETS else []
-        what = {"uniqueness": "rows are alone", "distinction": "tuples differ", "separation": "pairs differ"}[by]
-        parts.append((f"Sets of columns by which {share(threshold)} of the {what}", Text("\n".join(lines))))
+        what = {
+            "uniqueness": f"make {share(threshold)} of the rows unique",
+            "distinction": f"have distinct values in {share(threshold)} of the rows",
+            "separation": f"tell {share(threshold)} of the pairs of rows apart",
+        }
+        parts.append((f"Sets of columns that {what[by]}", Text("\n".join(lines))))
     if any(row["approximate"] for row in rows):
-        parts.append(("Note", Text("A random sample was looked at: figures are estimates.", style="yellow")))
+        parts.append(("Note", Text("The figures are estimates from a random sample.", style="yellow")))
     sections(screen, parts)
 
 

@@ -192,7 +192,7 @@ def compare(
 ) -> None:
     """Compare the releases of several jobs, row by row. Publishes nothing."""
     if len(jobs) < 2:
-        raise typer.BadParameter("Comparing takes two jobs or more.")
+        raise typer.BadParameter("Give at least two jobs.")
     if picture is not None and picture.suffix.lower() not in PICTURES:
         # Said before the work, not after it.
         raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
@@ -257,8 +257,8 @@ def show_comparison(screen: Screen, found: Comparison, picture: Path | None) -> 
             of = f" of {row['property']}" if row["property"] is not None else ""
             screen.line(f"{row['index']}{of}, {row['release']}{against}: {figure(row['value'])} ({row['verdict']})")
         for row in bias:
-            told = f"mean {share(row['mean_risk'])}, highest {share(row['maximum_risk'])}"
-            screen.line(f"risk of {row['release']}: {told}; Gini of class sizes {figure(row['gini'])}")
+            risks = f"mean {share(row['mean_risk'])}, highest {share(row['maximum_risk'])}"
+            screen.line(f"risk of {row['release']}: {risks}; Gini of class sizes {figure(row['gini'])}")
         for row in metrics:
             screen.line(f"{row['metric']}: {', '.join(f'{name} {figure(row[name])}' for name in places)}")
         if picture is not None:

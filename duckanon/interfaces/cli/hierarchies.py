@@ -274,8 +274,8 @@ def show(
     screen = Screen.of(ctx)
     if screen.as_json:
         lines = hierarchy.preview(limit) if hierarchy.levels is not None else []
-        told = {"height": height(links), "steps": in_words(links), "lines": lines}
-        screen.document({"name": name, **hierarchy.describe(), **told})
+        more = {"height": height(links), "steps": in_words(links), "lines": lines}
+        screen.document({"name": name, **hierarchy.describe(), **more})
         return
     _show_levels(screen, name, hierarchy, limit, links)
 

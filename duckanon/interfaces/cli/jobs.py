@@ -52,11 +52,11 @@ def init(
 
     source = source_of(file, database, table)
     if output.exists() and not force:
-        raise ConfigError(f"{output.name!r} is there already: choose another name, or add --force.")
+        raise ConfigError(f"{output.name!r} exists already: choose another name, or add --force.")
     beside = output.with_name(SCHEMA)
     for pattern in source.target if source.kind == "file" else [escape(str(source.target))]:
         if covers(pattern, output) or covers(pattern, beside):
-            raise ConfigError("The job file lies among the files of the table: choose another name with --output.")
+            raise ConfigError("The job file would be one of the files of the table: choose another name with --output.")
     content = draft(source, output, k=k)
     output.write_text(content, encoding="utf-8")
     beside.write_text(schema_text(), encoding="utf-8")
@@ -65,7 +65,7 @@ def init(
     if screen.as_json:
         screen.document({"job": output, "schema": beside})
         return
-    screen.line(f"{shown_path(output)}: a draft. Read every line of it: roles are guesses.")
+    screen.line(f"{shown_path(output)}: a draft. Check every line: the roles are guesses.")
     screen.line(f"{shown_path(beside)}: for your editor.")
     screen.line(f"Next: duckanon run {shown_path(output)} --dry-run")
 
@@ -124,18 +124,18 @@ def history(
     from duckanon.jobs.nights import State, chart, chart_table
 
     loaded = load_job(job)
-    screen, told = Screen.of(ctx), {}
+    screen, runs_of = Screen.of(ctx), {}
     wanted = loaded.tables if table is None else (loaded.table(table),)
     for one in wanted:
         folder = loaded.state / one.name
         if folder.is_dir():
-            told[one.name] = State.open(folder).history()
+            runs_of[one.name] = State.open(folder).history()
     if screen.as_json:
         # A row for each run: a few hundred a year.
-        screen.document({one.name: told[one.name].to_pylist() if one.name in told else [] for one in wanted})
+        screen.document({one.name: runs_of[one.name].to_pylist() if one.name in runs_of else [] for one in wanted})
         return
     for name in (one.name for one in wanted):
-        runs = told.get(name)
+        runs = runs_of.get(name)
         if runs is None or not runs.num_rows:
             screen.line(f"{name}: no run yet")
             continue

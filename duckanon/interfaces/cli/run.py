@@ -113,17 +113,19 @@ def _run(
 
             configure("json" if log is Log.JSON else "human", sys.stderr)
             listener = LoggedProgress()
-        # Nobody else's work is done in this process: it need not wait for what hangs.
+        # The process does nothing else, so it may be ended where something hangs.
         result = run_job(job, progress=listener, end_process=True, **options)
-    told = [
+    results = [
         {"table": t.name, "summary": t.summary, "written": t.written, "warnings": t.warnings} for t in result.tables
     ]
     if screen.as_json:
-        only = {k: told[0][k] for k in ("summary", "written", "warnings")} if len(told) == 1 else {"tables": told}
+        only = (
+            {k: results[0][k] for k in ("summary", "written", "warnings")} if len(results) == 1 else {"tables": results}
+        )
         screen.document({**(more or {}), "run": result.run, "peak_memory": result.peak_memory, **only})
         return
     for one in result.tables:
-        if len(told) > 1:
+        if len(results) > 1:
             show_name(screen, one.name)
         show_release(screen, one.summary, one.written, one.warnings)
 
@@ -382,8 +384,8 @@ def permutation_rows(permutation: Summary) -> list[tuple[str, str]]:
         rows.append(("linkage", f"at most 1 in {figure(round(1 / permutation['linkage'], 2))}"))
     words = {"quasi_identifiers": "of each other", "with_sensitive": "of sensitive columns"}
     for kind, found in permutation["mutual_information"].items():
-        told = f"{figure(found['before'])} bits before, {figure(found['after'])} after"
-        rows.append(("tell " + words.get(kind, kind), told))
+        results = f"{figure(found['before'])} bits before, {figure(found['after'])} after"
+        rows.append(("tell " + words.get(kind, kind), results))
     return rows
 
 

@@ -363,7 +363,7 @@ def show_tuning(screen: Screen, found: Tuning, job: Path | None, picture: Path |
     raw = found.final.score(found.score, learner=found.learner, trained_on="raw") if found.final is not None else None
     failed = len(found.lines) - len(found.tried)
     counts = f"{count(len(found.tried), 'candidates')} tried"
-    counts += f", {failed} could not keep the promise or do not fit the job" if failed else ""
+    counts += f", {failed} could not satisfy the models or do not fit the job" if failed else ""
     counts += f", {found.left} left when time ended" if found.left else ""
     if not screen.rich:
         screen.line(f"{found.job.name}: {counts}; {found.score} of {found.learner} predicting {found.target}")
@@ -372,7 +372,7 @@ def show_tuning(screen: Screen, found: Tuning, job: Path | None, picture: Path |
             screen.line(f"front: {_way(line)}: {line['score']:.4f}, average risk {share(line['average_risk'])}")
         screen.line(f"best: {_way(best)}: {best['score']:.4f}")
         if last is not None:
-            screen.line(f"on rows that nothing was chosen by: {last:.4f} (raw rows {raw:.4f})")
+            screen.line(f"on rows held out from the search: {last:.4f} (raw rows {raw:.4f})")
         for what, path in (("job", job), ("picture", picture)):
             if path is not None:
                 screen.line(f"{what}: {shown_path(path)}")
@@ -393,8 +393,8 @@ def show_tuning(screen: Screen, found: Tuning, job: Path | None, picture: Path |
         (found.job.name, Text(about)),
     ]
     if last is not None:
-        told = f"{_way(best)}: {name} {last:.4f}, where raw rows reach {raw:.4f}"
-        parts.append(("On rows that nothing was chosen by", Text(told, style="bold")))
+        verdict = f"{_way(best)}: {name} {last:.4f}, where raw rows reach {raw:.4f}"
+        parts.append(("On rows held out from the search", Text(verdict, style="bold")))
     files = [shown_path(path) for path in (job, picture) if path is not None]
     if files:
         parts.append(("Written", Text("\n".join(files))))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 _VERIFIED = {"broken": 1, "not checkable": 7}
-_NOBODY_VOUCHES = (
-    "nobody vouches for the manifest: whoever can write to the folder could have rewritten files and manifest together "
+_UNSIGNED = (
+    "the manifest is not signed: somebody who can write to the folder could have replaced files and manifest together "
     "(--key or --job shows whether they did)"
 )
 _STATES = {"holds": True, "broken": False, "not checkable": None}
@@ -67,7 +67,7 @@ def check(
     """Check whether a table satisfies privacy models. Exit code 0 if it does, else 1."""
     source = source_of(file, database, table)
     if k is None and l is None and t is None and not models:
-        raise typer.BadParameter("Name what is to hold: -k, -l, -t or --model.")
+        raise typer.BadParameter("Give at least one privacy model: -k, -l, -t or --model.")
     from duckanon.api import check as check_table
 
     results = check_table(
@@ -178,10 +178,10 @@ def verify(
 
         loaded = load_job(job)
         if loaded.signer is not None and key is None:
-            raise typer.BadParameter("The job signs its manifests: give --key with the public key, too.")
+            raise typer.BadParameter("The job signs its manifests: give the public key with --key.")
         wanted["expected"] = loaded.table(table).expected(loaded.name)
     elif table is not None:
-        raise typer.BadParameter("--table names a table of a job: give --job, too.")
+        raise typer.BadParameter("--table names a table of a job: it needs --job.")
     found = verify_export(export, **wanted)
     if screen.as_json:
         screen.document(found.to_dict())
@@ -189,7 +189,7 @@ def verify(
         for one in found.exports:
             _show_verified(screen, one)
         if found.intact and key is None and job is None:
-            _verdict(screen, None, _NOBODY_VOUCHES)
+            _verdict(screen, None, _UNSIGNED)
     if not found.ok:
         raise typer.Exit(_VERIFIED[found.state])
 
@@ -202,10 +202,12 @@ def _show_verified(screen: Screen, one: VerifiedExport) -> None:
     if one.intact:
         _verdict(screen, True, f"{count(len(one.files), 'files')} as published: {', '.join(one.files)}")
     for promise in one.promises:
-        told = f"{promise.text} ({promise.model}): {promise.state}"
+        verdict = f"{promise.text} ({promise.model}): {promise.state}"
         reason = f"; {promise.reason}" if promise.reason else ""
         hint = f" (accept it with --accept {promise.kind})" if promise.kind is not None and not promise.accepted else ""
-        _verdict(screen, _STATES[promise.state], f"{told}{reason}{hint or (', accepted' if promise.accepted else '')}")
+        _verdict(
+            screen, _STATES[promise.state], f"{verdict}{reason}{hint or (', accepted' if promise.accepted else '')}"
+        )
 
 
 def _verdict(screen: Screen, good: bool | None, text: str) -> None:

@@ -31,7 +31,7 @@ def test_a_draft_is_written_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert tomllib.loads(Path("stays.toml").read_text())["privacy"] == {"k": 3}
     assert json.loads(Path("duckanon.schema.json").read_text()) == json_schema()
     again = call("job", "init", "stays.parquet", "-o", "stays.toml")
-    assert (again.exit_code, "is there already" in again.stderr) == (2, True)
+    assert (again.exit_code, "exists already" in again.stderr) == (2, True)
     assert call("job", "init", "stays.parquet", "-o", "stays.toml", "--force").exit_code == 0
     good = call("job", "validate", "stays.toml")
     assert good.exit_code == 0, good.output

@@ -110,7 +110,7 @@ def test_tune_writes_a_job_that_runs(earners):
     result = call(*words, "--algorithm", "datafly", "-o", "best.toml", "--picture", "f.png")
     assert result.exit_code == 0, result.stderr
     assert "4 candidates tried" in result.stdout
-    assert "on rows that nothing was chosen by" in result.stdout
+    assert "on rows held out from the search" in result.stdout
     assert "job: best.toml" in result.stdout
     assert Path("f.png").read_bytes().startswith(b"\x89PNG")
     assert tomllib.loads(Path("best.toml").read_text())["privacy"]["k"] in (4, 12)
