@@ -101,9 +101,9 @@ class Publication:
     def to_dict(self) -> dict[str, object]:
         """Return the settings as plain values."""
         kinds = {name: kind for name, kind in self.kinds.items() if kind != "interval"}
-        found: dict[str, object] = {"bounds": self.bounds}
+        settings: dict[str, object] = {"bounds": self.bounds}
         return {
-            **found,
+            **settings,
             **({"output": kinds} if kinds else {}),
             **({"within": list(self.within)} if self.within else {}),
         }
@@ -170,7 +170,7 @@ def named_kinds(output: object, columns: Sequence[str]) -> dict[str, str]:
         _one_of("output", output, KINDS)
         return {}
     lowered = {c.lower(): c for c in columns}
-    found = {}
+    chosen = {}
     for name, kind in output.items():
         match = lowered.get(str(name).lower())
         if match is None:
@@ -178,8 +178,8 @@ def named_kinds(output: object, columns: Sequence[str]) -> dict[str, str]:
                 f"output names {name!r}, which is no quasi-identifier.{did_you_mean(str(name), columns)}"
             )
         _one_of(f"output of {match!r}", kind, KINDS)
-        found[match] = kind
-    return found
+        chosen[match] = kind
+    return chosen
 
 
 def _fits(type_name: str, kind: str) -> bool:

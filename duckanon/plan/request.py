@@ -136,12 +136,12 @@ class Request:
 
 
 def _parameters() -> dict[str, Parameter]:
-    found = {}
+    parameters = {}
     for one in fields(Request):
         required = one.default is MISSING
         default = None if required else one.default
-        found[one.name] = Parameter(one.name, default=default, required=required, **one.metadata)
-    return found
+        parameters[one.name] = Parameter(one.name, default=default, required=required, **one.metadata)
+    return parameters
 
 
 PARAMETERS = _parameters()

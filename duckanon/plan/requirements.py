@@ -53,17 +53,17 @@ class Requirements:
         """Return the models that are given. Giving none is an error."""
         if isinstance(models, str | Model | Mapping) or not isinstance(models, Iterable):
             raise ParameterError("models must be a list, such as [KAnonymity(5)] or ['k_anonymity(k=5)'].")
-        found: list[Model] = []
+        required: list[Model] = []
         if k is not None:
-            found.append(_made("k_anonymity", k))
+            required.append(_made("k_anonymity", k))
         if l is not None:
-            found.append(_made("l_diversity", l))
-        found += [parse_model(model) for model in models]
-        if not found and t is None:
+            required.append(_made("l_diversity", l))
+        required += [parse_model(model) for model in models]
+        if not required and t is None:
             raise ParameterError("Nothing is promised: give k=..., l=..., t=... or models=[...].")
         if t is not None:
             _made("t_closeness", t)
-        return cls(tuple(found), t)
+        return cls(tuple(required), t)
 
     @classmethod
     def of_hidden(
@@ -78,10 +78,10 @@ class Requirements:
 
         Models of classes stay what they are: the algorithm refuses them.
         """
-        found = [*([_made("probabilistic_k_anonymity", k)] if k is not None else []), *models]
+        required = [*([_made("probabilistic_k_anonymity", k)] if k is not None else []), *models]
         if t is not None:
-            found.append(_made("t_closeness", t))
-        return cls.of(l=l, models=found)
+            required.append(_made("t_closeness", t))
+        return cls.of(l=l, models=required)
 
     def require_population(self, given: bool) -> None:
         """Raise unless a population is there exactly when a model needs one."""
@@ -97,10 +97,10 @@ class Requirements:
         ``hierarchies`` are the sensitive columns that have one.
         """
         sensitive = [a for a in roles.attributes if a.role is Role.SENSITIVE]
-        found: list[Model] = []
+        bound: list[Model] = []
         for model in self.models:
             if "sensitive" not in {f.name for f in fields(model)}:  # type: ignore[arg-type]
-                found.append(model)
+                bound.append(model)
                 continue
             for column in _columns(model, sensitive):
                 if model.needs_hierarchy and column.name not in hierarchies:
@@ -112,12 +112,12 @@ class Requirements:
                         f"{column.name!r} has the type {column.type.split('(')[0]}, which is published as text, and "
                         f"text has no order that {model.name} could use: cast it to BIGINT, DECIMAL or DOUBLE."
                     )
-                found.append(replace(model, sensitive=column.name))  # type: ignore[type-var]
+                bound.append(replace(model, sensitive=column.name))  # type: ignore[type-var]
         if self.t is not None:
             for column in _require_any("t_closeness", sensitive):
                 name = "ordered_t_closeness" if is_ordered(column.type) else "t_closeness"
-                found.append(replace(_made(name, self.t), sensitive=column.name))  # type: ignore[type-var]
-        return tuple(dict.fromkeys(found))
+                bound.append(replace(_made(name, self.t), sensitive=column.name))  # type: ignore[type-var]
+        return tuple(dict.fromkeys(bound))
 
 
 def require_visible(promised: Iterable[Model]) -> None:
@@ -138,13 +138,13 @@ def _columns(model: Model, sensitive: Sequence[Attribute]) -> Sequence[Attribute
     wanted: str | None = getattr(model, "sensitive", None)
     if wanted is None:
         return _require_any(model.name, sensitive)
-    found = [a for a in sensitive if a.name == wanted] or [a for a in sensitive if a.name.lower() == wanted.lower()]
-    if not found:
+    matching = [a for a in sensitive if a.name == wanted] or [a for a in sensitive if a.name.lower() == wanted.lower()]
+    if not matching:
         names = [a.name for a in sensitive]
         raise RoleError(
             f"The model {model.name} names {wanted!r}, which is no sensitive column.{did_you_mean(wanted, names)}"
         )
-    return found[:1]
+    return matching[:1]
 
 
 def _require_any(name: str, sensitive: Sequence[Attribute]) -> Sequence[Attribute]:

@@ -77,26 +77,26 @@ class Roles:
         }
         if not given[Role.QUASI_IDENTIFIER]:
             raise RoleError("Name at least one quasi-identifier.")
-        found: dict[str, Role] = {}
+        roles_of: dict[str, Role] = {}
         quasi_order: list[str] = []
         for role, wanted in given.items():
             for name in wanted:
                 match = _find(name, columns)
-                if match in found:
-                    both = f"{found[match]} and {role}" if found[match] != role else f"{role} twice"
+                if match in roles_of:
+                    both = f"{roles_of[match]} and {role}" if roles_of[match] != role else f"{role} twice"
                     raise RoleError(f"Column {match!r} is {both}: a column has one role.")
-                found[match] = role
+                roles_of[match] = role
                 if role is Role.QUASI_IDENTIFIER:
                     quasi_order.append(match)
         if entity_key is not None and not isinstance(entity_key, str):
             raise RoleError(f"entity_key must be the name of a column. Got a {type(entity_key).__name__}.")
         key = _find(entity_key, columns) if entity_key is not None else None
-        if key is not None and found.get(key, Role.IDENTIFIER) is not Role.IDENTIFIER:
-            raise RoleError(f"The entity key {key!r} is also {found[key]}: it names persons and is never published.")
+        if key is not None and roles_of.get(key, Role.IDENTIFIER) is not Role.IDENTIFIER:
+            raise RoleError(f"The entity key {key!r} is also {roles_of[key]}: it names persons and is never published.")
         attributes = []
         for column in columns:
             default = Role.ENTITY_KEY if column.name == key else Role.UNLISTED
-            role = found.get(column.name, default)
+            role = roles_of.get(column.name, default)
             if role is Role.QUASI_IDENTIFIER and _is_nested(column.type) and not nested:
                 raise RoleError(
                     f"Column {column.name!r} has a nested type ({_outer(column.type)}): not a quasi-identifier."

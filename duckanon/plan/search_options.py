@@ -35,11 +35,11 @@ class SearchOptions:
         iterative: bool = False,
     ) -> SearchOptions:
         """Match the names with the quasi-identifiers. What does not fit is a ParameterError."""
-        found = {
+        given_levels = {
             name: _named(name, given, columns)
             for name, given in (("levels", levels), ("min_levels", min_levels), ("max_levels", max_levels))
         }
-        for name, numbers in found.items():
+        for name, numbers in given_levels.items():
             for column, level in numbers.items():
                 if isinstance(level, bool) or not isinstance(level, int) or level < 0:
                     raise ParameterError(f"{name} of {column!r} must be a whole number of at least 0.")
@@ -47,8 +47,8 @@ class SearchOptions:
             raise ParameterError("levels fixes every level: give either levels, or min_levels and max_levels.")
         if levels is not None and not levels:
             raise ParameterError("levels is empty: name at least one quasi-identifier.")
-        for column, low in found["min_levels"].items():
-            if low > found["max_levels"].get(column, low):
+        for column, low in given_levels["min_levels"].items():
+            if low > given_levels["max_levels"].get(column, low):
                 raise ParameterError(f"The lowest level of {column!r} is above its highest.")
         heavy = _named("weights", weights, columns)
         for column, weight in heavy.items():
@@ -57,19 +57,19 @@ class SearchOptions:
         if not isinstance(iterative, bool):
             raise ParameterError("iterative must be true or false.")
         numbers = {column: float(weight) for column, weight in heavy.items()}
-        return cls(found["levels"], found["min_levels"], found["max_levels"], numbers, iterative)
+        return cls(given_levels["levels"], given_levels["min_levels"], given_levels["max_levels"], numbers, iterative)
 
     def spans(self, columns: Sequence[str], heights: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Return the lowest and highest level of each column. A level that its hierarchy lacks is an error."""
-        found = []
+        spans = []
         for column, height in zip(columns, heights, strict=True):
             low, high = self.minimum.get(column, 0), self.maximum.get(column, height)
             if self.levels:
                 low = high = self.levels.get(column, 0)
             if max(low, high) > height:
                 raise ParameterError(f"The hierarchy of {column!r} has the levels 0 to {height}. Got {max(low, high)}.")
-            found.append((low, high))
-        return tuple(found)
+            spans.append((low, high))
+        return tuple(spans)
 
     def require_no_levels(self, algorithm: str) -> None:
         """Raise if levels are given to an algorithm that has none."""
@@ -99,11 +99,11 @@ def _named(name: str, given: Mapping[str, Any] | None, columns: Sequence[str]) -
     if not isinstance(given, Mapping):
         raise ParameterError(f"{name} must map quasi-identifiers to numbers. Got a {type(given).__name__}.")
     lowered = {c.lower(): c for c in columns}
-    found = {}
+    matched = {}
     for column, value in given.items():
         match = lowered.get(str(column).lower())
         if match is None:
             hint = did_you_mean(str(column), columns)
             raise ParameterError(f"{name} names {column!r}, which is no quasi-identifier.{hint}")
-        found[match] = value
-    return found
+        matched[match] = value
+    return matched

@@ -32,7 +32,7 @@ class _Interrupted(Exception):  # noqa: N818 - not an error
 
 
 class _Commands(TyperGroup):
-    """The root: every error of every command ends here, in one line and an exit code."""
+    """The root command: every error of every command becomes one line and an exit code here."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -60,7 +60,7 @@ class _Commands(TyperGroup):
             result = super().main(given, prog_name or "duckanon", standalone_mode=False, **settings)
             code = result if isinstance(result, int) else 0
             if code == signals.INTERRUPTED:
-                # Outside of a command the parser takes the interruption, and says nothing.
+                # Outside of a command the parser catches the interruption silently.
                 raise KeyboardInterrupt
         except (Exception, KeyboardInterrupt) as error:
             code = _report(error, Screen("--json" in options))
@@ -68,7 +68,7 @@ class _Commands(TyperGroup):
 
 
 def _report(error: BaseException, screen: Screen) -> int:
-    """Say what went wrong and return the exit code."""
+    """Write what went wrong and return the exit code."""
     if isinstance(error, _Interrupted | KeyboardInterrupt | typer.Abort):
         stopped = signals.terminated()
         word, code = ("Terminated", signals.TERMINATED) if stopped else ("Interrupted", signals.INTERRUPTED)
@@ -87,7 +87,7 @@ def _report(error: BaseException, screen: Screen) -> int:
         where = f": {error.filename}" if error.filename else ""
         screen.error(kind, f"{error.strerror or kind}{where}", code)
     else:
-        # Its text may quote a cell of the data, and so may the values in its frames: the places in the code cannot.
+        # The message of an unknown error may quote a cell of the data. The lines of code where it happened cannot.
         hint = "" if is_verbose() else " Run it again with -v to see where."
         screen.error(kind, f"Unexpected {kind} (its message is withheld: it may quote data).{hint}", code)
         if is_verbose():
@@ -100,10 +100,10 @@ def _report_usage(error: Any, screen: Screen) -> int:
     code = int(getattr(error, "exit_code", 2))
     wanted = getattr(error, "option_name", None)
     if wanted and error.ctx is not None and not error.possibilities:
-        # The parser suggests what is similar; the beginning of an option is often not similar enough.
+        # The parser suggests similar options, but the beginning of an option is often not similar enough.
         known = [option for parameter in error.ctx.command.params for option in parameter.opts]
         error.possibilities = [option for option in known if option.startswith(wanted)] or None
-    # It quotes what was given, such as the name of a file that a pattern of the shell found.
+    # The message quotes the input, such as the name of a file that the shell expanded.
     error.message = visible(str(getattr(error, "message", "")))
     if screen.as_json:
         screen.error(type(error).__name__, error.format_message() or "A command is missing.", code)
@@ -131,7 +131,7 @@ app = typer.Typer(
 def _version(ctx: typer.Context, wanted: bool) -> None:
     if not wanted:
         return
-    # Not known yet whether --json follows: the words themselves are looked at.
+    # Options after this one are not parsed yet.
     if "--json" in sys.argv:
         Screen(True).document({"duckanon": __version__})
     else:
@@ -151,7 +151,7 @@ def root(
 
 
 def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
-    """Take the options that every command has between a group and its command, too."""
+    """Accept the common options also between a group and its command."""
 
 
 for _module in (run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell):
@@ -162,12 +162,12 @@ for _group in app.registered_groups:
 
 
 def main() -> None:
-    """Run the command line. Whenever it is interrupted, it cleans up and ends with a message and an exit code."""
+    """Run the command line. If it is interrupted, it cleans up and ends with a message and an exit code."""
     signals.listen()
     try:
         app()
     except KeyboardInterrupt as error:
-        # Before the commands are asked, or while their last word is said.
+        # Before a command has begun, or after it has ended.
         signals.deafen()
         sys.exit(_report(error, Screen("--json" in sys.argv)))
     finally:

@@ -88,7 +88,7 @@ def privacy(
     from duckanon.assess.privacy import privacy as look
 
     wanted = given(k=k, l=l, t=t, models=models, entity_key=entity_key)
-    found = look(
+    result = look(
         source,
         quasi_identifiers=names(quasi_identifiers),
         sensitive=names(sensitive),
@@ -97,9 +97,9 @@ def privacy(
     ).to_pylist()
     screen = Screen.of(ctx)
     if screen.as_json:
-        screen.document({"source": source.name, "privacy": found})
+        screen.document({"source": source.name, "privacy": result})
     else:
-        show_privacy(screen, source.name, found)
+        show_privacy(screen, source.name, result)
 
 
 def show_privacy(screen: Screen, name: str, rows: Sequence[Row]) -> None:
@@ -225,8 +225,8 @@ def measure(
     known = {name: h for name, h in about.pop("hierarchies", {}).items() if name.lower() in wanted}
     known |= hierarchies(hierarchy) or {}
     made = known if known or job is not None else None
-    found = look(Source.file(original), Source.file(release), hierarchies=made, **about)
-    screen, rows = Screen.of(ctx), [m.to_dict() for m in found]
+    result = look(Source.file(original), Source.file(release), hierarchies=made, **about)
+    screen, rows = Screen.of(ctx), [m.to_dict() for m in result]
     if screen.as_json:
         screen.document({"original": original, "release": release, "loss": rows})
     else:
@@ -302,7 +302,7 @@ def risk(
     source = source_of(file, database, table)
     from duckanon.assess.risk import risk as look
 
-    found = look(
+    result = look(
         source,
         quasi_identifiers=names(quasi_identifiers),
         threshold=threshold,
@@ -317,9 +317,9 @@ def risk(
     )
     screen = Screen.of(ctx)
     if screen.as_json:
-        screen.document({"source": source.name, **found.to_dict()})
+        screen.document({"source": source.name, **result.to_dict()})
     else:
-        show_risk(screen, source.name, found)
+        show_risk(screen, source.name, result)
 
 
 _KNOWS = {
@@ -329,43 +329,43 @@ _KNOWS = {
 }
 
 
-def show_risk(screen: Screen, name: str, found: Risk) -> None:
+def show_risk(screen: Screen, name: str, result: Risk) -> None:
     """Show how likely the three attackers are right, and who is unique."""
     if not screen.rich:
         screen.line(f"table: {name}")
-        for measure, value, _ in found.figures():
+        for measure, value, _ in result.figures():
             screen.line(f"{measure}: {figure(value)}")
-        if found.composition is not None:
-            screen.line(f"note: {_TIED[found.composition.tied_by]}")
+        if result.composition is not None:
+            screen.line(f"note: {_TIED[result.composition.tied_by]}")
         return
     from rich.text import Text
 
     about = grid({"no_wrap": True, "style": "dim"}, {})
-    about.add_row(found.unit, count(found.members))
-    about.add_row("classes", f"{count(found.classes)}, the smallest of {count(found.smallest, found.unit)}")
-    about.add_row("unique", f"{share(found.sample_unique)} of the {found.unit} are alone in their class")
-    if found.population_unique is not None:
-        about.add_row("", f"{share(found.population_unique)} are alone in the population")
+    about.add_row(result.unit, count(result.members))
+    about.add_row("classes", f"{count(result.classes)}, the smallest of {count(result.smallest, result.unit)}")
+    about.add_row("unique", f"{share(result.sample_unique)} of the {result.unit} are alone in their class")
+    if result.population_unique is not None:
+        about.add_row("", f"{share(result.population_unique)} are alone in the population")
     attackers = headed(
         ("attacker", WHOLE),
-        (f"above {found.threshold:g}", RIGHT),
+        (f"above {result.threshold:g}", RIGHT),
         ("highest", RIGHT),
         ("average", RIGHT),
         ("lowest", RIGHT),
         ("", {"style": "dim"}),
     )
-    rows: list[tuple[str, Attacker | None]] = [("prosecutor", found.prosecutor), ("journalist", found.journalist)]
+    rows: list[tuple[str, Attacker | None]] = [("prosecutor", result.prosecutor), ("journalist", result.journalist)]
     for who, attacker in rows:
         if attacker is not None:
             style = "bold red" if attacker.at_risk > 0 else "bold green"
             risks = [share(r) for r in (attacker.maximum, attacker.average, attacker.minimum)]
             attackers.add_row(Text(who), Text(share(attacker.at_risk), style=style), *risks, _KNOWS[who])
-    attackers.add_row("marketer", "", "", share(found.marketer), "", _KNOWS["marketer"])
+    attackers.add_row("marketer", "", "", share(result.marketer), "", _KNOWS["marketer"])
     parts: list[tuple[str, RenderableType]] = [(name, about), ("Risk of reidentification", attackers)]
-    if found.uniqueness is not None:
-        parts.append((f"Unique in the population of {count(found.uniqueness.population_size)}", _estimates(found)))
-    if found.composition is not None:
-        parts.append(("Together with the previous release", _together(found.composition)))
+    if result.uniqueness is not None:
+        parts.append((f"Unique in the population of {count(result.uniqueness.population_size)}", _estimates(result)))
+    if result.composition is not None:
+        parts.append(("Together with the previous release", _together(result.composition)))
     sections(screen, parts)
 
 
@@ -377,24 +377,28 @@ _TIED = {
 }
 
 
-def _together(found: Composition) -> RenderableType:
+def _together(result: Composition) -> RenderableType:
     from rich.text import Text
 
     table = grid({"no_wrap": True, "style": "dim"}, {})
-    table.add_row("persons", f"{count(found.persons_in_both)} in both; {_TIED[found.tied_by]}")
-    if found.smallest is not None:
-        table.add_row("smallest", f"{count(found.smallest)} in the smallest group that both tell apart")
-    lost = [(found.persons_below, "in both"), (found.new_below, "only in this"), (found.departed_below, "only before")]
+    table.add_row("persons", f"{count(result.persons_in_both)} in both; {_TIED[result.tied_by]}")
+    if result.smallest is not None:
+        table.add_row("smallest", f"{count(result.smallest)} in the smallest group that both tell apart")
+    lost = [
+        (result.persons_below, "in both"),
+        (result.new_below, "only in this"),
+        (result.departed_below, "only before"),
+    ]
     for number, where in lost:
-        style = "bold red" if number else "bold yellow" if found.tied_by == "overlap" else "bold green"
-        table.add_row(f"below {found.k}", Text.assemble((count(number), style), f" persons {where}"))
+        style = "bold red" if number else "bold yellow" if result.tied_by == "overlap" else "bold green"
+        table.add_row(f"below {result.k}", Text.assemble((count(number), style), f" persons {where}"))
     return table
 
 
-def _estimates(found: Risk) -> RenderableType:
+def _estimates(result: Risk) -> RenderableType:
     from rich.text import Text
 
-    estimates = found.uniqueness
+    estimates = result.uniqueness
     assert estimates is not None
     table = grid({"no_wrap": True, "style": "dim"}, {"justify": "right", "no_wrap": True}, {"style": "dim"})
     rule = f"the rule for a sample of {share(estimates.sampling_fraction)} takes {estimates.chosen}"
@@ -432,12 +436,12 @@ def suggest(
     source = source_of(file, database, table)
     from duckanon.assess.suggest import suggest as look
 
-    found = look(source, max_size=max_size, threshold=threshold, by=by).to_pylist()
+    result = look(source, max_size=max_size, threshold=threshold, by=by).to_pylist()
     screen = Screen.of(ctx)
     if screen.as_json:
-        screen.document({"source": source.name, "columns": found})
+        screen.document({"source": source.name, "columns": result})
     else:
-        show_suggestions(screen, source.name, found, by, threshold)
+        show_suggestions(screen, source.name, result, by, threshold)
 
 
 _STYLES = {"identifier": "bold red", "quasi_identifier": "yellow", "sensitive": "magenta"}
@@ -477,5 +481,5 @@ def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, th
 
 
 def _sets(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    found = dict.fromkeys(tuple(one) for row in rows for one in row["minimal_sets"])
-    return sorted(found, key=len)
+    result = dict.fromkeys(tuple(one) for row in rows for one in row["minimal_sets"])
+    return sorted(result, key=len)

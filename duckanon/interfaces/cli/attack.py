@@ -100,7 +100,7 @@ def attack(
     wanted = {name.lower() for name in about["quasi_identifiers"]}
     made = {name: h for name, h in about.pop("hierarchies", {}).items() if name.lower() in wanted}
     made |= hierarchies(hierarchy) or {}
-    found = look(
+    result = look(
         Source.file(original),
         Source.file(release),
         control=file_of(control),
@@ -111,20 +111,22 @@ def attack(
         **given(attacks=names(attacks) or None, known=names(known) or None, key=key),
     )
     if html is not None:
-        found.write_html(html, title=f"Attacks on {Path(release).name}")
+        result.write_html(html, title=f"Attacks on {Path(release).name}")
     screen = Screen.of(ctx)
     if screen.as_json:
         page = None if html is None else shown_path(html)
-        screen.document({"original": original, "release": release, "control": control, **found.to_dict(), "page": page})
+        screen.document(
+            {"original": original, "release": release, "control": control, **result.to_dict(), "page": page}
+        )
     else:
-        _show(screen, Path(release).name, found, html)
+        _show(screen, Path(release).name, result, html)
 
 
-def _show(screen: Screen, name: str, found: Attack, html: Path | None) -> None:
+def _show(screen: Screen, name: str, result: Attack, html: Path | None) -> None:
     """Show what each attack reached, and the verdict."""
     from duckanon.report.attacks import KNOWS, attack_sections, percent, tried_on, what, with_interval
 
-    about = found.to_dict()
+    about = result.to_dict()
     if not screen.rich:
         screen.line(f"{name}: {about['verdict']}")
         for f in about["findings"]:

@@ -78,12 +78,12 @@ def lattice(
         engine = loaded.open_engine(bars if screen.watched else None)
         try:
             plan = loaded.table().plan(engine)
-            found = nodes_of(plan, engine, wanted, most=most)
+            result = nodes_of(plan, engine, wanted, most=most)
         finally:
             engine.close()
-    rows = best_first(found, wanted[0], pareto)
-    anonymous = sum(found.column("anonymous").to_pylist())
-    about = {"source": plan.relation.name, "nodes": found.num_rows, "anonymous": anonymous, "pareto": pareto}
+    rows = best_first(result, wanted[0], pareto)
+    anonymous = sum(result.column("anonymous").to_pylist())
+    about = {"source": plan.relation.name, "nodes": result.num_rows, "anonymous": anonymous, "pareto": pareto}
     shown = rows[:top] if top else rows
     if screen.as_json:
         screen.document({**about, "metrics": wanted, "best": shown})
@@ -91,7 +91,7 @@ def lattice(
         show_nodes(screen, about, wanted, shown, len(rows))
 
 
-def best_first(found: pa.Table, metric: str, pareto: bool) -> list[dict[str, Any]]:
+def best_first(result: pa.Table, metric: str, pareto: bool) -> list[dict[str, Any]]:
     """Return the anonymous nodes, the best by a metric first, or the front of risk and metric.
 
     Where no node is anonymous, all come, those that suppress least first.
@@ -99,7 +99,7 @@ def best_first(found: pa.Table, metric: str, pareto: bool) -> list[dict[str, Any
     from duckanon.algorithms.full_domain.listing import front
     from duckanon.metrics.base import metrics
 
-    rows: list[dict[str, Any]] = found.to_pylist()
+    rows: list[dict[str, Any]] = result.to_pylist()
     sign = 1 if metrics.get(metric).direction == "lower" else -1
     scores = [sign * row[metric] if row[metric] is not None else float("inf") for row in rows]
     if pareto:
@@ -205,12 +205,12 @@ def compare(
             with Bars(screen.watched) as bars:
                 releases[name] = stack.enter_context(_made(job, bars if screen.watched else None))
         chosen = given(by=names(by) or None, properties=names(properties) or None, row_id=row_id)
-        found = look(releases, **chosen)
-    drawn = found.plot(picture) if picture is not None else None
+        result = look(releases, **chosen)
+    drawn = result.plot(picture) if picture is not None else None
     if screen.as_json:
-        screen.document({**found.to_dict(), "picture": drawn})
+        screen.document({**result.to_dict(), "picture": drawn})
     else:
-        show_comparison(screen, found, drawn)
+        show_comparison(screen, result, drawn)
 
 
 def _made(path: Path, progress: Any) -> Any:
@@ -242,12 +242,12 @@ def _labels(jobs: list[Path]) -> list[str]:
     return long if len(set(long)) == len(jobs) else [f"{name}_{i}" for i, name in enumerate(long, 1)]
 
 
-def show_comparison(screen: Screen, found: Comparison, picture: Path | None) -> None:
+def show_comparison(screen: Screen, result: Comparison, picture: Path | None) -> None:
     """Show who wins, by how much, who pays, and what was lost."""
-    ranking, tournament = found.ranking, [r for r in found.tournament.to_pylist() if r["index"] is None]
+    ranking, tournament = result.ranking, [r for r in result.tournament.to_pylist() if r["index"] is None]
     places = {row["release"]: row for row in tournament}
-    pairs, gains, bias = (t.to_pylist() for t in (found.indices, found.gains, found.bias))
-    metrics = [row for row in found.metrics.to_pylist() if row["attribute"] is None]
+    pairs, gains, bias = (t.to_pylist() for t in (result.indices, result.gains, result.bias))
+    metrics = [row for row in result.metrics.to_pylist() if row["attribute"] is None]
     if not screen.rich:
         for name in ranking:
             row = places[name]

@@ -105,9 +105,9 @@ def build(
         recipe = Hierarchy.from_rule({**keys, "width": width} if width is not None else keys, Path.cwd())
     built = recipe.materialise(_values(source, column))
     built.to_csv(output)
-    screen, found = Screen.of(ctx), built.describe()
+    screen, result = Screen.of(ctx), built.describe()
     if screen.as_json:
-        screen.document({"file": output, **found})
+        screen.document({"file": output, **result})
         return
     _show_levels(screen, shown_path(output), built, 5 if screen.rich else 0)
 
@@ -166,84 +166,86 @@ def validate(
     from duckanon.hierarchy import validate as inspect
 
     values = _values(data, column) if data is not None and column is not None else None
-    found = inspect(name, values.drop_null() if values is not None else None)
+    result = inspect(name, values.drop_null() if values is not None else None)
     screen = Screen.of(ctx)
     if screen.as_json:
-        about = {"file": name, "kind": "table" if found.rule is None else "rule", "rule": found.rule}
+        about = {"file": name, "kind": "table" if result.rule is None else "rule", "rule": result.rule}
         # What is asked of a table's rows means nothing for a rule.
-        asked = [*_PROPERTIES, *_COUNTS] if found.rule is None else ["total", "height", "missing"]
-        properties = {key: getattr(found, key) for key in asked}
-        screen.document({**about, "usable": found.ok, **properties, "problems": found.problems, "notes": found.notes})
-    elif found.rule is not None:
-        _show_rule_validation(screen, name, found)
+        asked = [*_PROPERTIES, *_COUNTS] if result.rule is None else ["total", "height", "missing"]
+        properties = {key: getattr(result, key) for key in asked}
+        screen.document(
+            {**about, "usable": result.ok, **properties, "problems": result.problems, "notes": result.notes}
+        )
+    elif result.rule is not None:
+        _show_rule_validation(screen, name, result)
     else:
-        _show_validation(screen, name, found)
-    if not found.ok:
+        _show_validation(screen, name, result)
+    if not result.ok:
         raise typer.Exit(1)
 
 
-def _counted(found: Validation) -> dict[str, str]:
+def _counted(result: Validation) -> dict[str, str]:
     """Return what was counted for each property."""
-    repeated = f"{found.duplicates:,} repeated {'leaf' if found.duplicates == 1 else 'leaves'}"
-    functional = f"{repeated}, {count(found.gaps, 'empty cells')}, {count(found.ragged, 'ragged lines')}"
-    on_loops = f", {found.loops:,} on a loop" if found.loops else ""
+    repeated = f"{result.duplicates:,} repeated {'leaf' if result.duplicates == 1 else 'leaves'}"
+    functional = f"{repeated}, {count(result.gaps, 'empty cells')}, {count(result.ragged, 'ragged lines')}"
+    on_loops = f", {result.loops:,} on a loop" if result.loops else ""
     return {
-        "total": "no data given" if found.missing is None else f"{count(found.missing, 'values')} without a row",
+        "total": "no data given" if result.missing is None else f"{count(result.missing, 'values')} without a row",
         "functional": functional,
-        "nested": f"{count(found.not_nested, 'labels')} with several parents{on_loops}",
-        "rooted": f"{count(found.tops, 'labels')} on the last level",
+        "nested": f"{count(result.not_nested, 'labels')} with several parents{on_loops}",
+        "rooted": f"{count(result.tops, 'labels')} on the last level",
     }
 
 
-def _show_rule_validation(screen: Screen, name: str, found: Validation) -> None:
-    verdict = "can be used" if found.ok else "cannot be used"
-    height = "" if found.height is None else f", height {found.height}"
-    head = f"{Path(name).name}: a rule{f' ({found.rule})' if found.rule != 'unknown' else ''}{height}, {verdict}"
-    known = None if found.missing is None else f"{_word(found.total)} ({_counted(found)['total']})"
+def _show_rule_validation(screen: Screen, name: str, result: Validation) -> None:
+    verdict = "can be used" if result.ok else "cannot be used"
+    height = "" if result.height is None else f", height {result.height}"
+    head = f"{Path(name).name}: a rule{f' ({result.rule})' if result.rule != 'unknown' else ''}{height}, {verdict}"
+    known = None if result.missing is None else f"{_word(result.total)} ({_counted(result)['total']})"
     if not screen.rich:
         screen.line(head)
         if known is not None:
             screen.line(f"total: {known}")
-        for problem in found.problems:
+        for problem in result.problems:
             screen.line(f"problem: {problem}")
         return
     from rich.text import Text
 
-    screen.out.print(Text(head, style="bold green" if found.ok else "bold red"))
+    screen.out.print(Text(head, style="bold green" if result.ok else "bold red"))
     if known is not None:
         screen.out.print(Text(f"total: {known}"))
-    for problem in found.problems:
+    for problem in result.problems:
         screen.out.print(Text(problem, style="red"))
 
 
-def _show_validation(screen: Screen, name: str, found: Validation) -> None:
-    counted = _counted(found)
-    verdict = "can be used" if found.ok else "cannot be used"
-    head = f"{Path(name).name}: {count(found.leaves, 'leaves')}, height {found.height}, {verdict}"
+def _show_validation(screen: Screen, name: str, result: Validation) -> None:
+    counted = _counted(result)
+    verdict = "can be used" if result.ok else "cannot be used"
+    head = f"{Path(name).name}: {count(result.leaves, 'leaves')}, height {result.height}, {verdict}"
     if not screen.rich:
         screen.line(head)
         for prop in _PROPERTIES:
-            screen.line(f"{prop}: {_word(getattr(found, prop))} ({counted[prop]})")
-        for problem in found.problems:
+            screen.line(f"{prop}: {_word(getattr(result, prop))} ({counted[prop]})")
+        for problem in result.problems:
             screen.line(f"problem: {problem}")
-        for note in found.notes:
+        for note in result.notes:
             screen.line(f"note: {note}")
         return
     from rich.text import Text
 
     out = screen.out
-    out.print(Text(head, style="bold green" if found.ok else "bold red"))
+    out.print(Text(head, style="bold green" if result.ok else "bold red"))
     table = grid({}, {"no_wrap": True}, {}, {"style": "dim"})
     for prop, meaning in _PROPERTIES.items():
-        holds = getattr(found, prop)
+        holds = getattr(result, prop)
         # A last level with several labels gets one more level: no fault.
         bad = Text("•", style="yellow") if prop == "rooted" else Text("✗", style="bold red")
         mark = Text("-", style="dim") if holds is None else Text("✓", style="bold green") if holds else bad
         table.add_row(mark, prop, meaning, counted[prop])
     out.print(table)
-    for problem in found.problems:
+    for problem in result.problems:
         out.print(Text(problem, style="red"))
-    for note in found.notes:
+    for note in result.notes:
         out.print(Text(note, style="yellow"))
 
 
@@ -286,17 +288,17 @@ def _show_levels(
     from duckanon.hierarchy.chain import height as whole
     from duckanon.hierarchy.chain import in_words
 
-    found = {**hierarchy.describe(), "height": whole(links or [hierarchy])}
+    result = {**hierarchy.describe(), "height": whole(links or [hierarchy])}
     steps = in_words(links or [])
-    height = "decided by the data" if found["height"] is None else str(found["height"])
-    if found["labels"] is None:
-        rule = ", ".join(f"{k} = {json.dumps(v)}" for k, v in found["rule"].items() if v is not None)
+    height = "decided by the data" if result["height"] is None else str(result["height"])
+    if result["labels"] is None:
+        rule = ", ".join(f"{k} = {json.dumps(v)}" for k, v in result["rule"].items() if v is not None)
         labels, lines = f"a rule: {rule}", []
     else:
-        labels = " -> ".join(f"{n:,}" for n in found["labels"])
+        labels = " -> ".join(f"{n:,}" for n in result["labels"])
         lines = hierarchy.preview(limit)
     if not screen.rich:
-        screen.line(f"{name}: height {height}; {'labels ' if found['labels'] else ''}{labels}")
+        screen.line(f"{name}: height {height}; {'labels ' if result['labels'] else ''}{labels}")
         for line in lines:
             screen.line(";".join("" if cell is None else cell for cell in line))
         for step in steps:
@@ -306,21 +308,21 @@ def _show_levels(
 
     head = grid({"style": "dim", "no_wrap": True}, {"overflow": "fold"})
     head.add_row("hierarchy", Text(name, style="bold"))
-    head.add_row("origin", Text(found["origin"]))
+    head.add_row("origin", Text(result["origin"]))
     head.add_row("height", height)
-    if found["labels"] is None:
+    if result["labels"] is None:
         head.add_row("rule", Text(labels.removeprefix("a rule: ")))
     for step in steps:
         level, _, meaning = step.partition(": ")
         head.add_row(level, Text(meaning))
     screen.out.print(head)
-    if found["labels"] is None:
+    if result["labels"] is None:
         return
-    table = headed(*((f"level {i}", {"overflow": "fold"}) for i in range(len(found["labels"]))))
-    table.add_row(*(Text(count(n, "labels"), style="cyan") for n in found["labels"]), end_section=True)
+    table = headed(*((f"level {i}", {"overflow": "fold"}) for i in range(len(result["labels"]))))
+    table.add_row(*(Text(count(n, "labels"), style="cyan") for n in result["labels"]), end_section=True)
     for line in lines:
         table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in line))
-    more = found["labels"][0] - len(lines)
+    more = result["labels"][0] - len(lines)
     screen.out.print()
     screen.out.print(table)
     if more > 0:
@@ -359,11 +361,11 @@ def list_(
 ) -> None:
     """List models, algorithms, metrics and ready-made hierarchies."""
     screen = Screen.of(ctx)
-    found = {str(one): _listed(one) for one in ([kind] if kind is not None else Kind)}
+    result = {str(one): _listed(one) for one in ([kind] if kind is not None else Kind)}
     if screen.as_json:
-        screen.document(found if kind is None else found[str(kind)])
+        screen.document(result if kind is None else result[str(kind)])
         return
-    for name, rows in found.items():
+    for name, rows in result.items():
         if kind is None and not screen.rich:
             rows = [{"kind": name, **row} for row in rows]
         show_list(screen, name, rows)

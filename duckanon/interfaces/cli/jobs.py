@@ -78,11 +78,11 @@ def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: V
     loaded = load_job(job)
     if loaded.signer is not None:
         loaded.signer.require_usable()
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for table in loaded.tables:
         planned = plan_job(job, table.name)
         promise = [model.describe(planned.unit) for model in planned.models]
-        found.append(
+        result.append(
             {
                 "table": table.name,
                 "promise": promise,
@@ -92,9 +92,9 @@ def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: V
         )
     screen = Screen.of(ctx)
     if screen.as_json:
-        screen.document({"job": job, "valid": True, "tables": found})
+        screen.document({"job": job, "valid": True, "tables": result})
         return
-    for one in found:
+    for one in result:
         columns = count(len(one["published"]), "columns")
         screen.line(f"ok: {one['table']}: {columns} to {one['target']}; {'; '.join(one['promise'])}")
 

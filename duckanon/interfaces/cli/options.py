@@ -97,13 +97,13 @@ def source_of(file: str | None, database: Path | None, table: str | None) -> Sou
 
 def hierarchies(given: Iterable[str] | None) -> dict[str, str] | None:
     """Return the hierarchies in COLUMN=NAME_OR_FILE."""
-    found = {}
+    values = {}
     for one in given or ():
         column, equals, name = one.partition("=")
         if not equals or not column.strip() or not name.strip():
             raise typer.BadParameter("--hierarchy needs COLUMN=NAME_OR_FILE.")
-        found[column.strip()] = name.strip()
-    return found or None
+        values[column.strip()] = name.strip()
+    return values or None
 
 
 QuasiIdentifiers = Annotated[

@@ -73,8 +73,8 @@ def fetch(connection: Any, statement: str, *, limit: int | None = None, as_json:
         return Result((), (), int(counted[0][0]), changed=True) if counted else None
     if columns == ("Success",) and parsed[-1].type.name != "SELECT":
         return None
-    found = relation if limit is None else relation.limit(limit)
-    rows = found.project(", ".join(_spelt(i, as_json) for i in range(len(columns)))).fetchall()
+    limited = relation if limit is None else relation.limit(limit)
+    rows = limited.project(", ".join(_spelt(i, as_json) for i in range(len(columns)))).fetchall()
     if as_json:
         rows = [tuple(None if text is None else from_json(text) for text in row) for row in rows]
     numeric = tuple(t.partition("(")[0] in _NUMBERS for t in types)

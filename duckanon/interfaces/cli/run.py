@@ -298,16 +298,16 @@ def _counts(summary: Summary) -> RenderableType:
 
     from duckanon.report.release import outcome
 
-    found, sizes = summary["found"], summary["found"]["class_size"]
+    counts, sizes = summary["found"], summary["found"]["class_size"]
     algorithm = summary["algorithm"]["name"]
     table = grid({"no_wrap": True, "style": "dim"}, {})
-    table.add_row("rows", f"{found['rows_in']:,} in, {found['rows_published']:,} published")
+    table.add_row("rows", f"{counts['rows_in']:,} in, {counts['rows_published']:,} published")
     limit = f"by {algorithm}; at most {share(summary['suppression_limit'])} allowed"
-    table.add_row("suppressed", f"{found['rows_suppressed']:,} rows, {share(found['suppressed_share'])} ({limit})")
+    table.add_row("suppressed", f"{counts['rows_suppressed']:,} rows, {share(counts['suppressed_share'])} ({limit})")
     spread = f"{figure(sizes['min'])} to {count(sizes['max'], summary['unit'])}"
     middle = f"median {figure(sizes['median'])}, mean {figure(sizes['mean'])}"
     hides = "permutation" in summary
-    table.add_row(*classes_row(summary, f"{found['classes']:,}, of {spread} ({middle})"))
+    table.add_row(*classes_row(summary, f"{counts['classes']:,}, of {spread} ({middle})"))
     if hides:
         for name, text in permutation_rows(summary["permutation"]):
             table.add_row(name, Text(text))
@@ -383,8 +383,8 @@ def permutation_rows(permutation: Summary) -> list[tuple[str, str]]:
     if permutation.get("linkage"):
         rows.append(("linkage", f"at most 1 in {figure(round(1 / permutation['linkage'], 2))}"))
     words = {"quasi_identifiers": "of each other", "with_sensitive": "of sensitive columns"}
-    for kind, found in permutation["mutual_information"].items():
-        results = f"{figure(found['before'])} bits before, {figure(found['after'])} after"
+    for kind, counts in permutation["mutual_information"].items():
+        results = f"{figure(counts['before'])} bits before, {figure(counts['after'])} after"
         rows.append(("tell " + words.get(kind, kind), results))
     return rows
 
@@ -416,7 +416,7 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
     from duckanon.report.release import outcome
     from duckanon.report.terminal import plain
 
-    found, sizes = summary["found"], summary["found"]["class_size"]
+    counts, sizes = summary["found"], summary["found"]["class_size"]
     for promise in summary["promise"]:
         screen.line(f"promise: {promise['text']}")
     for check in summary["checks"]:
@@ -424,10 +424,10 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
         what = "groups" if "permutation" in summary else "classes"
         classes = f"{check['violating_classes']} of {check['classes']} {what} broken"
         screen.line(f"{check['model']} ({parameters(check['parameters'])}): {verdict}, {classes}")
-    kept = f"{found['rows_in']} in, {found['rows_published']} published, {found['rows_suppressed']} suppressed"
+    kept = f"{counts['rows_in']} in, {counts['rows_published']} published, {counts['rows_suppressed']} suppressed"
     screen.line(f"rows: {kept}")
     spread = f"{figure(sizes['min'])} to {figure(sizes['max'])} {summary['unit']}, median {figure(sizes['median'])}"
-    screen.line(": ".join(classes_row(summary, f"{found['classes']}, of {spread}")))
+    screen.line(": ".join(classes_row(summary, f"{counts['classes']}, of {spread}")))
     for name, text in permutation_rows(summary.get("permutation") or {}):
         screen.line(f"{name}: {text}")
     search = outcome(summary.get("search") or {}, figure)

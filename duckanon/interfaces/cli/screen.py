@@ -44,12 +44,12 @@ class Screen:
 
     @property
     def rich(self) -> bool:
-        """Whether a person is looking: a terminal, and no JSON."""
+        """Whether output is for a person: a terminal, and no JSON."""
         return not self.as_json and sys.stdout.isatty()
 
     @property
     def watched(self) -> bool:
-        """Whether progress may be drawn: neither output goes elsewhere."""
+        """Whether progress may be drawn: both outputs are terminals."""
         return self.rich and sys.stderr.isatty()
 
     @property
@@ -66,7 +66,7 @@ class Screen:
         typer.echo(visible(text, but="\t\n"))
 
     def data(self, text: str) -> None:
-        """Write what a program reads, as it is; a terminal is shown escapes."""
+        """Write text for programs as it is; on a terminal, unprintable characters are shown as escapes."""
         typer.echo(visible(text, but="\t\n") if sys.stdout.isatty() else text)
 
     def document(self, content: object) -> None:
@@ -75,7 +75,7 @@ class Screen:
         typer.echo("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in written))
 
     def error(self, kind: str, message: str, exit_code: int) -> None:
-        """Say what went wrong, in one line, or as the JSON document."""
+        """Write what went wrong, as one line or as the JSON document."""
         if self.as_json:
             self.document({"error": {"type": kind, "message": message, "exit_code": exit_code}})
             return
@@ -85,9 +85,9 @@ class Screen:
 
 
 def visible(text: str, but: str = "") -> str:
-    r"""Return a text in which what could steer a terminal is shown as escapes, apart from some characters.
+    r"""Return a text in which control characters are shown as escapes, except those of ``but``.
 
-    Names of columns, tables and files are other people's: they may clear a screen, or begin a line of their own.
+    Names of columns, tables and files are not under our control: they could clear the screen or begin a new line.
 
     Examples
     --------
@@ -100,12 +100,12 @@ def visible(text: str, but: str = "") -> str:
 
 
 def console(**settings: Any) -> Console:
-    """Return a console that draws with escapes of its own, and shows those in texts."""
+    """Return a console whose own escapes are sent to the terminal, while those in texts are shown."""
     from rich.console import Console
     from rich.segment import Segment
 
     class Safe(Console):
-        """A console whose texts cannot steer the terminal."""
+        """A console whose texts cannot control the terminal."""
 
         def render(self, renderable: Any, options: Any = None) -> Any:
             """Yield the pieces of what is drawn."""
@@ -120,13 +120,13 @@ def console(**settings: Any) -> Console:
 
 
 def _picture(character: str) -> str:
-    """Return one printable character for another one, so that columns stay in line."""
+    """Return one printable character for one that is not, so that columns stay aligned."""
     code = ord(character)
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else " " if character.isspace() else "\ufffd"
 
 
 def json_value(value: Any) -> Any:
-    """Return what JSON can hold: paths as texts, and numbers that are not finite as null."""
+    """Return a value that JSON can hold: paths as texts, and numbers that are not finite as null."""
     if isinstance(value, Mapping):
         return {str(k): json_value(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -139,7 +139,7 @@ def json_value(value: Any) -> Any:
 
 
 def shown_path(path: Path) -> str:
-    """Return a path as seen from the current folder where it lies below it."""
+    """Return a path relative to the current folder if it is in it."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):

@@ -38,7 +38,7 @@ Statements end with a semicolon and may have several lines.
 .mode box|csv|json  how results look
 .rows N             how many rows of a result a box shows
 .help  .quit        Ctrl-C cancels a statement, Ctrl-D leaves"""
-# What may hold a semicolon that ends nothing. A branch without its end takes all that follows.
+# Parts in which a semicolon does not end a statement.
 _CLOSED = re.compile(
     r"""
       [eE]'(?:[^'\\]|\\.|'')*'        # text with escapes
@@ -55,7 +55,7 @@ _DOLLAR = re.compile(r"\$[A-Za-z_]?[A-Za-z_0-9]*\$")
 
 
 class StatementError(DuckanonError):
-    """A statement of the user failed. He looks at his own data: the database's own words are shown."""
+    """A statement of the user failed. The database's own message is shown: it is the user's own data."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -94,7 +94,7 @@ def _opened(database: Path | None) -> Iterator[Any]:
     from duckanon.interfaces.sql.door import connect
 
     with _explained():
-        # No variable of this program is a table of the user's.
+        # Variables of this program must not be readable as tables.
         connection = connect(database if database is not None else ":memory:", python_enable_replacements=False)
     try:
         yield connection
@@ -104,7 +104,7 @@ def _opened(database: Path | None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Turn an error of the database into one line."""
+    """Turn an error of the database into a StatementError with one line."""
     from duckanon.interfaces.sql.door import DatabaseError
 
     failure: StatementError | None = None
@@ -117,7 +117,7 @@ def _explained() -> Iterator[None]:
 
 
 def one_line(message: str) -> str:
-    r"""Return the part of a database's message that says what is wrong.
+    r"""Return the first paragraph of a message of the database, as one line.
 
     Examples
     --------
@@ -150,8 +150,8 @@ class Session:
             if result is not None and not result.changed:
                 self._give(result, results)
         if self._screen.as_json:
-            found = [r.to_dicts() for r in results]
-            self._screen.document(found if len(found) > 1 else found[0] if found else [])
+            documents = [r.to_dicts() for r in results]
+            self._screen.document(documents if len(documents) > 1 else documents[0] if documents else [])
 
     def _give(self, result: Result, results: list[Result]) -> None:
         """Write a result of a script, or keep it for the one JSON document."""
@@ -165,7 +165,7 @@ class Session:
 
         def work() -> Result | None:
             if self.mode != "box":
-                # For programs, which want all rows.
+                # Programs get all rows.
                 return fetch(self._connection, statement, as_json=self.mode == "json")
             result = fetch(self._connection, statement, limit=COUNTED + 1)
             if result is None or result.changed:
@@ -181,7 +181,7 @@ class Session:
         from duckanon.engine.open import interrupt_all
 
         self._connection.interrupt()
-        # A call of anonymize() works on cursors of its own.
+        # A call of anonymize() works on other cursors.
         interrupt_all()
 
     def talk(self) -> None:
@@ -237,7 +237,7 @@ class Session:
         typer.secho(text, dim=True)
 
     def _dot(self, line: str, results: list[Result]) -> bool:
-        """Do what a line with a leading dot says; False to leave."""
+        """Run a dot command. Return False to leave the shell."""
         word, *rest = line.rstrip(";").split()
         commands = (".help", ".tables", ".mode", ".rows", ".quit", ".exit")
         if word in (".quit", ".exit"):
@@ -247,7 +247,7 @@ class Session:
         elif word == ".tables":
             self._tables(results)
         elif word == ".mode" and len(rest) == 1 and rest[0] in MODES:
-            # What was asked for on the command line stands.
+            # --json on the command line has precedence.
             self.mode = rest[0] if not self._screen.as_json else "json"
         elif word == ".mode":
             raise ParameterError(f".mode is one of {', '.join(MODES)}; now it is {self.mode}.")
@@ -262,25 +262,25 @@ class Session:
     def _tables(self, results: list[Result]) -> None:
 
         with _explained():
-            found = tables(self._connection)
+            listed = tables(self._connection)
         if self._screen.as_json:
-            results.append(Result(("database", "schema", "name"), [row[:3] for row in found], len(found)))
+            results.append(Result(("database", "schema", "name"), [row[:3] for row in listed], len(listed)))
             return
-        if not found and self._screen.rich:
+        if not listed and self._screen.rich:
             self._say("no tables")
-        for database, schema, name, alone in found:
+        for database, schema, name, alone in listed:
             self._screen.line(cell(name if alone else f"{database}.{schema}.{name}"))
 
 
 def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]) -> Result | None:
     """Do the work in a thread, so that Ctrl-C arrives here while the database is busy, and interrupts it."""
     done = threading.Event()
-    found: list[Result | None] = []
+    outcome: list[Result | None] = []
     failed: list[BaseException] = []
 
     def body() -> None:
         try:
-            found.append(work())
+            outcome.append(work())
         except BaseException as error:
             failed.append(error)
         finally:
@@ -292,7 +292,7 @@ def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]
         try:
             done.wait(_INTERRUPT_SECONDS if cancelled else _POLL_SECONDS)
             if cancelled:
-                # Again and again: one that arrives between two steps of a statement is lost.
+                # Repeatedly, because an interrupt between two steps of a statement is lost.
                 interrupt()
         except KeyboardInterrupt:
             cancelled = True
@@ -300,7 +300,7 @@ def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]
         raise KeyboardInterrupt
     if failed:
         raise failed[0]
-    return found[0]
+    return outcome[0]
 
 
 def _version() -> str:
@@ -310,7 +310,7 @@ def _version() -> str:
 
 
 def history_file() -> Path | None:
-    """Return the file of past statements, readable by its owner only; None where there can be none."""
+    """Return the file of past statements, readable by its owner only. None if it cannot be created."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     path = Path(state) / "duckanon" / "history"
     try:
@@ -323,7 +323,7 @@ def history_file() -> Path | None:
 
 
 def reader() -> Callable[[str], str]:
-    """Return what reads a line: prompt_toolkit where it is installed, else Python's own."""
+    """Return a function that reads a line: from prompt_toolkit if it is installed, else Python's own."""
     path = history_file()
     try:
         from prompt_toolkit import PromptSession
@@ -369,7 +369,7 @@ def split(text: str) -> tuple[list[str], str]:
     >>> split("SELECT 'open;")
     ([], "SELECT 'open;")
     """
-    found: list[str] = []
+    statements: list[str] = []
     start = position = 0
     while position < len(text):
         closed = _CLOSED.match(text, position)
@@ -387,10 +387,10 @@ def split(text: str) -> tuple[list[str], str]:
             break
         else:
             if text[position] == ";":
-                found.append(text[start:position].strip())
+                statements.append(text[start:position].strip())
                 start = position + 1
             position += 1
-    return [s for s in found if not blank(s)], text[start:].strip()
+    return [s for s in statements if not blank(s)], text[start:].strip()
 
 
 def parts(text: str) -> Iterator[str]:

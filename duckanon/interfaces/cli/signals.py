@@ -1,4 +1,4 @@
-"""Being stopped from outside: SIGTERM ends the work as orderly as Ctrl-C does."""
+"""Signals: SIGTERM ends the work in the same orderly way as Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _state = {"terminated": False}
 
 
 def listen() -> None:
-    """From now on let SIGTERM raise a KeyboardInterrupt, once: a second one must not disturb the cleaning up."""
+    """Let SIGTERM raise a KeyboardInterrupt, once: a second one must not disturb the cleanup."""
     _state["terminated"] = False
     with contextlib.suppress(ValueError):  # only the main thread may
         signal.signal(signal.SIGTERM, _terminate)
 
 
 def deafen() -> None:
-    """Ignore what comes too late to stop anything: the process ends by itself, with its exit code."""
+    """Ignore signals that come too late: the process is about to end with its exit code."""
     with contextlib.suppress(ValueError):
         for one in (signal.SIGINT, signal.SIGTERM):
             signal.signal(one, signal.SIG_IGN)
 
 
 def terminated() -> bool:
-    """Say whether SIGTERM has come."""
+    """Return whether SIGTERM was received."""
     return _state["terminated"]
 
 

@@ -64,7 +64,7 @@ def study(
     from duckanon.studies import run_study
 
     with Bars(screen.watched) as bars:
-        found = run_study(
+        result = run_study(
             name,
             config=config,
             full=full,
@@ -76,10 +76,10 @@ def study(
             progress=bars if screen.watched else _Said(screen),
         )
     if screen.as_json:
-        screen.document(found.to_dict())
+        screen.document(result.to_dict())
     else:
-        _show(screen, found)
-    if found.failed and not dry_run:
+        _show(screen, result)
+    if result.failed and not dry_run:
         raise typer.Exit(1)
 
 
@@ -103,39 +103,39 @@ def _list(screen: Screen) -> None:
     from duckanon.studies import get_study
     from duckanon.studies import names as every
 
-    found: list[dict[str, Any]] = [
+    result: list[dict[str, Any]] = [
         {"name": s.name, "title": s.title, "paper": s.paper} for s in (get_study(n) for n in every())
     ]
     if screen.as_json:
-        screen.document({"studies": found})
+        screen.document({"studies": result})
         return
-    for one in found:
+    for one in result:
         screen.line(one["name"])
         screen.line(f"    {one['title']}")
         screen.line(f"    {one['paper']}")
 
 
 def _only(given: list[str] | None) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for one in given or ():
         label, equals, values = one.partition("=")
         if not equals or not names([values]):
             raise typer.BadParameter("--only needs LABEL=VALUE,VALUE,...")
-        found.setdefault(label.strip(), []).extend(names([values]))
-    return found
+        result.setdefault(label.strip(), []).extend(names([values]))
+    return result
 
 
-def _show(screen: Screen, found: Outcome) -> None:
+def _show(screen: Screen, result: Outcome) -> None:
     from duckanon.report.text import duration
 
-    ran = f", {count(found.ran)} of them now" if found.ran else ""
-    screen.line(f"{found.study}: {found.done} of {count(found.tasks, 'tasks')} done{ran}")
-    for what in found.left_out:
+    ran = f", {count(result.ran)} of them now" if result.ran else ""
+    screen.line(f"{result.study}: {result.done} of {count(result.tasks, 'tasks')} done{ran}")
+    for what in result.left_out:
         screen.line(what)
-    if found.left:
-        screen.line(f"left: about {duration(found.left)} of one core")
-    for why in found.errors:
+    if result.left:
+        screen.line(f"left: about {duration(result.left)} of one core")
+    for why in result.errors:
         screen.line(f"failed: {why}")
-    if found.page is not None:
-        screen.line(f"page: {shown_path(found.page)}")
-        screen.line(f"results: {shown_path(found.folder / 'results.duckdb')}")
+    if result.page is not None:
+        screen.line(f"page: {shown_path(result.page)}")
+        screen.line(f"results: {shown_path(result.folder / 'results.duckdb')}")

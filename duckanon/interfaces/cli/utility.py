@@ -120,18 +120,18 @@ def utility(
         if Path(release).suffix.lower() == ".toml":
             if job is not None:
                 raise typer.BadParameter("--job goes with a released file: here RELEASE is the job.")
-            found, workload = _of_job(original, Path(release), target, test, test_size, seed, options, asked)
+            result, workload = _of_job(original, Path(release), target, test, test_size, seed, options, asked)
         else:
-            found, workload = _of_file(original, release, target, test, job, options, asked)
+            result, workload = _of_file(original, release, target, test, job, options, asked)
     if html is not None:
         from duckanon.assess.utility.page import page
 
-        html.write_text(page(found, workload, Path(release).name), encoding="utf-8")
+        html.write_text(page(result, workload, Path(release).name), encoding="utf-8")
     if screen.as_json:
         more = {"queries": workload.to_dict()} if workload is not None else {}
-        screen.document({"original": original, "release": release, **found.to_dict(), **more, "html": html})
+        screen.document({"original": original, "release": release, **result.to_dict(), **more, "html": html})
     else:
-        show_utility(screen, Path(release).name, found, workload, html)
+        show_utility(screen, Path(release).name, result, workload, html)
 
 
 def _of_job(
@@ -164,8 +164,8 @@ def _of_job(
         if asked["n"]:
             answers.append(queries(parts.train, release, **asked))
 
-    found = trial(parts, anonymizer(loaded, table, options["progress"]), look=ask, **options)
-    return found, answers[0] if answers else None
+    result = trial(parts, anonymizer(loaded, table, options["progress"]), look=ask, **options)
+    return result, answers[0] if answers else None
 
 
 def _of_file(
@@ -184,29 +184,29 @@ def _of_file(
     known = {key: about[key] for key in ("quasi_identifiers", "hierarchies") if key in about}
     source, released = Source.file(original), Source.file(release)
     held = Source.file(test) if test is not None else None
-    found = evaluate(source, released, target=target, test=held, **known, **options)
+    result = evaluate(source, released, target=target, test=held, **known, **options)
     if not asked["n"]:
-        return found, None
+        return result, None
     if not known:
         raise typer.BadParameter("--queries of a released file needs --job, which names its quasi-identifiers.")
     hierarchies = {c: h for c, h in known["hierarchies"].items() if c in known["quasi_identifiers"]}
     columns = known["quasi_identifiers"]
-    return found, queries(source, released, columns=columns, hierarchies=hierarchies, **asked)
+    return result, queries(source, released, columns=columns, hierarchies=hierarchies, **asked)
 
 
 def show_utility(
-    screen: Screen, name: str, found: Evaluation, workload: Workload | None, html: Path | None = None
+    screen: Screen, name: str, result: Evaluation, workload: Workload | None, html: Path | None = None
 ) -> None:
     """Show what learners reach, taught by raw rows and by the release, and how far off queries are."""
     from duckanon.assess.utility.scores import SCORES
 
-    rows = found.summary().to_pylist()
+    rows = result.summary().to_pylist()
     order = list(dict.fromkeys(row["learner"] for row in rows))
     rows.sort(key=lambda row: order.index(row["learner"]))
-    kept = found.kept()
+    kept = result.kept()
     if not screen.rich:
-        tested = "rows tested (in-sample)" if found.in_sample else "held-out rows"
-        screen.line(f"{name}: predicting {found.target}, {count(found.test_rows)} {tested}")
+        tested = "rows tested (in-sample)" if result.in_sample else "held-out rows"
+        screen.line(f"{name}: predicting {result.target}, {count(result.test_rows)} {tested}")
         for row in rows:
             figures = ", ".join(f"{score} {_figure(row, score)}" for score in SCORES)
             screen.line(f"{row['learner']}, taught by {_taught(row)}, tested on {row['tested_on']}: {figures}")
@@ -217,7 +217,7 @@ def show_utility(
                 )
         for row in workload.summary().to_pylist() if workload is not None else ():
             screen.line(f"{row['kind']} queries: median error {share(row['median'])}, mean {share(row['mean'])}")
-        for note in found.notes:
+        for note in result.notes:
             screen.line(f"note: {note}")
         if html is not None:
             screen.line(f"page: {shown_path(html)}")
@@ -236,14 +236,14 @@ def show_utility(
         shown = [f"{row[score]:.3f}" for score in SCORES] + ["" if deviation is None else f"{deviation:.3f}"]
         table.add_row(*cells, *(Text(one, style=style) for one in shown))
     encoding = next(row["encoding"] for row in rows if row["trained_on"] == "release")
-    parts: list[tuple[str, RenderableType]] = [(f"{name}: predicting {found.target}, cells read by {encoding}", table)]
+    parts: list[tuple[str, RenderableType]] = [(f"{name}: predicting {result.target}, cells read by {encoding}", table)]
     lines = [f"{learner}: {'-' if part is None else share(max(part, 0.0))}" for learner, part in kept.items()]
     parts.append(("Kept of what raw rows teach beyond the zero rule (AUROC)", Text("\n".join(lines))))
     if workload is not None:
         parts.append(("Range queries", _answers(workload)))
-    if found.notes:
-        style = "bold yellow" if found.in_sample else "yellow"
-        parts.append(("Notes", Text("\n".join(found.notes), style=style)))
+    if result.notes:
+        style = "bold yellow" if result.in_sample else "yellow"
+        parts.append(("Notes", Text("\n".join(result.notes), style=style)))
     if html is not None:
         parts.append(("Page", Text(shown_path(html))))
     sections(screen, parts)
@@ -328,7 +328,7 @@ def tune(
     sizes = [_whole(text) for text in names(k)] or None
     screen = Screen.of(ctx)
     with Bars(screen.watched) as bars:
-        found = search(
+        result = search(
             job,
             target=target,
             learner=learner,
@@ -342,12 +342,12 @@ def tune(
             results=results,
             progress=bars if screen.watched else None,
         )
-    written = found.write(output) if output is not None else None
-    drawn = found.plot(picture) if picture is not None else None
+    written = result.write(output) if output is not None else None
+    drawn = result.plot(picture) if picture is not None else None
     if screen.as_json:
-        screen.document({**found.to_dict(), "written": written, "picture": drawn})
+        screen.document({**result.to_dict(), "written": written, "picture": drawn})
     else:
-        show_tuning(screen, found, written, drawn)
+        show_tuning(screen, result, written, drawn)
 
 
 def _whole(text: str) -> int:
@@ -356,19 +356,21 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def show_tuning(screen: Screen, found: Tuning, job: Path | None, picture: Path | None) -> None:
+def show_tuning(screen: Screen, result: Tuning, job: Path | None, picture: Path | None) -> None:
     """Show the front of utility and risk, the best candidate, and what it is worth on rows held out."""
-    best, name = found.best, _HEADS.get(found.score, found.score)
-    last = found.final.score(found.score, learner=found.learner) if found.final is not None else None
-    raw = found.final.score(found.score, learner=found.learner, trained_on="raw") if found.final is not None else None
-    failed = len(found.lines) - len(found.tried)
-    counts = f"{count(len(found.tried), 'candidates')} tried"
+    best, name = result.best, _HEADS.get(result.score, result.score)
+    last = result.final.score(result.score, learner=result.learner) if result.final is not None else None
+    raw = (
+        result.final.score(result.score, learner=result.learner, trained_on="raw") if result.final is not None else None
+    )
+    failed = len(result.lines) - len(result.tried)
+    counts = f"{count(len(result.tried), 'candidates')} tried"
     counts += f", {failed} could not satisfy the models or do not fit the job" if failed else ""
-    counts += f", {found.left} left when time ended" if found.left else ""
+    counts += f", {result.left} left when time ended" if result.left else ""
     if not screen.rich:
-        screen.line(f"{found.job.name}: {counts}; {found.score} of {found.learner} predicting {found.target}")
-        screen.line(f"raw rows: {found.raw:.4f}; most frequent class: {found.zero_rule:.4f}")
-        for line in found.front:
+        screen.line(f"{result.job.name}: {counts}; {result.score} of {result.learner} predicting {result.target}")
+        screen.line(f"raw rows: {result.raw:.4f}; most frequent class: {result.zero_rule:.4f}")
+        for line in result.front:
             screen.line(f"front: {_way(line)}: {line['score']:.4f}, average risk {share(line['average_risk'])}")
         screen.line(f"best: {_way(best)}: {best['score']:.4f}")
         if last is not None:
@@ -381,16 +383,18 @@ def show_tuning(screen: Screen, found: Tuning, job: Path | None, picture: Path |
 
     heads = (name, "±", "average risk", "highest", "suppressed")
     table = headed(("way", {"overflow": "fold"}), ("k", RIGHT), *((head, RIGHT) for head in heads))
-    for line in reversed(found.front):
+    for line in reversed(result.front):
         style = "bold green" if line["key"] == best["key"] else ""
         spread = "" if line["deviation"] is None else f"{line['deviation']:.4f}"
         risks = [share(line[key]) for key in ("average_risk", "maximum_risk", "suppressed")]
         cells = [line["label"], "-" if line["k"] is None else str(line["k"]), f"{line['score']:.4f}", spread, *risks]
         table.add_row(*(Text(cell, style=style) for cell in cells))
-    about = f"{counts}. On the same rows raw rows reach {found.raw:.4f}, the most frequent class {found.zero_rule:.4f}."
+    about = (
+        f"{counts}. On the same rows raw rows reach {result.raw:.4f}, the most frequent class {result.zero_rule:.4f}."
+    )
     parts: list[tuple[str, RenderableType]] = [
-        (f"Front of utility and risk: {name} of {found.learner} predicting {found.target}", table),
-        (found.job.name, Text(about)),
+        (f"Front of utility and risk: {name} of {result.learner} predicting {result.target}", table),
+        (result.job.name, Text(about)),
     ]
     if last is not None:
         verdict = f"{_way(best)}: {name} {last:.4f}, where raw rows reach {raw:.4f}"

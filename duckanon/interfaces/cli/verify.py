@@ -182,16 +182,16 @@ def verify(
         wanted["expected"] = loaded.table(table).expected(loaded.name)
     elif table is not None:
         raise typer.BadParameter("--table names a table of a job: it needs --job.")
-    found = verify_export(export, **wanted)
+    result = verify_export(export, **wanted)
     if screen.as_json:
-        screen.document(found.to_dict())
+        screen.document(result.to_dict())
     else:
-        for one in found.exports:
+        for one in result.exports:
             _show_verified(screen, one)
-        if found.intact and key is None and job is None:
+        if result.intact and key is None and job is None:
             _verdict(screen, None, _UNSIGNED)
-    if not found.ok:
-        raise typer.Exit(_VERIFIED[found.state])
+    if not result.ok:
+        raise typer.Exit(_VERIFIED[result.state])
 
 
 def _show_verified(screen: Screen, one: VerifiedExport) -> None:

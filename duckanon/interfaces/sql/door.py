@@ -1,4 +1,4 @@
-"""The SQL door: ``FROM anonymize('patients', quasi_identifiers := ['age', 'zip'], k := 5)`` on a DuckDB connection."""
+"""In SQL: ``FROM anonymize('patients', quasi_identifiers := ['age', 'zip'], k := 5)`` on a DuckDB connection."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _CHANGED = (
 def install(connection: Connection) -> None:
     """Make ``anonymize`` and its companions callable in the SQL of a DuckDB connection.
 
-    The functions are temporary and belong to the session, so a cursor needs its own ``install``; every other session of
-    the same database finds them as ``duckanon_sql.anonymize(...)``. The database file is not changed.
+    The functions are temporary and belong to the session, so a cursor needs its own ``install``. All other sessions of
+    the same database can call them as ``duckanon_sql.anonymize(...)``. The database file is not changed.
 
-    The rows of a release lie in a private file. The last 32 are kept until the connection is gone or the process ends,
-    so that one statement shows one release however often it is bound; when the source changed, it is made anew.
+    The rows of a release are in a private file. The last 32 are kept until the connection is closed or the process
+    ends, so that a statement shows one release however often it is bound. If the source changed, it is made anew.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def install(connection: Connection) -> None:
 
 
 def connect(path: str | Path = ":memory:", *, read_only: bool = False, **config: Any) -> Connection:
-    """Open a DuckDB database with the functions installed; further keywords are DuckDB's settings.
+    """Open a DuckDB database with the functions installed. Further keywords are settings of DuckDB.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def connect(path: str | Path = ":memory:", *, read_only: bool = False, **config:
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """A release whose workspace is closed: its rows in a file, and what is said about it."""
+    """A release whose workspace is closed: its rows in a file, and its report."""
 
     rows: exp.Query
     keys: tuple[str, ...]
@@ -94,7 +94,7 @@ class _Snapshot:
 
     @classmethod
     def of(cls, release: Release) -> _Snapshot:
-        # Equal rows are no class where groups cannot be seen.
+        # Where groups are not visible, equal rows are not a class.
         keys = () if release.hidden else release.recoding.columns
         return cls(release.query(), keys, release.report("json"), release.folder)
 
@@ -104,7 +104,7 @@ class _Snapshot:
 
 @dataclass(frozen=True)
 class _Watch:
-    """The source of a call, as the handler sees it and as the calling statement will."""
+    """Compares the source at the time of the call with the source that the calling statement reads."""
 
     plan: Plan
 
@@ -114,36 +114,36 @@ class _Watch:
         roles = self.plan.roles
         return [a.name for a in roles.attributes if a.role not in unused or a.name == roles.entity_key]
 
-    def look(self, engine: Engine) -> tuple[Any, ...]:
-        """Return what tells one state of the source from another: of files their sizes and times, else of all rows."""
-        return _look(engine, self.plan.relation, self._used)
+    def fingerprint(self, engine: Engine) -> tuple[Any, ...]:
+        """Return a fingerprint of the source: sizes and times of files, else a count and a hash of all rows."""
+        return _fingerprint(engine, self.plan.relation, self._used)
 
-    def look_at_population(self, engine: Engine) -> tuple[Any, ...]:
-        """Return the same of the population, where there is one."""
+    def fingerprint_of_population(self, engine: Engine) -> tuple[Any, ...]:
+        """Return a fingerprint of the population, if there is one."""
         people = self.plan.population
         if people is None:
             return ()
         wanted = {a.name.lower() for a in self.plan.roles.quasi_identifiers}
-        return _look(engine, people, [c.name for c in people.columns if c.name.lower() in wanted])
+        return _fingerprint(engine, people, [c.name for c in people.columns if c.name.lower() in wanted])
 
     def guard(self, rows: exp.Select, seen: tuple[Any, ...]) -> exp.Select:
-        """Return ``rows``, refusing to run in a transaction that sees other rows of the source than were anonymized."""
+        """Return ``rows`` with a check that the transaction sees the rows of the source that were anonymized."""
         if self.plan.relation.kind == "file":
             return rows
         source = self.plan.relation.outside
         count, total = _sums(self._used)
-        found = exp.null() if seen[1] is None else cast(text(str(seen[1])), "HUGEINT")
-        as_seen = conjunction([same(count, number(seen[0])), same(total, found)])
+        total_seen = exp.null() if seen[1] is None else cast(text(str(seen[1])), "HUGEINT")
+        as_seen = conjunction([same(count, number(seen[0])), same(total, total_seen)])
         verdict = exp.Case().when(as_seen, exp.true()).else_(call("error", text(_CHANGED)))
         return rows.where(exp.paren(exp.select(verdict).from_(subquery(source, "s"))))
 
 
 def _sums(columns: Sequence[str]) -> tuple[exp.Expression, exp.Expression]:
-    """Two aggregates that no order of the rows changes."""
+    """Two aggregates that do not depend on the order of the rows."""
     return exp.Count(this=exp.Star()), exp.Sum(this=hash_of(*(col(name) for name in columns)))
 
 
-def _look(engine: Engine, relation: Relation, columns: Sequence[str]) -> tuple[Any, ...]:
+def _fingerprint(engine: Engine, relation: Relation, columns: Sequence[str]) -> tuple[Any, ...]:
     patterns = [one.name for array in relation.query.find_all(exp.Array) for one in array.expressions]
     if relation.kind == "file":
         files = [
@@ -175,18 +175,20 @@ def _hierarchy_digest(hierarchy: Hierarchy) -> str:
 
 
 def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
-    """Return the release that a call means, made now or before, and how the source looked."""
+    """Return the release of a call, made now or before, with the fingerprint of the source."""
     engine = request.engine
     arguments = {"quasi_identifiers": [], **request.arguments}
     given = arguments.pop("source")
     plan = Plan.resolve(Request(data=given, **arguments), engine, read=False)
     watch = _Watch(plan)
-    seen = watch.look(engine)
+    seen = watch.fingerprint(engine)
     given_for = {**plan.hierarchies, **plan.sensitive_hierarchies}
     hierarchies = {name: h for name, h in given_for.items() if h is not None}
     columns = [(a.name, a.type) for a in plan.roles.attributes]
     content = {name: _hierarchy_digest(h) for name, h in hierarchies.items()}
-    key = _digest([request.search_path, request.arguments, columns, content, seen, watch.look_at_population(engine)])
+    key = _digest(
+        [request.search_path, request.arguments, columns, content, seen, watch.fingerprint_of_population(engine)]
+    )
 
     allowed = engine.setting("enable_external_access").lower() == "true"
 
@@ -200,7 +202,7 @@ def _release(request: Call) -> tuple[_Snapshot, _Watch, tuple[Any, ...]]:
                 "The rows of a release go through a private file, and this connection may not touch files "
                 "(enable_external_access is false): allow it, or use duckanon.anonymize in Python."
             ) from None
-        if watch.look(engine) != seen:
+        if watch.fingerprint(engine) != seen:
             release.folder.close()
             raise DataError(
                 "The source changed while it was read: a file was written, or the query gives other rows each time "
@@ -234,8 +236,8 @@ def _classes(request: Call) -> exp.Query:
 
 def _list_hierarchies(request: Call) -> exp.Query:
     kept = saved(request.engine)
-    found = [(name, "saved") for name in kept] + [(name, "shipped") for name in shipped() if name not in kept]
-    rows = exp.values([(text(name), text(origin)) for name, origin in found], alias="h", columns=["name", "origin"])
+    listed = [(name, "saved") for name in kept] + [(name, "shipped") for name in shipped() if name not in kept]
+    rows = exp.values([(text(name), text(origin)) for name, origin in listed], alias="h", columns=["name", "origin"])
     return exp.select("name", "origin").from_(rows)
 
 
@@ -245,7 +247,7 @@ def _save_hierarchy(request: Call) -> exp.Query:
     databases = exp.Table(this=call("duckdb_databases"))
     ((database, read_only),) = request.engine.rows(exp.select("database_name", "readonly").from_(databases).where(here))
     if read_only:
-        raise UnsupportedError(f"The database {database!r} is open for reading only: no hierarchy can be saved in it.")
+        raise UnsupportedError(f"The database {database!r} is read-only: no hierarchy can be saved in it.")
     hierarchy = resolve(spec, request.engine)
     save(request.engine, name, hierarchy, replace=request.arguments.get("replace", False))
     height = exp.null() if hierarchy.height is None else number(hierarchy.height)

@@ -1,9 +1,9 @@
-"""The verbs in SQL: what a table satisfies, what a release lost, how risky rows are, and which release is better.
+"""Functions in SQL that assess tables: what a table satisfies, what a release lost, how risky rows are, and so on.
 
-What they return is computed in Python and small; it takes the call's place as a list of values. They look at committed
-rows and publish nothing, so one statement may well look at a table twice: nothing is kept between calls, and nothing
-guards against a transaction that sees other rows. Only ``with_risk`` and ``encoded`` are plain SQL and read what their
-statement sees; ``encoded`` learns from what is committed which cells there are.
+Their results are computed in Python and small; they take the place of the call as a list of values. They read committed
+rows and publish nothing. Nothing is kept between calls, and a transaction that sees other rows is not detected. Only
+``with_risk`` and ``encoded`` are plain SQL and read what their statement reads; but which cells ``encoded`` knows comes
+from committed rows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def as_query(found: pa.Table) -> exp.Select:
-    """Return a query whose rows are those of a small table, with its names and types.
+def as_query(result: pa.Table) -> exp.Select:
+    """Return a query with the rows of a small table, its names and its types.
 
     Examples
     --------
@@ -34,11 +34,11 @@ def as_query(found: pa.Table) -> exp.Select:
     >>> as_query(pa.table({"a": [1, None]})).sql(dialect="duckdb")
     'SELECT CAST("c0" AS BIGINT) AS "a" FROM (VALUES (1), (NULL)) AS r(c0)'
     """
-    types = [_type(field.type) for field in found.schema]
-    columns = [f"c{i}" for i in range(found.num_columns)]
-    rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    types = [_type(field.type) for field in result.schema]
+    columns = [f"c{i}" for i in range(result.num_columns)]
+    rows = list(zip(*(column.to_pylist() for column in result.columns), strict=True))
     listed = [tuple(_literal(value) for value in row) for row in rows or [(None,) * len(columns)]]
-    casts = [named(cast(col(c), t), name) for c, t, name in zip(columns, types, found.column_names, strict=True)]
+    casts = [named(cast(col(c), t), name) for c, t, name in zip(columns, types, result.column_names, strict=True)]
     query = exp.select(*casts).from_(exp.values(listed, alias="r", columns=columns))
     return query if rows else query.where(exp.false())
 
@@ -59,7 +59,7 @@ def _literal(value: Any) -> exp.Expr:
     if isinstance(value, list):
         return exp.Array(expressions=[_literal(v) for v in value])
     if isinstance(value, float):
-        # Written out by its shortest text: a decimal literal would be read with fewer digits.
+        # As its shortest exact text: a decimal literal would be read with fewer digits.
         return text(repr(value) if math.isfinite(value) else str(value))
     return exp.convert(value)
 
@@ -72,8 +72,8 @@ def _rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> exp.Se
     return as_query(pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
 
 
-def _nested_query(found: pa.Table) -> exp.Select:
-    """Return a query whose rows are those of a table that may be large and may hold structs: one text, read as JSON.
+def _nested_query(result: pa.Table) -> exp.Select:
+    """Return a query with the rows of a table that may be large and may have structs: one text, read as JSON.
 
     Examples
     --------
@@ -86,8 +86,8 @@ def _nested_query(found: pa.Table) -> exp.Select:
     def shape(kind: pa.DataType) -> Any:
         return {f.name: shape(f.type) for f in kind} if pa.types.is_struct(kind) else _type(kind)
 
-    types = {field.name: shape(field.type) for field in found.schema}
-    return as_json(_json(found.to_pylist()), _json([types]))
+    types = {field.name: shape(field.type) for field in result.schema}
+    return as_json(_json(result.to_pylist()), _json([types]))
 
 
 def _json(value: Any) -> str:
@@ -112,9 +112,9 @@ def _information_loss(request: Call) -> exp.Query:
 
     arguments = dict(request.arguments)
     original, release = arguments.pop("original"), arguments.pop("release")
-    found = measure(original, release, connection=request.engine, **arguments)
+    result = measure(original, release, connection=request.engine, **arguments)
     types = {"metric": "str", "attribute": "str", "value": "double", "normalised": "double", "direction": "str"}
-    return _rows([m.to_dict() for m in found], types)
+    return _rows([m.to_dict() for m in result], types)
 
 
 def _query_errors(request: Call) -> exp.Query:
@@ -129,8 +129,8 @@ def _risk(request: Call) -> exp.Query:
     from duckanon.assess.risk import risk
 
     source, arguments = _split(request)
-    found = risk(source, connection=request.engine, **arguments)
-    rows = [dict(zip(("measure", "value", "meaning"), one, strict=True)) for one in found.figures()]
+    result = risk(source, connection=request.engine, **arguments)
+    rows = [dict(zip(("measure", "value", "meaning"), one, strict=True)) for one in result.figures()]
     return _rows(rows, {"measure": "str", "value": "double", "meaning": "str"})
 
 
@@ -139,16 +139,16 @@ def _attack(request: Call) -> exp.Query:
 
     arguments = dict(request.arguments)
     original, release = arguments.pop("original"), arguments.pop("release")
-    found = attack(original, release, connection=request.engine, **arguments)
+    result = attack(original, release, connection=request.engine, **arguments)
     rows = []
-    for finding in found.to_dict()["findings"]:
+    for finding in result.to_dict()["findings"]:
         low, high = finding.pop("interval")
         rows.append({**finding, "success_low": low, "success_high": high})
     texts = dict.fromkeys(("attack", "attribute", "adversary"), "str")
     shares = dict.fromkeys(("success", "success_low", "success_high", "control", "base_rate", "gain", "risk"), "double")
     counts = dict.fromkeys(("rows", "sampled_from", "controls"), "int64")
     types = {**texts, **shares, **counts, "level": "str", "verdict": "str", "text": "str"}
-    rows += [{"attack": n, "level": "not tried", "verdict": f"Not tried: {why}."} for n, why in found.skipped.items()]
+    rows += [{"attack": n, "level": "not tried", "verdict": f"Not tried: {why}."} for n, why in result.skipped.items()]
     return _rows([{name: row.get(name) for name in types} for row in rows], types)
 
 
