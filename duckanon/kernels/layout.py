@@ -8,9 +8,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from duckanon.kernels.callback import ClassCallback
+
 RANGE, DISTINCT_VALUES, ROUND_ROBIN, GAIN, SQUARES = range(5)
 """How the axis of a cut is chosen."""
-SIZE, DISTINCT, ENTROPY, RECURSIVE, ALPHA, EQUAL, ORDERED, HIERARCHICAL, BASIC_BETA, ENHANCED_BETA, DELTA = range(11)
+SIZE, CALLBACK, DISTINCT, ENTROPY, RECURSIVE, ALPHA, EQUAL, ORDERED, HIERARCHICAL, BASIC_BETA, ENHANCED_BETA, DELTA = (
+    range(12)
+)
 """The kinds of rules."""
 TREE, INNER, NULL, TOP, SPAN, START, FIRST, LEVELS, WORD, SHIFT, MASK = range(11)
 """The rows of ``Axes.table``."""
@@ -92,7 +96,7 @@ class Rules(NamedTuple):
     ``columns[0, c]`` on and ``columns[1, c]`` levels below the top of its hierarchy. ``shares`` has for each value its
     frequency in the whole table, the running sum of those, and the running sum of that sum, which begins with 0 and
     so is longer by one for each column. ``over`` and ``masses`` have the node over each value on every level, and its
-    frequency.
+    frequency. ``callback`` answers for the rules of kind CALLBACK.
     """
 
     table: NDArray[np.int64]
@@ -101,6 +105,7 @@ class Rules(NamedTuple):
     shares: NDArray[np.float64]
     over: NDArray[np.int64]
     masses: NDArray[np.float64]
+    callback: ClassCallback
 
 
 class Scratch(NamedTuple):

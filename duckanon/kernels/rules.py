@@ -1,7 +1,8 @@
 """Privacy models as rules of a split: one class's histogram in, yes or no out.
 
 The same definitions as the array forms in ``models``, which property tests compare them with, and with the same
-allowance for rounding. They judge one class at a time, inside other kernels.
+allowance for rounding. They judge one class at a time, inside other kernels. A model says itself which rule is its own
+(``Model.rule``); one without a rule is asked through a callback.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from duckanon.kernels.jit import lean
 from duckanon.kernels.layout import (
     ALPHA,
     BASIC_BETA,
+    CALLBACK,
     DISTINCT,
     ENHANCED_BETA,
     ENTRIES,
@@ -129,6 +131,9 @@ def holds(  # pragma: no cover
     if kind == SIZE:
         return size >= first
     at = rules.columns[0, column]
+    if kind == CALLBACK:
+        entries, counts = np.int64(values[ENTRIES].ctypes.data), np.int64(values[side].ctypes.data)
+        return rules.callback(r, size, rows, entries + 8 * at, counts + 8 * at, found)
     present, most, logs, distance, fine = 0, 0, 0.0, 1.0, True
     for i in range(at, at + found):
         n = values[side, at + values[ENTRIES, i]]

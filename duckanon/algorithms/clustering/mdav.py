@@ -12,6 +12,7 @@ import numpy as np
 from duckanon.algorithms.base import algorithms
 from duckanon.algorithms.clustering.clustering import Clustering, Run, require_common
 from duckanon.errors import ParameterError, did_you_mean
+from duckanon.models.ordered_t_closeness import OrderedTCloseness
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,14 +88,14 @@ class Mdav(Clustering):
         return mdav(cloud, least, advance)
 
     def run(self, run: Run, rules: Rules, threads: int | None, advance: Advance) -> Integers:
-        close = [m for m in rules.models if m.name == "ordered_t_closeness"]
+        close = [m for m in rules.models if isinstance(m, OrderedTCloseness)]
         if len(close) != 1:
             return self.cluster(run.cloud, rules.least, threads, advance)
         count = len(run.cloud.points)
-        size = spread_size(count, rules.least, float(close[0].parameters()["t"]))
+        size = spread_size(count, rules.least, close[0].t)
         if size >= count:
             return np.zeros(count, dtype=np.int64)
-        values = run.items.values[str(getattr(close[0], "sensitive", None))][run.order].astype(np.int64)
+        values = run.items.values[str(close[0].sensitive)][run.order].astype(np.int64)
         return across(run.cloud, values, size, advance)
 
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
 from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import CHOICES, Axis, Parts, Rules, partition, rule_of
+from duckanon.algorithms.partition.partition import CHOICES, Axis, Parts, Rules, partition
 from duckanon.algorithms.partition.partitioner import Partitioner
-from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
+from duckanon.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from duckanon.models.base import Model
 
 _BY_TARGET = ("information_gain", "least_squares")
 
@@ -115,16 +114,6 @@ class Mondrian(Partitioner):
         advance: Callable[[int], None] | None = None,
     ) -> Parts:
         return partition(axes, items, rules, starts, regions, threads, advance)
-
-    def supports(self, model: Model) -> bool:
-        """Say whether the sides of a cut can be asked about a model: all that the kernel knows a rule for."""
-        if not super().supports(model):
-            return False
-        try:
-            rule_of(model)
-        except UnsupportedError:
-            return False
-        return True
 
 
 def _names(parameter: str, value: object) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ import numpy as np
 from duckanon.algorithms.partition.items import Items, pack
 from duckanon.algorithms.partition.row_layout import Row
 from duckanon.engine.limits import cores
-from duckanon.errors import UnsupportedError
-from duckanon.models.base import Model
+from duckanon.models.base import Groups, Histograms, Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,6 +144,8 @@ def partition(
             first, groups, noted = kernels.grow(
                 data, flat, asked, how, relaxed, gains, start, end, parent, own, scratch, once, ends, out, levels, log
             )
+            if asked is not None and asked.callback.error is not None:
+                raise asked.callback.error
             if noted:
                 logs.append(log[:noted].copy())
             if groups:
@@ -301,14 +302,13 @@ def _axes(axes: Sequence[Axis], at: Integers) -> Any:
 
 def _asked(rules: Rules) -> Any:
     """Return the models as rules that the kernel can ask."""
+    from duckanon.kernels.layout import CALLBACK
     from duckanon.kernels.layout import Rules as Asked
 
     names = list(rules.totals)
-    found = [rule_of(model) for model in rules.models]
-    columns = [
-        names.index(str(getattr(model, "sensitive", None))) if kind else -1
-        for model, (kind, *_) in zip(rules.models, found, strict=True)
-    ]
+    found = [model.rule() or (CALLBACK, 0, 0) for model in rules.models]
+    sensitive = [getattr(model, "sensitive", None) for model in rules.models]
+    columns = [names.index(name) if name is not None else -1 for name in sensitive]
     sizes = [len(totals) for totals, _ in rules.totals.values()]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     depths = [max(len(ancestors) - 1, 1) for _, ancestors in rules.totals.values()]
@@ -330,32 +330,22 @@ def _asked(rules: Rules) -> Any:
         shares,
         over.ravel(),
         masses.ravel(),
+        _callback(rules),
     )
 
 
-def rule_of(model: Model) -> tuple[int, float, float]:
-    """Return the kind and the numbers of the rule that a model is for the kernel; raise where it knows none."""
-    from duckanon.kernels import layout as kinds
+def _callback(rules: Rules) -> Any:
+    """Return what asks a model without a rule about one class."""
+    from duckanon.kernels.callback import ClassCallback
 
-    p: dict[str, Any] = model.parameters()
-    if model.traits.size_only:
-        return kinds.SIZE, float(model.traits.min_class_size), 0.0
-    known: dict[str, Callable[[], tuple[int, float, float]]] = {
-        "l_diversity": lambda: (kinds.DISTINCT, p["l"], 0.0),
-        "p_sensitive_k_anonymity": lambda: (kinds.DISTINCT, p["p"], p["k"]),
-        "entropy_l_diversity": lambda: (kinds.ENTROPY, p["l"], 0.0),
-        "recursive_c_l_diversity": lambda: (kinds.RECURSIVE, p["c"], p["l"]),
-        "alpha_k_anonymity": lambda: (kinds.ALPHA, p["alpha"], p["k"]),
-        "t_closeness": lambda: (kinds.EQUAL, p["t"], 0.0),
-        "ordered_t_closeness": lambda: (kinds.ORDERED, p["t"], 0.0),
-        "hierarchical_t_closeness": lambda: (kinds.HIERARCHICAL, p["t"], 0.0),
-        "basic_beta_likeness": lambda: (kinds.BASIC_BETA, p["beta"], 0.0),
-        "enhanced_beta_likeness": lambda: (kinds.ENHANCED_BETA, p["beta"], 0.0),
-        "delta_disclosure": lambda: (kinds.DELTA, p["delta"] * float(np.log(p["base"])), 0.0),
-    }
-    if model.name not in known:
-        raise UnsupportedError(f"Mondrian cannot ask {model.name} about the sides of a cut.")
-    return known[model.name]()
+    def ask(rule: int, size: int, rows: int, codes: Integers, counts: Integers) -> bool:
+        model = rules.models[rule]
+        histograms = None
+        if (name := getattr(model, "sensitive", None)) is not None:
+            histograms = Histograms(np.array([0, len(codes)]), codes, counts, *rules.totals[name])
+        return bool(model.satisfied(Groups(np.array([size]), np.array([rows]), histograms))[0])
+
+    return ClassCallback(ask)
 
 
 def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any) -> Any:
