@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from duckanon.engine.sql.files import load
+from duckanon.engine.sql.files import SqlFile, load_of
 from duckanon.errors import ParameterError
 from duckanon.registry import Registry
 
@@ -94,9 +94,19 @@ class Metric:
     beyond: ClassVar[bool] = False
 
     @classmethod
+    def statement(cls) -> SqlFile:
+        """Return the statement: of ``sql/metrics``, or beside the module of another package."""
+        return load_of("metrics", cls)
+
+    @classmethod
+    def reads(cls) -> tuple[str, ...]:
+        """Return the relations that are read."""
+        return tuple(cls.statement().reads)
+
+    @classmethod
     def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
         """Return the values of the whole and of attributes."""
-        file = load(f"metrics/{cls.name}")
+        file = cls.statement()
         bound = file.bind(relations.tables(*file.reads))
         given = {name: params[name] for name in file.params}
         return [Found(row[0], *(_float(v) for v in row[1:])) for row in engine.rows(bound, given)]
@@ -104,8 +114,7 @@ class Metric:
     @classmethod
     def missing(cls, relations: RelationTables, params: Mapping[str, Any]) -> list[str]:
         """Return what the metric needs and is not there."""
-        reads = load(f"metrics/{cls.name}").reads
-        return [r for r in reads if not relations.has(r)] + [p for p in cls.params if params.get(p) is None]
+        return [r for r in cls.reads() if not relations.has(r)] + [p for p in cls.params if params.get(p) is None]
 
     @classmethod
     def normalised(cls, found: Found) -> float | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("gcp")
-class Gcp(Metric):
+class Gcp(CellMetric):
     """The normalized certainty penalty, mean over all cells; what a cell counts is said at ``ncp``.
 
     A share, 0 untouched and 1 fully suppressed; lower is better. Over attributes the weighted mean. A suppressed

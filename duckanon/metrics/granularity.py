@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("granularity")
-class Granularity(Metric):
+class Granularity(CellMetric):
     """Sum over cells of (leaves - 1) / M: the share of the domain that a cell could be besides its value.
 
     In cells; lower is better, 0 untouched. A suppressed row counts (M - 1) / M in each attribute, all rows of a
@@ -22,3 +23,5 @@ class Granularity(Metric):
     summary: ClassVar[str] = "share of the domain that a cell could be besides its value, summed"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    over_rows = "sum"
+    over_columns = "sum"

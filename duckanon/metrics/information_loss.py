@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("information_loss")
-class InformationLoss(Metric):
+class InformationLoss(CellMetric):
     """Sum over rows of (max - min) / M for ordered attributes, and of depth / height for the others.
 
     In rows; lower is better, 0 untouched. Maximum and minimum are the ends of a published interval (see ``ncp``), of
@@ -24,3 +25,5 @@ class InformationLoss(Metric):
     summary: ClassVar[str] = "widths of ordered cells and depths of the others, summed"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    over_rows = "sum"
+    over_columns = "sum"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("iyengar_loss")
-class IyengarLoss(Metric):
+class IyengarLoss(CellMetric):
     """Sum over attributes of leaves / M, mean over rows.
 
     In attributes; lower is better. An untouched table has the sum of 1/M. A suppressed row counts 1 in each
@@ -24,3 +25,4 @@ class IyengarLoss(Metric):
     summary: ClassVar[str] = "leaves covered / M, summed over a row's cells, mean over rows"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    over_columns = "sum"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("loss")
-class Loss(Metric):
+class Loss(CellMetric):
     """Share of the domain that each cell stands for, 0 for an untouched table and 1 for a suppressed one.
 
     Per attribute (sum of share - n/M) / (n - n/M), share being the leaves under the cell's value divided by all M

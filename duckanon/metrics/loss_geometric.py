@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("loss_geometric")
-class LossGeometric(Metric):
+class LossGeometric(CellMetric):
     """Loss, with the geometric mean of 1 + x over attributes, minus 1, in place of the arithmetic one.
 
     Per attribute the same as ``loss``, and like it 0 for an untouched table and 1 for a suppressed one, a
@@ -23,3 +24,5 @@ class LossGeometric(Metric):
     summary: ClassVar[str] = "loss, geometric mean over attributes (0 untouched, 1 suppressed)"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    cells = "loss"
+    over_columns = "geometric mean"

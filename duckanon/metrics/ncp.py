@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("ncp")
-class Ncp(Metric):
+class Ncp(CellMetric):
     """Sum over cells of the cell's width as a share of its domain's, times the attribute's weight.
 
     In cells; lower is better, 0 untouched. An interval of numbers, dates or times has the width between its ends as
@@ -26,3 +27,6 @@ class Ncp(Metric):
     summary: ClassVar[str] = "widths of cells as shares of their domains, summed"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    cells = "gcp"
+    over_rows = "sum"
+    over_columns = "weighted sum"

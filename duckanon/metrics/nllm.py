@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("nllm")
-class Nllm(Metric):
+class Nllm(CellMetric):
     """Mean over cells of (leaves - 1) / (M - 1).
 
     A share, 0 untouched and 1 fully suppressed, where every row counts 1; lower is better. Over attributes the
@@ -22,3 +23,4 @@ class Nllm(Metric):
     summary: ClassVar[str] = "lost leaves as a share of those that can be lost, mean over cells"
     direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    cells = "loss"

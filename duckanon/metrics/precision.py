@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from duckanon.metrics.base import Metric, metrics
+from duckanon.metrics.base import metrics
+from duckanon.metrics.cells import CellMetric
 
 
 @metrics.register("precision")
-class Precision(Metric):
+class Precision(CellMetric):
     """One minus the mean over cells of level / height; a suppressed row counts as fully generalized.
 
     A share; higher is better: 1 untouched, 0 suppressed. A cell that is no label of a hierarchy, such as a box, has

@@ -110,7 +110,7 @@ def require_frozen(instance: Any) -> None:
 def require_statement(folder: str, member: type[Any]) -> SqlFile:
     """Return the statement of a model or metric, which must exist and read known relations only."""
     try:
-        file = load_of(folder, member)
+        file = member.statement() if folder == "metrics" else load_of(folder, member)
     except FileNotFoundError:
         raise AssertionError(f"There is no sql/{folder}/{member.name}.sql, nor one beside the module.") from None
     unknown = set(file.reads) - set(RELATIONS)

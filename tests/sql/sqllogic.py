@@ -25,7 +25,9 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.sql.files import load
+from duckanon.engine.relation_tables import RelationTables
+from duckanon.metrics import Metric, metrics
+from duckanon.metrics.cells import CellMetric
 from duckanon.models import models
 from duckanon.models.statements import violations
 
@@ -57,6 +59,7 @@ class Directive:
     types: str = ""
     sort: str = "nosort"
     parameters: dict[str, Any] = field(default_factory=dict)
+    metric: type[Metric] | None = None
 
 
 def parse(path: Path, text: str) -> Iterator[Directive]:
@@ -100,7 +103,7 @@ def _query(path: Path, found: Directive) -> None:
         if kind == "model":
             takes = tuple(f.name for f in fields(models.get(name)))  # type: ignore[arg-type]
         else:
-            file = load(f"metrics/{name}")
+            file = metrics.get(name).statement()
             takes, query = file.params, file.bind({relation: relation for relation in file.reads})
         if set(given) != set(takes):
             raise SqlLogicError(path, found.line, f"{name} takes the parameters {list(takes)}")
@@ -108,6 +111,8 @@ def _query(path: Path, found: Directive) -> None:
         if kind == "model":
             query, found.parameters = violations(models.get(name)(**given))
         found.sql = query.sql(dialect="duckdb")
+        if kind == "metric" and issubclass(metrics.get(name), CellMetric):
+            found.metric = metrics.get(name)
         options = [o for o in options if "=" not in o]
     for option in options:
         if option in _SORTS:
@@ -135,7 +140,10 @@ def _run(path: Path, directive: Directive, connection: duckdb.DuckDBPyConnection
     rows: list[tuple[Any, ...]] = []
     message = None
     try:
-        rows = connection.execute(directive.sql, directive.parameters or None).fetchall()
+        if directive.metric is not None:
+            rows = _measured(connection, directive.metric, len(directive.types))
+        else:
+            rows = connection.execute(directive.sql, directive.parameters or None).fetchall()
     except duckdb.Error as error:
         message = str(error)
     fails = directive.kind == "statement" and directive.words == ["error"]
@@ -149,6 +157,25 @@ def _run(path: Path, directive: Directive, connection: duckdb.DuckDBPyConnection
         raise SqlLogicError(path, directive.line, message)
     elif directive.kind == "query":
         _compare(path, directive, rows)
+
+
+class _Engine:
+    """A connection that answers like an engine."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+
+    def rows(self, query: exp.Query) -> list[tuple[Any, ...]]:
+        return self.connection.execute(query.sql(dialect="duckdb")).fetchall()
+
+
+def _measured(connection: duckdb.DuckDBPyConnection, metric: type[Metric], columns: int) -> list[tuple[Any, ...]]:
+    """Return the values of a metric of cells, which it works out from its statement."""
+    published = "FROM classes AS c JOIN class_cells AS x ON x.class_id = c.class_id WHERE NOT c.suppressed"
+    connection.execute(f"CREATE VIEW IF NOT EXISTS cell_rows AS SELECT x.*, c.n {published}")
+    engine: Any = _Engine(connection)
+    relations = RelationTables(engine, {name: name for name in ("classes", "cell_rows", "domain")})
+    return [tuple(row[:columns]) for row in metric.rows(engine, relations, {})]
 
 
 def _require(path: Path, directive: Directive) -> None:

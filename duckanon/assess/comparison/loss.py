@@ -13,7 +13,6 @@ from duckanon.encoding.counting import count_values
 from duckanon.encoding.dictionaries import Dictionary, frequency_query
 from duckanon.engine.open import workspace
 from duckanon.engine.relation_tables import RelationTables, relation
-from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table, union_all
 from duckanon.errors import DataError, HierarchyError, ParameterError
 from duckanon.metrics.base import measure as measure_relations
@@ -96,7 +95,7 @@ def measure(
     if hierarchies is not None and not isinstance(hierarchies, Mapping):
         raise ParameterError(f"hierarchies must be a mapping of columns. Got a {type(hierarchies).__name__}.")
     params = {"k": None if k is None else require_int("measure", "k", k, 1)}
-    reads = {name: set(load(f"metrics/{registry.get(name).name}").reads) for name in metrics or registry}
+    reads = {name: set(registry.get(name).reads()) for name in metrics or registry}
     with workspace(connection) as engine:
         released = of_table(engine, release, quasi_identifiers, sensitive)
         source = of_table(engine, original, list(released.quasi))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from duckanon.engine.private_files import data_folder
-from duckanon.engine.sql.relations import DIALECT, table
+from duckanon.engine.sql.relations import DIALECT, ident, table
 
 _FIELD = re.compile(r"^--\s*(reads|params|returns):\s*(.*)$")
 _READ = re.compile(r"(\w+)\(([^)]*)\)")
@@ -34,13 +35,16 @@ class SqlFile:
         """Return the statement as a fresh expression."""
         return _parsed(self.text).copy()
 
-    def bind(self, relations: dict[str, str]) -> exp.Query:
-        """Return the statement with the relations it reads replaced by the tables that hold them."""
+    def bind(self, relations: Mapping[str, str | exp.Table | exp.Subquery]) -> exp.Query:
+        """Return the statement with the relations it reads replaced by the tables, or queries, that hold them."""
         tree = self.tree()
         for node in list(tree.find_all(exp.Table)):
             if node.name in self.reads:
                 alias = node.alias or node.name
-                node.replace(table(relations[node.name], alias=alias))
+                held = relations[node.name]
+                source = table(held) if isinstance(held, str) else held.copy()
+                source.set("alias", exp.TableAlias(this=ident(alias)))
+                node.replace(source)
         return tree
 
 

@@ -11,12 +11,14 @@ from sqlglot import exp
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import col, named, table
 from duckanon.errors import ParameterError
+from duckanon.metrics.cells import CellMetric
 from duckanon.plan.roles import Role
 from duckanon.registry import Registry
 
 if TYPE_CHECKING:
     from duckanon.assess.comparison.indices import Vector
     from duckanon.assess.comparison.rows import Rows
+    from duckanon.engine.relation_tables import RelationTables
     from duckanon.release.release import Release
 
 _DIGITS = 12
@@ -58,25 +60,15 @@ class Property:
         """Return the property of every row of the original, suppressed ones included."""
         import numpy as np
 
-        file = load(f"properties/{self.name}")
-        engine, known = rows.release.engine, rows.release.relations
         own: dict[str, str] = {}
-        if "row_values" in file.reads:
-            if self.column is None:
-                raise ParameterError(f"The property {self.name!r} looks at a column of the source: name it.")
-            own["row_values"] = rows.with_values(self.column)
-        if self.unit == "promise" and rows.release.plan.entity is not None:
-            own["classes"] = _in_units(rows.release)
-        missing = [r for r in file.reads if r not in own and not known.has(r)]
-        if missing:
-            raise ParameterError(f"The property {self.name!r} reads what this release lacks: {', '.join(missing)}.")
         try:
-            found = engine.arrow(file.bind({r: own[r] if r in own else known.table(r) for r in file.reads}))
+            query, by_row = self.query(rows, own)
+            found = rows.release.engine.arrow(query)
         finally:
-            engine.drop(*own.values())
+            rows.release.engine.drop(*own.values())
         ids, values = (found.column(i).to_numpy() for i in range(2))
         values = rounded(values.astype(np.float64))
-        if file.returns[0] == "row_id":
+        if by_row:
             placed = rows.scattered(ids, values)
         else:
             of_class = np.full(len(rows.class_ids), np.nan)
@@ -86,6 +78,30 @@ class Property:
             missing_rows = int(np.isnan(placed).sum())
             raise ParameterError(f"The property {self.label!r} has no value for {missing_rows} rows of this release.")
         return placed
+
+    def query(self, rows: Rows, own: dict[str, str]) -> tuple[exp.Query, bool]:
+        """Return the query for the values of classes or rows, and whether it is rows.
+
+        Relations that are made for it are added to ``own``; the caller drops them.
+        """
+        file = load(f"properties/{self.name}")
+        if "row_values" in file.reads:
+            if self.column is None:
+                raise ParameterError(f"The property {self.name!r} looks at a column of the source: name it.")
+            own["row_values"] = rows.with_values(self.column)
+        if self.unit == "promise" and rows.release.plan.entity is not None:
+            own["classes"] = _in_units(rows.release)
+        by_row = file.returns[0] == "row_id"
+        reads = [r for r in file.reads if r not in own]
+        return file.bind({**self.require(rows, reads).tables(*reads), **own}), by_row
+
+    def require(self, rows: Rows, reads: Iterable[str]) -> RelationTables:
+        """Return the relations of a release; raise where it lacks one that is read."""
+        known = rows.release.relations
+        missing = [r for r in reads if not known.has(r)]
+        if missing:
+            raise ParameterError(f"The property {self.name!r} reads what this release lacks: {', '.join(missing)}.")
+        return known
 
     def ideal(self, rows: Rows) -> float:
         """Return the best value that a row can have: what ``rank`` measures the distance to."""
@@ -104,6 +120,18 @@ class Property:
             return values
         high = self.bounds[1]
         return -values if high is None else high - values
+
+
+class CellProperty(Property):
+    """What a row contributes to a metric of cells, whose direction and bounds it has."""
+
+    metric: ClassVar[type[CellMetric]]
+
+    def __init_subclass__(cls) -> None:
+        cls.direction, cls.bounds = cls.metric.direction, cls.metric.bounds
+
+    def query(self, rows: Rows, own: dict[str, str]) -> tuple[exp.Query, bool]:
+        return self.metric.of_classes(self.require(rows, ["classes", "class_cells", "domain"])), False
 
 
 properties: Registry[Property] = Registry(

@@ -1,0 +1,151 @@
+"""The form of metrics of cells: one statement says what a cell counts, and all other values follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import expm1, log1p
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from sqlglot import exp
+
+from duckanon.engine.sql.files import SqlFile, load, load_of
+from duckanon.engine.sql.relations import cast, col, named, number, subquery, table, text, union_all
+from duckanon.metrics.base import Found, Metric
+
+if TYPE_CHECKING:
+    from duckanon.engine.base import Engine
+    from duckanon.engine.relation_tables import RelationTables
+
+
+class CellMetric(Metric):
+    """A metric of cells: what one counts depends on the cell and on the domain of its column.
+
+    ``sql/metrics/<name>.sql`` returns (attribute, value) for each cell of ``cell_rows``. A suppressed cell is one of
+    which level, leaves and bounds are NULL. The values of columns and of the whole release follow from it, those on a
+    fully suppressed and on an untouched table, and those of single rows (``of_classes``).
+
+    Attributes
+    ----------
+    cells : str, optional
+        The metric whose statement is used, where another one counts cells in the same way.
+    over_rows : {"mean", "sum"}
+        How the cells of a column are put together.
+    over_columns : {"mean", "geometric mean", "sum", "weighted sum"}
+        How columns are put together; means are weighted.
+    """
+
+    cells: ClassVar[str | None] = None
+    over_rows: ClassVar[Literal["mean", "sum"]] = "mean"
+    over_columns: ClassVar[Literal["mean", "geometric mean", "sum", "weighted sum"]] = "mean"
+
+    @classmethod
+    def statement(cls) -> SqlFile:
+        return load(f"metrics/{cls.cells}") if cls.cells else load_of("metrics", cls)
+
+    @classmethod
+    def reads(cls) -> tuple[str, ...]:
+        return ("classes", *cls.statement().reads)
+
+    @classmethod
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
+        domain = relations.table("domain")
+        kept = exp.select(col("attribute"), named(exp.Sum(this=_product("n", "value")), "value")).group_by("attribute")
+        suppressed = exp.case().when(col("suppressed"), col("n")).else_(number(0))
+        parts = {
+            "weight": exp.select(col("attribute"), named(col("weight"), "value")).from_(table(domain)),
+            "kept": kept.from_(subquery(cls._counted(domain, table(relations.table("cell_rows")), "n"), "c")),
+            "worst": cls._counted(domain, _suppressed_cells(domain)),
+            "best": cls._counted(domain, _untouched_cells(domain)),
+            "rows": _of_classes(relations, col("n")),
+            "lost": _of_classes(relations, suppressed),
+        }
+        found: dict[str, dict[str | None, float | None]] = {part: {} for part in parts}
+        query = union_all([exp.select(named(text(p), "part"), "*").from_(subquery(q, "p")) for p, q in parts.items()])
+        for part, attribute, value in engine.rows(query):
+            found[part][attribute] = value
+        rows, lost = found["rows"].get(None), found["lost"].get(None)
+        weights = found["weight"]
+        names = sorted(name for name in weights if name is not None)
+        columns: dict[str, tuple[float | None, ...]] = {}
+        for name in names:
+            worst, best = found["worst"][name], found["best"][name]
+            total = None
+            if rows is not None and lost is not None and worst is not None:
+                total = (found["kept"].get(name) or 0) + lost * worst
+            totals = [total, *(None if v is None or rows is None else rows * v for v in (worst, best))]
+            if cls.over_rows == "mean":
+                mean = total / rows if total is not None and rows else None
+                totals = [mean, worst, best]
+            weight = weights[name] if cls.over_columns == "weighted sum" else 1
+            columns[name] = tuple(None if v is None else (weight or 0) * v for v in totals)
+        whole = [cls._together([(columns[n][i], weights[n] or 0) for n in names]) for i in range(3)]
+        return [Found(None, *whole), *(Found(name, *columns[name]) for name in names)]
+
+    @classmethod
+    def _together(cls, columns: Sequence[tuple[float | None, float]]) -> float | None:
+        """Return the value of all columns from their values and weights."""
+        known = [(value, weight) for value, weight in columns if value is not None]
+        if not known:
+            return None
+        if cls.over_columns in ("sum", "weighted sum"):
+            return sum(value for value, _ in known)
+        weights = sum(weight for _, weight in known)
+        if cls.over_columns == "geometric mean":
+            return expm1(sum(log1p(value) * weight for value, weight in known) / weights)
+        return sum(value * weight for value, weight in known) / weights
+
+    @classmethod
+    def of_classes(cls, relations: RelationTables) -> exp.Query:
+        """Return the query for what each row of each class counts: (class_id, value)."""
+        domain, ids = relations.table("domain"), {"published": ["class_id"], "suppressed": []}
+        value: exp.Expr = exp.Sum(this=col("value"))
+        if cls.over_columns in ("mean", "weighted sum"):
+            value = exp.Sum(this=_product("value", "weight"))
+        if cls.over_columns == "mean":
+            value = exp.Div(this=value, expression=exp.Sum(this=col("weight")))
+        weights = exp.select(named(col("attribute"), "column"), col("weight")).from_(table(domain))
+        same = exp.EQ(this=col("attribute"), expression=col("column"))
+        sums = {}
+        for which, cells in (
+            ("published", table(relations.table("class_cells"))),
+            ("suppressed", _suppressed_cells(domain)),
+        ):
+            counted = exp.select(*map(col, ids[which]), named(value.copy(), "value"))
+            counted = counted.from_(subquery(cls._counted(domain, cells, *ids[which]), "v"))
+            sums[which] = counted.join(subquery(weights, "d"), on=same).group_by(*map(col, ids[which]))
+        shown = exp.case().when(col("suppressed", "c"), col("value", "s")).else_(col("value", "p"))
+        query = exp.select(col("class_id", "c"), named(shown, "value")).from_(
+            table(relations.table("classes"), alias="c")
+        )
+        query = query.join(subquery(sums["suppressed"], "s"), join_type="cross")
+        own = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "c"))
+        return query.join(subquery(sums["published"], "p"), on=own, join_type="left")
+
+    @classmethod
+    def _counted(cls, domain: str, cells: exp.Table | exp.Subquery, *more: str) -> exp.Query:
+        """Return the query for what each of some cells counts, with more columns of the cells."""
+        statement = cls.statement().bind({"cell_rows": cells, "domain": domain})
+        return statement.select(*(col(name, "x") for name in more))
+
+
+def _product(left: str, right: str) -> exp.Expr:
+    return exp.Mul(this=col(left), expression=col(right))
+
+
+def _of_classes(relations: RelationTables, counted: exp.Expr) -> exp.Query:
+    total = cast(exp.Sum(this=counted), "DOUBLE")
+    blank = named(cast(exp.null(), "VARCHAR"), "attribute")
+    return exp.select(blank, named(total, "value")).from_(table(relations.table("classes")))
+
+
+def _suppressed_cells(domain: str) -> exp.Subquery:
+    """Return one suppressed cell of each column."""
+    numbers = {"level": "BIGINT", "leaves": "BIGINT", "lo": "DOUBLE", "hi": "DOUBLE"}
+    blank = [named(cast(exp.null(), kind), name) for name, kind in numbers.items()]
+    return subquery(exp.select(col("attribute"), *blank).from_(table(domain)), "x")
+
+
+def _untouched_cells(domain: str) -> exp.Subquery:
+    """Return one cell of each column that stands for a single value."""
+    single = [named(number(0), "level"), named(number(1), "leaves"), col("lo"), named(col("lo"), "hi")]
+    return subquery(exp.select(col("attribute"), *single).from_(table(domain)), "x")
