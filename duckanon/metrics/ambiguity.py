@@ -20,5 +20,4 @@ class Ambiguity(Metric):
     """
 
     summary: ClassVar[str] = "combinations of leaves that a row stands for, mean over rows"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (1.0, None)

@@ -20,5 +20,3 @@ class AmbiguitySum(Metric):
     """
 
     summary: ClassVar[str] = "combinations of leaves that a row stands for, summed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)

@@ -20,6 +20,5 @@ class AverageClassSize(Metric):
     """
 
     summary: ClassVar[str] = "rows per class, suppressed rows being one class"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (1.0, None)
     headline: ClassVar[bool] = True

@@ -21,7 +21,5 @@ class AverageClassSizeLefevre(Metric):
     """
 
     summary: ClassVar[str] = "published rows per class, in multiples of k"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     params: ClassVar[tuple[str, ...]] = ("k",)
     ignores_suppression: ClassVar[bool] = True

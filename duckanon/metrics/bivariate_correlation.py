@@ -24,6 +24,5 @@ class BivariateCorrelation(Metric):
     """
 
     summary: ClassVar[str] = "change of Cramer's V, median over pairs of columns"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
     beyond: ClassVar[bool] = True

@@ -21,5 +21,4 @@ class Classification(Metric):
     """
 
     summary: ClassVar[str] = "share of rows suppressed or in the minority of their class"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)

@@ -42,7 +42,6 @@ class Diameter(Metric):
 
     summary: ClassVar[str] = "attributes in which the two most different rows differ"
     direction: ClassVar[str] = "higher"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     ignores_suppression: ClassVar[bool] = True
 
     @classmethod

@@ -20,6 +20,4 @@ class Discernibility(Metric):
     """
 
     summary: ClassVar[str] = "sum of squared class sizes, n for each suppressed row"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     headline: ClassVar[bool] = True

@@ -20,6 +20,4 @@ class DiscernibilityStar(Metric):
     """
 
     summary: ClassVar[str] = "sum of squared class sizes, suppressed rows left out"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     ignores_suppression: ClassVar[bool] = True

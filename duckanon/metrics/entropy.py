@@ -21,5 +21,3 @@ class Entropy(Metric):
     """
 
     summary: ClassVar[str] = "bits that are missing to tell the original values from the cells"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)

@@ -21,6 +21,5 @@ class Gcp(CellMetric):
     """
 
     summary: ClassVar[str] = "widths of cells as shares of their domains, mean over cells (0 untouched, 1 suppressed)"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
     headline: ClassVar[bool] = True

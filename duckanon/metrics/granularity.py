@@ -21,7 +21,5 @@ class Granularity(CellMetric):
     """
 
     summary: ClassVar[str] = "share of the domain that a cell could be besides its value, summed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     over_rows = "sum"
     over_columns = "sum"

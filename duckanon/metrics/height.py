@@ -22,6 +22,4 @@ class Height(Metric):
     """
 
     summary: ClassVar[str] = "sum over attributes of their level"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     ignores_suppression: ClassVar[bool] = True

@@ -21,5 +21,4 @@ class Hellinger(Metric):
     """
 
     summary: ClassVar[str] = "distance between the distributions of a column before and after"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)

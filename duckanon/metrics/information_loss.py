@@ -23,7 +23,5 @@ class InformationLoss(CellMetric):
     """
 
     summary: ClassVar[str] = "widths of ordered cells and depths of the others, summed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     over_rows = "sum"
     over_columns = "sum"

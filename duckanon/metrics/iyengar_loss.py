@@ -23,6 +23,4 @@ class IyengarLoss(CellMetric):
     """
 
     summary: ClassVar[str] = "leaves covered / M, summed over a row's cells, mean over rows"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     over_columns = "sum"

@@ -52,15 +52,11 @@ class KlDivergence(Metric):
     """
 
     summary: ClassVar[str] = "divergence of the original tuples from those that the release makes likely"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     beyond: ClassVar[bool] = True
 
     @classmethod
-    def missing(cls, relations: RelationTables, params: Mapping[str, Any]) -> list[str]:
-        """Return what the metric needs and is not there."""
-        needed = ("classes", "class_cells", "domain", "tuples", "tuple_values", "cell_values")
-        return [name for name in needed if not relations.has(name)]
+    def reads(cls) -> tuple[str, ...]:
+        return ("classes", "class_cells", "domain", "tuples", "tuple_values", "cell_values")
 
     @classmethod
     def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:

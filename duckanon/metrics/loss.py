@@ -22,6 +22,5 @@ class Loss(CellMetric):
     """
 
     summary: ClassVar[str] = "mean share of the domain that a cell stands for (0 untouched, 1 suppressed)"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
     headline: ClassVar[bool] = True

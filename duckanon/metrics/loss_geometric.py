@@ -22,7 +22,6 @@ class LossGeometric(CellMetric):
     """
 
     summary: ClassVar[str] = "loss, geometric mean over attributes (0 untouched, 1 suppressed)"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
     cells = "loss"
     over_columns = "geometric mean"

@@ -31,7 +31,6 @@ class MutualInformationLoss(Metric):
     """
 
     summary: ClassVar[str] = "bits that columns tell of each other, before less after, mean over pairs"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (float("-inf"), None)
     best: ClassVar[float | None] = 0.0
     beyond: ClassVar[bool] = True

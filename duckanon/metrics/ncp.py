@@ -25,8 +25,6 @@ class Ncp(CellMetric):
     """
 
     summary: ClassVar[str] = "widths of cells as shares of their domains, summed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     cells = "gcp"
     over_rows = "sum"
     over_columns = "weighted sum"

@@ -21,6 +21,5 @@ class Nllm(CellMetric):
     """
 
     summary: ClassVar[str] = "lost leaves as a share of those that can be lost, mean over cells"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
     cells = "loss"

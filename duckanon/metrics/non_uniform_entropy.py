@@ -23,5 +23,3 @@ class NonUniformEntropy(Metric):
     """
 
     summary: ClassVar[str] = "bits lost by recoding, with the frequencies of the values"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)

@@ -23,6 +23,4 @@ class SquaredDistanceError(Metric):
     """
 
     summary: ClassVar[str] = "distances of rows to the means of what their cells can stand for, summed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
     beyond: ClassVar[bool] = True

@@ -23,5 +23,3 @@ class Sse(Metric):
     """
 
     summary: ClassVar[str] = "squared distances to the means of classes, in variances of the columns, summed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)

@@ -21,5 +21,4 @@ class SseRatio(Metric):
     """
 
     summary: ClassVar[str] = "share of the variance of numbers and dates that lies within classes (SSE/SST)"
-    direction: ClassVar[str] = "lower"
     bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
