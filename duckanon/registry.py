@@ -34,8 +34,8 @@ class Registry(Generic[T]):
         """Class decorator: make the class known under ``name``."""
 
         def add(member: type[T]) -> type[T]:
-            known = self._members.get(name)
-            if known is not None and known is not member:
+            registered = self._members.get(name)
+            if registered is not None and registered is not member:
                 raise ParameterError(f"The {self.kind} name {name!r} is registered twice.")
             self._members[name] = member
             member.name = name  # type: ignore[attr-defined]
@@ -59,9 +59,9 @@ class Registry(Generic[T]):
         try:
             return self._members[name]
         except KeyError:
-            known = ", ".join(sorted(self._members))
+            names = ", ".join(sorted(self._members))
             raise ParameterError(
-                f"Unknown {self.kind} {name!r}.{did_you_mean(name, self._members)} Known: {known}."
+                f"Unknown {self.kind} {name!r}.{did_you_mean(name, self._members)} Known: {names}."
             ) from None
 
     def __iter__(self) -> Iterator[str]:
@@ -110,19 +110,19 @@ def make_from(registry: Registry[T], name: str, positional: Sequence[Any], named
     """Return a member made with these parameters; whatever does not fit is a ParameterError that says what does."""
     kind = registry.get(name)
     parameters = fields(kind)  # type: ignore[arg-type]
-    known = [f.name for f in parameters]
-    if len(positional) > len(known):
-        raise ParameterError(f"{name} takes {', '.join(known) or 'no parameters'}. Got {len(positional)} values.")
-    given = dict(zip(known, positional, strict=False))
+    names = [f.name for f in parameters]
+    if len(positional) > len(names):
+        raise ParameterError(f"{name} takes {', '.join(names) or 'no parameters'}. Got {len(positional)} values.")
+    given = dict(zip(names, positional, strict=False))
     for key, value in named.items():
-        if key not in known:
-            takes = f"It takes {', '.join(known)}." if known else "It takes none."
-            raise ParameterError(f"{name} has no parameter {key!r}.{did_you_mean(key, known)} {takes}")
+        if key not in names:
+            takes = f"It takes {', '.join(names)}." if names else "It takes none."
+            raise ParameterError(f"{name} has no parameter {key!r}.{did_you_mean(key, names)} {takes}")
         if key in given:
             raise ParameterError(f"{name}: {key} is given twice.")
         given[key] = value
     missing = [f.name for f in parameters if f.default is f.default_factory and f.name not in given]
     if missing:
-        example = f"{name}({', '.join(f'{key}=...' for key in known)})"
+        example = f"{name}({', '.join(f'{key}=...' for key in names)})"
         raise ParameterError(f"The {registry.kind} {name!r} needs {', '.join(missing)}: write it as {example}.")
     return kind(**given)

@@ -122,15 +122,15 @@ def _levels(
     if not set(file.reads) <= set(relations):
         return []
     if "sensitive" not in file.params:
-        found = levels(subject.engine, relations, model) or dict.fromkeys(b.parameter for b in model.bounds)
-        return [(model.name, None, *level) for level in found.items()]
+        strongest = levels(subject.engine, relations, model) or dict.fromkeys(b.parameter for b in model.bounds)
+        return [(model.name, None, *level) for level in strongest.items()]
     rows: list[tuple[str, str | None, str, float | None]] = []
     for column in subject.sensitive:
         # The order of texts is that of the alphabet: their ranks say nothing.
         unordered = model.needs_order and not is_ordered(subject.type_of(column))
         if not unordered and not (model.needs_hierarchy and column not in subject.hierarchies):
-            found = levels(subject.engine, relations, model, column) or {}
-            rows += [(model.name, column, *level) for level in found.items()]
+            strongest = levels(subject.engine, relations, model, column) or {}
+            rows += [(model.name, column, *level) for level in strongest.items()]
     return rows
 
 
@@ -143,15 +143,15 @@ def _joined(
     rows: list[dict[str, Any]] = []
     left = list(checks)
     for model, attribute, parameter, value in satisfied:
-        found = {"model": model, "attribute": attribute, "parameter": parameter, "value": value}
-        own = [c for c in checks if (c.model, c.parameters.get("sensitive")) == (model, attribute)]
-        left = [c for c in left if c not in own]
-        rows += [{**found, **_checked(c, parameter)} for c in own] or [found]
+        row = {"model": model, "attribute": attribute, "parameter": parameter, "value": value}
+        same = [c for c in checks if (c.model, c.parameters.get("sensitive")) == (model, attribute)]
+        left = [c for c in left if c not in same]
+        rows += [{**row, **_checked(c, parameter)} for c in same] or [row]
     for check in left:
         # A model whose distance is not shown for such a column.
         parameter = next(iter(check.parameters))
-        found = {"model": check.model, "attribute": check.parameters.get("sensitive"), "parameter": parameter}
-        rows.append({**found, **_checked(check, parameter)})
+        row = {"model": check.model, "attribute": check.parameters.get("sensitive"), "parameter": parameter}
+        rows.append({**row, **_checked(check, parameter)})
     place = {name: i for i, name in enumerate((None, *sensitive))}
     return sorted(rows, key=lambda r: (r["model"] != _FIRST, r["model"], place[r["attribute"]]))
 

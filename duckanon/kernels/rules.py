@@ -34,10 +34,10 @@ _ROUNDING = 1e-12
 
 @lean
 def _recursive(  # pragma: no cover
-    values: Any, side: int, at: int, found: int, c: float, least: int
+    values: Any, side: int, at: int, filled: int, c: float, least: int
 ) -> bool:
     present = 0
-    for i in range(at, at + found):
+    for i in range(at, at + filled):
         n = values[side, at + values[ENTRIES, i]]
         if n > 0:
             values[FALLING, present] = n
@@ -51,16 +51,16 @@ def _recursive(  # pragma: no cover
 
 @lean
 def _ordered(  # pragma: no cover
-    values: Any, side: int, at: int, found: int, rows: int, shares: Any, size: int, column: int
+    values: Any, side: int, at: int, filled: int, rows: int, shares: Any, size: int, column: int
 ) -> float:
     """Return the ordered distance in time linear in the entries, as ``models.ordered_t_closeness`` does."""
     if size < 2:
         return 0.0
     area = at + column
     total, reached, here = 0.0, 0, -1
-    for i in range(found + 1):
+    for i in range(filled + 1):
         after = size
-        if i < found:
+        if i < filled:
             after = values[ENTRIES, at + i]
             if values[side, at + after] == 0:
                 continue
@@ -77,7 +77,7 @@ def _ordered(  # pragma: no cover
                     high = middle
             total += (2 * low - here - after) * q - 2 * shares[2, area + low]
             total += shares[2, area + here] + shares[2, area + after]
-        if i < found:
+        if i < filled:
             here = after
             reached += values[side, at + after]
     return total / (size - 1)
@@ -85,19 +85,19 @@ def _ordered(  # pragma: no cover
 
 @lean
 def _hierarchical(  # pragma: no cover
-    values: Any, side: int, at: int, found: int, rows: int, rules: Any, column: int, mass: Any
+    values: Any, side: int, at: int, filled: int, rows: int, rules: Any, column: int, mass: Any
 ) -> float:
     """Return the mean of the equal distances on all levels below the top."""
     total, depth, stride = 0.0, rules.columns[1, column], rules.columns[0, rules.columns.shape[1] - 1]
     for level in range(depth):
         shift = level * stride + at
         distance = 1.0
-        for i in range(at, at + found):
+        for i in range(at, at + filled):
             mass[rules.over[shift + values[ENTRIES, i]]] = 0.0
-        for i in range(at, at + found):
+        for i in range(at, at + filled):
             code = values[ENTRIES, i]
             mass[rules.over[shift + code]] += values[side, at + code] / rows
-        for i in range(at, at + found):
+        for i in range(at, at + filled):
             node = rules.over[shift + values[ENTRIES, i]]
             if mass[node] > 0:
                 p = rules.masses[shift + values[ENTRIES, i]]
@@ -119,7 +119,7 @@ def _entry(kind: int, q: float, p: float, first: float) -> bool:  # pragma: no c
 
 @lean
 def holds(  # pragma: no cover
-    rules: Any, r: int, size: int, rows: int, values: Any, side: int, found: int, mass: Any
+    rules: Any, r: int, size: int, rows: int, values: Any, side: int, filled: int, mass: Any
 ) -> bool:
     """Say whether rule r allows a class of ``size`` members and ``rows`` rows.
 
@@ -133,9 +133,9 @@ def holds(  # pragma: no cover
     at = rules.columns[0, column]
     if kind == CALLBACK:
         entries, counts = np.int64(values[ENTRIES].ctypes.data), np.int64(values[side].ctypes.data)
-        return rules.callback(r, size, rows, entries + 8 * at, counts + 8 * at, found)
+        return rules.callback(r, size, rows, entries + 8 * at, counts + 8 * at, filled)
     present, most, logs, distance, fine = 0, 0, 0.0, 1.0, True
-    for i in range(at, at + found):
+    for i in range(at, at + filled):
         n = values[side, at + values[ENTRIES, i]]
         if n > 0:
             present += 1
@@ -154,14 +154,14 @@ def holds(  # pragma: no cover
     if kind == ENTROPY:
         return np.log(rows) - logs / rows >= np.log(first) - _ROUNDING
     if kind == RECURSIVE:
-        return _recursive(values, side, at, found, first, int(second))
+        return _recursive(values, side, at, filled, first, int(second))
     if kind == ALPHA:
         return size >= second and most <= first * rows * (1 + _ROUNDING)
     if kind == EQUAL:
         return distance / 2 <= first + _ROUNDING
     if kind == ORDERED:
         width = rules.columns[0, column + 1] - at
-        return _ordered(values, side, at, found, rows, rules.shares, width, column) <= first + _ROUNDING
+        return _ordered(values, side, at, filled, rows, rules.shares, width, column) <= first + _ROUNDING
     if kind == HIERARCHICAL:
-        return _hierarchical(values, side, at, found, rows, rules, column, mass) <= first + _ROUNDING
+        return _hierarchical(values, side, at, filled, rows, rules, column, mass) <= first + _ROUNDING
     return fine

@@ -46,7 +46,7 @@ class Measure:
         return asdict(self)
 
 
-class Found(NamedTuple):
+class MetricValue(NamedTuple):
     """A value as a statement found it, with the best and worst that there could have been, where it knows them."""
 
     attribute: str | None
@@ -104,12 +104,12 @@ class Metric:
         return tuple(cls.statement().reads)
 
     @classmethod
-    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[MetricValue]:
         """Return the values of the whole and of attributes."""
         file = cls.statement()
         bound = file.bind(relations.tables(*file.reads))
         given = {name: params[name] for name in file.params}
-        return [Found(row[0], *(_float(v) for v in row[1:])) for row in engine.rows(bound, given)]
+        return [MetricValue(row[0], *(_float(v) for v in row[1:])) for row in engine.rows(bound, given)]
 
     @classmethod
     def missing(cls, relations: RelationTables, params: Mapping[str, Any]) -> list[str]:
@@ -117,12 +117,12 @@ class Metric:
         return [r for r in cls.reads() if not relations.has(r)] + [p for p in cls.params if params.get(p) is None]
 
     @classmethod
-    def normalised(cls, found: Found) -> float | None:
+    def normalised(cls, measured: MetricValue) -> float | None:
         """Return where a value lies between the best there is (0) and the fully suppressed table (1)."""
         better, worse = cls.bounds if cls.direction == "lower" else cls.bounds[::-1]
-        best = next((b for b in (found.best, cls.best, better) if b is not None), None)
-        worst = found.worst if found.worst is not None else worse
-        value = found.value
+        best = next((b for b in (measured.best, cls.best, better) if b is not None), None)
+        worst = measured.worst if measured.worst is not None else worse
+        value = measured.value
         if value is None or best is None or worst is None or not (isfinite(value) and isfinite(worst)):
             return None
         if worst == best:
@@ -166,7 +166,7 @@ def measure(
     A metric that is named and cannot be computed is a ParameterError that says what is missing.
     """
     require_names(names)
-    found: list[Measure] = []
+    measures: list[Measure] = []
     given = params or {}
     for name in names if names is not None else list(metrics):
         metric = metrics.get(name)
@@ -180,8 +180,8 @@ def measure(
             Measure(name, row.value, metric.direction, row.attribute, metric.normalised(row))
             for row in metric.rows(engine, relations, given)
         ]
-        found += sorted(values, key=lambda m: (m.attribute is not None, m.attribute or ""))
-    return found
+        measures += sorted(values, key=lambda m: (m.attribute is not None, m.attribute or ""))
+    return measures
 
 
 def _float(value: Any) -> float | None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.files import SqlFile, load, load_of
 from duckanon.engine.sql.relations import cast, col, named, number, subquery, table, text, union_all
-from duckanon.metrics.base import Found, Metric
+from duckanon.metrics.base import Metric, MetricValue
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -47,31 +47,32 @@ class CellMetric(Metric):
         return ("classes", *cls.statement().reads)
 
     @classmethod
-    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[MetricValue]:
         domain = relations.table("domain")
-        kept = exp.select(col("attribute"), named(exp.Sum(this=_product("n", "value")), "value")).group_by("attribute")
+        published = exp.select(col("attribute"), named(exp.Sum(this=_product("n", "value")), "value"))
+        published = published.group_by(col("attribute"))
         suppressed = exp.case().when(col("suppressed"), col("n")).else_(number(0))
         parts = {
             "weight": exp.select(col("attribute"), named(col("weight"), "value")).from_(table(domain)),
-            "kept": kept.from_(subquery(cls._counted(domain, table(relations.table("cell_rows")), "n"), "c")),
+            "kept": published.from_(subquery(cls._counted(domain, table(relations.table("cell_rows")), "n"), "c")),
             "worst": cls._counted(domain, _suppressed_cells(domain)),
             "best": cls._counted(domain, _untouched_cells(domain)),
             "rows": _of_classes(relations, col("n")),
             "lost": _of_classes(relations, suppressed),
         }
-        found: dict[str, dict[str | None, float | None]] = {part: {} for part in parts}
+        numbers: dict[str, dict[str | None, float | None]] = {part: {} for part in parts}
         query = union_all([exp.select(named(text(p), "part"), "*").from_(subquery(q, "p")) for p, q in parts.items()])
         for part, attribute, value in engine.rows(query):
-            found[part][attribute] = value
-        rows, lost = found["rows"].get(None), found["lost"].get(None)
-        weights = found["weight"]
+            numbers[part][attribute] = value
+        rows, lost = numbers["rows"].get(None), numbers["lost"].get(None)
+        weights = numbers["weight"]
         names = sorted(name for name in weights if name is not None)
         columns: dict[str, tuple[float | None, ...]] = {}
         for name in names:
-            worst, best = found["worst"][name], found["best"][name]
+            worst, best = numbers["worst"][name], numbers["best"][name]
             total = None
             if rows is not None and lost is not None and worst is not None:
-                total = (found["kept"].get(name) or 0) + lost * worst
+                total = (numbers["kept"].get(name) or 0) + lost * worst
             totals = [total, *(None if v is None or rows is None else rows * v for v in (worst, best))]
             if cls.over_rows == "mean":
                 mean = total / rows if total is not None and rows else None
@@ -79,20 +80,20 @@ class CellMetric(Metric):
             weight = weights[name] if cls.over_columns == "weighted sum" else 1
             columns[name] = tuple(None if v is None else (weight or 0) * v for v in totals)
         whole = [cls._together([(columns[n][i], weights[n] or 0) for n in names]) for i in range(3)]
-        return [Found(None, *whole), *(Found(name, *columns[name]) for name in names)]
+        return [MetricValue(None, *whole), *(MetricValue(name, *columns[name]) for name in names)]
 
     @classmethod
     def _together(cls, columns: Sequence[tuple[float | None, float]]) -> float | None:
         """Return the value of all columns from their values and weights."""
-        known = [(value, weight) for value, weight in columns if value is not None]
-        if not known:
+        present = [(value, weight) for value, weight in columns if value is not None]
+        if not present:
             return None
         if cls.over_columns in ("sum", "weighted sum"):
-            return sum(value for value, _ in known)
-        weights = sum(weight for _, weight in known)
+            return sum(value for value, _ in present)
+        weights = sum(weight for _, weight in present)
         if cls.over_columns == "geometric mean":
-            return expm1(sum(log1p(value) * weight for value, weight in known) / weights)
-        return sum(value * weight for value, weight in known) / weights
+            return expm1(sum(log1p(value) * weight for value, weight in present) / weights)
+        return sum(value * weight for value, weight in present) / weights
 
     @classmethod
     def of_classes(cls, relations: RelationTables) -> exp.Query:
@@ -104,7 +105,7 @@ class CellMetric(Metric):
         if cls.over_columns == "mean":
             value = exp.Div(this=value, expression=exp.Sum(this=col("weight")))
         weights = exp.select(named(col("attribute"), "column"), col("weight")).from_(table(domain))
-        same = exp.EQ(this=col("attribute"), expression=col("column"))
+        same_column = exp.EQ(this=col("attribute"), expression=col("column"))
         sums = {}
         for which, cells in (
             ("published", table(relations.table("class_cells"))),
@@ -112,14 +113,13 @@ class CellMetric(Metric):
         ):
             counted = exp.select(*map(col, ids[which]), named(value.copy(), "value"))
             counted = counted.from_(subquery(cls._counted(domain, cells, *ids[which]), "v"))
-            sums[which] = counted.join(subquery(weights, "d"), on=same).group_by(*map(col, ids[which]))
+            sums[which] = counted.join(subquery(weights, "d"), on=same_column).group_by(*map(col, ids[which]))
         shown = exp.case().when(col("suppressed", "c"), col("value", "s")).else_(col("value", "p"))
-        query = exp.select(col("class_id", "c"), named(shown, "value")).from_(
-            table(relations.table("classes"), alias="c")
-        )
+        query = exp.select(col("class_id", "c"), named(shown, "value"))
+        query = query.from_(table(relations.table("classes"), alias="c"))
         query = query.join(subquery(sums["suppressed"], "s"), join_type="cross")
-        own = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "c"))
-        return query.join(subquery(sums["published"], "p"), on=own, join_type="left")
+        same_class = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "c"))
+        return query.join(subquery(sums["published"], "p"), on=same_class, join_type="left")
 
     @classmethod
     def _counted(cls, domain: str, cells: exp.Table | exp.Subquery, *more: str) -> exp.Query:

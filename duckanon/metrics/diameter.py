@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import call, col, named, number, subquery, table
-from duckanon.metrics.base import Found, Metric, metrics
+from duckanon.metrics.base import Metric, MetricValue, metrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,15 +45,15 @@ class Diameter(Metric):
     ignores_suppression: ClassVar[bool] = True
 
     @classmethod
-    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[MetricValue]:
         """Return the diameter, which is 0 on the fully suppressed table and at best the number of attributes."""
-        suppressed, kept, width = cls._counts(engine, relations)
+        suppressed, published, width = cls._counts(engine, relations)
         value: float | None = 0.0
-        if not suppressed and not kept:
+        if not suppressed and not published:
             value = None
-        elif kept > 1:
+        elif published > 1:
             value = cls._search(engine, relations)
-        return [Found(None, value, 0.0, width)]
+        return [MetricValue(None, value, 0.0, width)]
 
     @classmethod
     def _counts(cls, engine: Engine, relations: RelationTables) -> tuple[int, int, float]:
@@ -73,13 +73,13 @@ class Diameter(Metric):
         file = load("metrics/diameter")
         statement = file.bind(relations.tables(*file.reads))
         (seed,) = engine.row(exp.select(exp.Min(this=col("class_id"))).from_(table(relations.table("class_cells"))))
-        found = 0
+        largest = 0
         tried: set[int] = set()
-        while found < bound and seed not in tried and len(tried) < _STEPS:
+        while largest < bound and seed not in tried and len(tried) < _STEPS:
             tried.add(seed)
             ((seed, distance),) = engine.rows(statement, {"class_id": seed})
-            found = max(found, int(distance))
-        return float(found if found == bound else farthest(_codes(engine, relations)))
+            largest = max(largest, int(distance))
+        return float(largest if largest == bound else farthest(_codes(engine, relations)))
 
 
 def _codes(engine: Engine, relations: RelationTables) -> NDArray[np.int64]:
@@ -89,10 +89,10 @@ def _codes(engine: Engine, relations: RelationTables) -> NDArray[np.int64]:
     cells = exp.select(col("class_id"), col("attribute"), named(rank, "code")).from_(
         table(relations.table("class_cells"))
     )
-    found = engine.arrow(
+    cells_in_order = engine.arrow(
         exp.select(col("code")).from_(subquery(cells, "c")).order_by(col("attribute"), col("class_id"))
     )
-    codes: NDArray[np.int64] = found.column("code").to_numpy().astype("int64")
+    codes: NDArray[np.int64] = cells_in_order.column("code").to_numpy().astype("int64")
     (width,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(relations.table("domain"))))
     return codes.reshape(int(width), -1)
 
@@ -124,8 +124,8 @@ def farthest(codes: NDArray[np.int64]) -> int:
         agreeing[chosen] += int((sizes * sizes).sum())
         for j in range(start, width):
             keys = groups * (int(codes[j].max()) + 1) + codes[j]
-            found, inverse = np.unique(keys, return_inverse=True)
-            visit(inverse.reshape(-1), len(found), chosen + 1, j + 1)
+            pairs, inverse = np.unique(keys, return_inverse=True)
+            visit(inverse.reshape(-1), len(pairs), chosen + 1, j + 1)
 
     visit(np.zeros(size, dtype=np.int64), 1, 0, 0)
     for alike in range(width + 1):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import cast, col, conjunction, named, number, param, same, subquery, table
-from duckanon.metrics.base import Found, Metric, metrics
+from duckanon.metrics.base import Metric, MetricValue, metrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +59,7 @@ class KlDivergence(Metric):
         return ("classes", "class_cells", "domain", "tuples", "tuple_values", "cell_values")
 
     @classmethod
-    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[Found]:
+    def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[MetricValue]:
         """Return the divergence, beside that of the fully suppressed table."""
         file = load(f"metrics/{cls.name}")
         shares = engine.fresh("tuple_shares")
@@ -69,7 +69,7 @@ class KlDivergence(Metric):
             rows = engine.rows(bound)
         finally:
             engine.unregister(shares)
-        return [Found(row[0], *(_bits(v) for v in row[1:])) for row in rows]
+        return [MetricValue(row[0], *(_bits(v) for v in row[1:])) for row in rows]
 
 
 def _bits(value: Any) -> float | None:
@@ -83,8 +83,8 @@ def _tuple_shares(engine: Engine, relations: RelationTables) -> Any:
     import pyarrow as pa
 
     def column(query: exp.Query, name: str) -> Ints:
-        found: Ints = engine.arrow(query).column(name).to_numpy().astype(np.int64)
-        return found
+        result: Ints = engine.arrow(query).column(name).to_numpy().astype(np.int64)
+        return result
 
     class_ids, weights = _weights(engine, relations)
     distinct = exp.select(col("tuple_id")).distinct().from_(table(relations.table("tuples"))).order_by(col("tuple_id"))
@@ -114,11 +114,11 @@ def _weights(engine: Engine, relations: RelationTables) -> tuple[Ints, Floats]:
     query = query.from_(table(relations.table("classes"), "c")).join(
         table(relations.table("class_cells"), "x"), on=same(col("class_id", "x"), col("class_id", "c"))
     )
-    found = engine.arrow(
+    result = engine.arrow(
         query.where(exp.Not(this=col("suppressed", "c"))).group_by(col("class_id", "c")).order_by(col("class_id", "c"))
     )
-    numbers = found.column("n").to_numpy().astype(np.float64)
-    return found.column("class_id").to_numpy().astype(np.int64), numbers * np.exp(-found.column("size").to_numpy())
+    numbers = result.column("n").to_numpy().astype(np.float64)
+    return result.column("class_id").to_numpy().astype(np.int64), numbers * np.exp(-result.column("size").to_numpy())
 
 
 def _coded(
@@ -139,7 +139,7 @@ def _coded(
             fits = [same(col(k, alias), col(k, "o")) for k in ("attribute", key)]
             pairs = pairs.join(table(name, alias), on=conjunction(fits))
         names = engine.arrow(exp.select(col("attribute")).from_(table(relations.table("domain")))).column(0).to_pylist()
-        found: tuple[list[Ints], list[Ints], list[tuple[Ints, Ints]]] = ([], [], [])
+        result: tuple[list[Ints], list[Ints], list[tuple[Ints, Ints]]] = ([], [], [])
         for name in names:
             given = {"attribute": name}
             one = exp.EQ(this=col("attribute", "o"), expression=param("attribute"))
@@ -147,14 +147,14 @@ def _coded(
                 rows = engine.arrow(query.copy().where(one.copy()), given)
                 known, codes = (rows.column(c).to_numpy().astype(np.int64) for c in ("id", "code"))
                 order = np.argsort(known, kind="stable")
-                found[place].append(codes[order[np.searchsorted(known, ids, sorter=order)]])
+                result[place].append(codes[order[np.searchsorted(known, ids, sorter=order)]])
             rows = engine.arrow(pairs.copy().where(one.copy()), given)
             at = np.argsort(rows.column("cell").to_numpy(), kind="stable")
             cell, value = (rows.column(c).to_numpy().astype(np.int64)[at] for c in ("cell", "value"))
-            found[2].append((cell, value))
+            result[2].append((cell, value))
     finally:
         engine.drop(values, cells)
-    return found
+    return result
 
 
 def _numbered(relation: str, key: str) -> exp.Query:
@@ -175,10 +175,10 @@ def _own(engine: Engine, relations: RelationTables, tuples: Ints, class_ids: Int
     """Return the places of tuples and of the published classes that hold a row of them."""
     import numpy as np
 
-    found = engine.arrow(
+    result = engine.arrow(
         exp.select(col("tuple_id"), col("class_id")).distinct().from_(table(relations.table("tuples")))
     )
-    ids = [found.column(c).to_numpy().astype(np.int64) for c in ("tuple_id", "class_id")]
+    ids = [result.column(c).to_numpy().astype(np.int64) for c in ("tuple_id", "class_id")]
     places = [
         np.minimum(np.searchsorted(known, own), len(known) - 1)
         for known, own in zip((tuples, class_ids), ids, strict=True)

@@ -66,11 +66,11 @@ def largest(h: Histograms) -> Integers:
     """Return the largest count of each class, 0 where a class has none."""
     import numpy as np
 
-    found = np.zeros(len(h.starts) - 1, dtype=np.int64)
+    highest = np.zeros(len(h.starts) - 1, dtype=np.int64)
     filled = np.diff(h.starts) > 0
     if filled.any():
-        found[filled] = np.maximum.reduceat(h.counts, h.starts[:-1][filled])
-    return found
+        highest[filled] = np.maximum.reduceat(h.counts, h.starts[:-1][filled])
+    return highest
 
 
 def whole_table(h: Histograms) -> Floats:
@@ -99,11 +99,11 @@ def largest_value(h: Histograms, entries: Floats) -> Floats:
     """Return the largest value of the entries of each class; NaN of a class without entries, or with such an entry."""
     import numpy as np
 
-    found = np.full(len(h.starts) - 1, np.nan)
+    highest = np.full(len(h.starts) - 1, np.nan)
     filled = np.diff(h.starts) > 0
     if filled.any():
-        found[filled] = np.maximum.reduceat(entries, h.starts[:-1][filled])
-    return found
+        highest[filled] = np.maximum.reduceat(entries, h.starts[:-1][filled])
+    return highest
 
 
 def smallest_first(sizes: Integers, holds: Callable[[Integers, Integers], Booleans]) -> Booleans:
@@ -125,7 +125,7 @@ def smallest_first(sizes: Integers, holds: Callable[[Integers, Integers], Boolea
     return stays
 
 
-def least_share(found: Floats, threshold: float, worst: float) -> Floats:
+def least_share(measured: Floats, threshold: float, worst: float) -> Floats:
     """Return how much of a class must violate, of a measure that is convex: no more than the mean of its parts.
 
     Parts that satisfy have at most the threshold, others at most ``worst``; their mean reaches what was found.
@@ -139,5 +139,5 @@ def least_share(found: Floats, threshold: float, worst: float) -> Floats:
     import numpy as np
 
     if worst <= threshold:
-        return np.zeros(len(found))
-    return np.clip((found - threshold - ROUNDING) / (worst - threshold), 0.0, 1.0)
+        return np.zeros(len(measured))
+    return np.clip((measured - threshold - ROUNDING) / (worst - threshold), 0.0, 1.0)

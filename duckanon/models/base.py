@@ -189,14 +189,14 @@ class Model(ABC):
         return holds
 
     @classmethod
-    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
+    def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
         """Return the strongest parameter that classes with these values satisfy; None where none does."""
-        if found.low is None or found.high is None or found.valued < found.classes:
+        if extremes.low is None or extremes.high is None or extremes.valued < extremes.classes:
             return None
         if bound.comparison == "at least":
-            return found.low
+            return extremes.low
         # A strict comparison allows for rounding: the parameter must be larger than the value.
-        return found.high * (1 + 2 * ROUNDING) if bound.comparison == "below" else found.high
+        return extremes.high * (1 + 2 * ROUNDING) if bound.comparison == "below" else extremes.high
 
     def rule(self) -> tuple[int, float, float] | None:
         """Return kind and numbers of the rule in ``kernels.rules`` that decides like this model, None if none does.
@@ -269,5 +269,5 @@ def require_column(owner: str, value: object) -> str | None:
 
 def sensitive_of(models: Sequence[Model]) -> list[str]:
     """Return the sensitive columns that models look at, each once."""
-    found = [getattr(m, "sensitive", None) for m in models]
-    return list(dict.fromkeys(name for name in found if name is not None))
+    columns = [getattr(m, "sensitive", None) for m in models]
+    return list(dict.fromkeys(name for name in columns if name is not None))

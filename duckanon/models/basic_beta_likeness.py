@@ -74,8 +74,8 @@ class BasicBetaLikeness(Model):
         return largest_value(h, gains(h))
 
     @classmethod
-    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
-        gain = super().strongest(bound, found)
+    def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
+        gain = super().strongest(bound, extremes)
         return None if gain is None else max(gain - 1, ROUNDING)
 
     def rule(self) -> tuple[int, float, float]:

@@ -91,8 +91,8 @@ class DeltaDisclosure(Model):
         return largest_value(h, np.abs(np.log(gains(h))))
 
     @classmethod
-    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
-        distance = super().strongest(bound, found)
+    def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
+        distance = super().strongest(bound, extremes)
         return None if distance is None else max(distance / math.log(2), ROUNDING)
 
     def rule(self) -> tuple[int, float, float]:

@@ -81,8 +81,8 @@ class DeltaPresence(Model):
         return super().satisfied(groups)
 
     @classmethod
-    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
+    def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
         if bound.parameter == "minimum":
-            return None if found.low is None else min(found.low, 1.0)
-        largest = super().strongest(bound, found)
+            return None if extremes.low is None else min(extremes.low, 1.0)
+        largest = super().strongest(bound, extremes)
         return None if largest is None or largest > 1 + ROUNDING else min(largest, 1.0)

@@ -61,7 +61,7 @@ class HierarchicalTCloseness(TCloseness):
         classes = len(h.starts) - 1
         owner, p = owners(h.starts), whole_table(h)
         q = h.counts / totals(h)[owner]
-        found = np.zeros(classes)
+        total = np.zeros(classes)
         levels = h.ancestors[: max(len(h.ancestors) - 1, 1)]
         for level, over in enumerate(levels):
             nodes = int(over.max(initial=-1)) + 1
@@ -70,8 +70,8 @@ class HierarchicalTCloseness(TCloseness):
             at, node, mass = (
                 (owner, over[h.codes], q) if level == 0 else _merged(owner, over[h.codes], q, classes, nodes)
             )
-            found += (sums(at, np.abs(mass - whole[node]) - whole[node], classes) + 1) / 2
-        return found / len(levels)
+            total += (sums(at, np.abs(mass - whole[node]) - whole[node], classes) + 1) / 2
+        return total / len(levels)
 
     def rule(self) -> tuple[int, float, float]:
         from duckanon.kernels.layout import HIERARCHICAL

@@ -61,10 +61,10 @@ def levels(
     values = subquery(file.bind({name: relations[name] for name in file.reads}), "v")
     counts = [exp.Count(this=exp.Star()), exp.Count(this=value)]
     query = exp.select(*counts, exp.Min(this=value.copy()), exp.Max(this=value.copy())).from_(values)
-    found = Extremes(*engine.row(query, parameters))
-    if not found.classes:
+    extremes = Extremes(*engine.row(query, parameters))
+    if not extremes.classes:
         return None
-    return {bound.parameter: model.strongest(bound, found) for bound in model.bounds}
+    return {bound.parameter: model.strongest(bound, extremes) for bound in model.bounds}
 
 
 __all__ = ["levels", "statement_of", "violations"]

@@ -92,8 +92,8 @@ class TCloseness(Model):
         return least_share(self.distances(histograms_of(groups)), self.t, 1.0)
 
     @classmethod
-    def strongest(cls, bound: Bound, found: Extremes) -> float | None:
-        distance = super().strongest(bound, found)
+    def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
+        distance = super().strongest(bound, extremes)
         return None if distance is None else min(max(distance, 0.0), 1.0)
 
     def rule(self) -> tuple[int, float, float]:

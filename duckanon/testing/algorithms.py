@@ -75,7 +75,7 @@ def _cases() -> list[Case]:
 
 
 def check_algorithm(algorithm: Algorithm | type[Algorithm]) -> None:
-    """Raise an AssertionError unless an algorithm keeps the rules of the house.
+    """Raise an AssertionError unless an algorithm does what every algorithm must do.
 
     What it publishes is counted in Python: every class has at least k members, every row is published or suppressed, no
     more are suppressed than allowed, and every published cell is what the recoding makes of an original. Of an
@@ -222,8 +222,8 @@ def _check_regions(where: str, case: Case, release: Release, published: Sequence
                     return True
         return False
 
-    found = all(placed(number, set()) for number in range(len(published)))
-    require(found, f"{where}: a published row covers no original row that is not taken by another.")
+    matched = all(placed(number, set()) for number in range(len(published)))
+    require(matched, f"{where}: a published row covers no original row that is not taken by another.")
 
 
 def _covered(where: str, case: Case, release: Release) -> list[dict[Any, set[Any]]]:
@@ -231,15 +231,15 @@ def _covered(where: str, case: Case, release: Release) -> list[dict[Any, set[Any
     on = exp.and_(*(exp.EQ(this=col(c, "v"), expression=col(c, "o")) for c in ("j", "code")))
     query = exp.select(col("j", "o"), col("cell", "o"), col("value", "v"))
     query = query.from_(table(release.relations.table("covers"), "o"))
-    found: list[dict[Any, set[Any]]] = [{} for _ in case.quasi]
+    covered_by: list[dict[Any, set[Any]]] = [{} for _ in case.quasi]
     for j, cell, value in release.engine.rows(query.join(table(release.relations.table("column_values"), "v"), on=on)):
-        found[j].setdefault(cell, set()).add(value)
-    for j, cells in enumerate(found):
+        covered_by[j].setdefault(cell, set()).add(value)
+    for j, cells in enumerate(covered_by):
         values = {row[j] for row in case.rows}
         for cell, covered in cells.items():
-            known = {cell} if cell in values else values if cell == "*" else covered
-            require(covered == known, f"{where}: a cell does not stand for the values that its label names.")
-    return found
+            named = {cell} if cell in values else values if cell == "*" else covered
+            require(covered == named, f"{where}: a cell does not stand for the values that its label names.")
+    return covered_by
 
 
 def _mapped(case: Case, release: Release) -> list[tuple[Any, ...]]:

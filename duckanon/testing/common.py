@@ -127,11 +127,11 @@ def make_relations(engine: Engine, rows: Mapping[str, Sequence[Sequence[Any]]]) 
 
     names = {}
     sizes = {class_id: n for class_id, n, suppressed in rows.get("classes", []) if not suppressed}
-    cells = [(a, *known, sizes[i]) for i, a, _, *known in rows.get("class_cells", []) if i in sizes]
+    cells = [(a, *described, sizes[i]) for i, a, _, *described in rows.get("class_cells", []) if i in sizes]
     for relation, columns in RELATIONS.items():
-        found = rows.get(relation, cells if relation == "cell_rows" else [])
+        given = rows.get(relation, cells if relation == "cell_rows" else [])
         arrays = {
-            column: pa.array([row[i] for row in found], getattr(pa, kind if kind != "bool" else "bool_")())
+            column: pa.array([row[i] for row in given], getattr(pa, kind if kind != "bool" else "bool_")())
             for i, (column, kind) in enumerate(columns.items())
         }
         names[relation] = engine.fresh(relation)

@@ -21,7 +21,7 @@ _TOLERANCE = 1e-9
 
 
 def check_metric(metric: type[Metric]) -> None:
-    """Raise an AssertionError unless a metric keeps the rules of the house.
+    """Raise an AssertionError unless a metric does what every metric must do.
 
     It is measured on an untouched, a half generalized, a fully generalized, a fully suppressed and an empty table:
     values lie within its bounds, an untouched table is at best, a fully suppressed one is 1 when normalised, and a
@@ -44,27 +44,27 @@ def check_metric(metric: type[Metric]) -> None:
     low, high = metric.bounds
     require(high is None or low < high, f"{name}.bounds must be (lower, upper), upper None where there is none.")
     _check_statement(metric, require_statement("metrics", metric))
-    found = {state: _total(metric, rows) for state, rows in _tables().items()}
-    _check_values(metric, found)
+    measured = {state: _total(metric, rows) for state, rows in _tables().items()}
+    _check_values(metric, measured)
 
 
 def _check_statement(metric: type[Metric], file: SqlFile) -> None:
     name, where = metric.__name__, f"sql/metrics/{metric.name}.sql"
     if metric.rows.__func__ is Metric.rows.__func__:  # type: ignore[attr-defined]
         columns = ("attribute", "value", "worst", "best")
-        known = file.returns in [columns[:n] for n in (2, 3, 4)]
-        require(known, f"{where} must return attribute, value and perhaps worst and best.")
+        fits = file.returns in [columns[:n] for n in (2, 3, 4)]
+        require(fits, f"{where} must return attribute, value and perhaps worst and best.")
         require(file.params == metric.params, f"{name}.params must be what {where} takes.")
     require(set(metric.params) <= set(_PARAMS), f"{name}.params may be {', '.join(_PARAMS)}.")
     slow = set(file.reads) - _QUICK
     require(not metric.headline or not slow, f"{name} is no headline: it reads {', '.join(sorted(slow))}.")
 
 
-def _check_values(metric: type[Metric], found: dict[str, Measure | None]) -> None:
+def _check_values(metric: type[Metric], measured: dict[str, Measure | None]) -> None:
     name, (low, high) = metric.__name__, metric.bounds
     places: dict[str, float] = {}
     for state in ("untouched", "half", "generalized", "suppressed"):
-        one = found[state]
+        one = measured[state]
         if state == "suppressed" and metric.ignores_suppression:
             continue
         if one is None or one.value is None or one.normalised is None:
@@ -80,7 +80,7 @@ def _check_values(metric: type[Metric], found: dict[str, Measure | None]) -> Non
         require(at_best, f"{name} is not at best on a table that is untouched, and its bounds say {best}.")
     worst = places.get("suppressed", 1.0)
     require(abs(worst - 1) <= _TOLERANCE, f"{name} is {worst} on a table that is suppressed, normalised, not 1.")
-    empty = found["empty"]
+    empty = measured["empty"]
     require(empty is None or empty.value is None, f"{name} has a value on a table without rows.")
 
 
@@ -101,8 +101,8 @@ def _total(metric: type[Metric], rows: dict[str, list[tuple[Any, ...]]]) -> Meas
     return totals[0] if totals else None
 
 
-def _fits(metric: type[Metric], found: Measure) -> bool:
-    return found.metric == metric.name and found.direction == metric.direction
+def _fits(metric: type[Metric], measured: Measure) -> bool:
+    return measured.metric == metric.name and measured.direction == metric.direction
 
 
 Cell = tuple[str, int, int, float | None, float | None]

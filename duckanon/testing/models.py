@@ -22,7 +22,7 @@ _STATEMENTS, _SEARCHES = 4, 40
 
 
 def check_model(model: Model | type[Model]) -> None:
-    """Raise an AssertionError unless a model keeps the rules of the house.
+    """Raise an AssertionError unless a model does what every model must do.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def check_model(model: Model | type[Model]) -> None:
 
     Notes
     -----
-    On small random tables the statement and ``satisfied`` must name the same classes, suppressed ones never, and the
-    traits must hold: what a search assumes is tried on merged classes.
+    On small random tables the statement and ``satisfied`` must name the same classes, and never a suppressed one. The
+    traits must hold: what a search assumes is tested on merged classes.
 
     Examples
     --------
@@ -188,22 +188,28 @@ def _check_searches(model: Model, seed: int) -> None:
     if traits.whole_table:
         _check_whole_table(model, table)
         return
-    found = model.satisfied(groups)
+    satisfied = model.satisfied(groups)
     require(
-        str(found.dtype) == "bool" and found.shape == groups.sizes.shape,
+        str(satisfied.dtype) == "bool" and satisfied.shape == groups.sizes.shape,
         f"{name}.satisfied must return a bool for each class.",
     )
-    first, second, merged = found[: 2 * table.pairs : 2], found[1 : 2 * table.pairs : 2], found[2 * table.pairs :]
+    first, second, merged = (
+        satisfied[: 2 * table.pairs : 2],
+        satisfied[1 : 2 * table.pairs : 2],
+        satisfied[2 * table.pairs :],
+    )
     if traits.monotone:
         require((merged | ~(first & second)).all(), f"{name} is not monotone: it broke when two good classes merged.")
     if traits.absorbing:
         require(
             (merged | ~(first | second)).all(), f"{name} is not absorbing: a good class broke when rows were added."
         )
-    require((groups.rows[found] >= traits.min_class_size).all(), f"{name} accepts a class smaller than min_class_size.")
+    require(
+        (groups.rows[satisfied] >= traits.min_class_size).all(), f"{name} accepts a class smaller than min_class_size."
+    )
     if traits.size_only:
         require(
-            (found == (groups.sizes >= traits.min_class_size)).all(),
+            (satisfied == (groups.sizes >= traits.min_class_size)).all(),
             f"{name} is not size_only: it does not hold exactly for the classes of at least min_class_size.",
         )
 
@@ -239,34 +245,36 @@ def _check_statement(engine: Engine, model: Model) -> None:
         everything = _violating(engine, model, table.relations(np.ones(count, dtype=np.bool_)))
         require(not everything, f"{name} counts a suppressed class, which nobody publishes.")
         for out in (np.zeros(count, dtype=np.bool_), np.arange(count) % 3 == 1):
-            found = _violating(engine, model, table.relations(out))
-            require(not found & set(np.flatnonzero(out)), f"{name} counts a suppressed class, which nobody publishes.")
-            wanted = set(np.flatnonzero(~out)[~model.satisfied(_kept(table.groups(), ~out))])
-            same = bool(found) == bool(wanted) if model.traits.whole_table else found == wanted
+            violating = _violating(engine, model, table.relations(out))
+            require(
+                not violating & set(np.flatnonzero(out)), f"{name} counts a suppressed class, which nobody publishes."
+            )
+            wanted = set(np.flatnonzero(~out)[~model.satisfied(_published(table.groups(), ~out))])
+            same = bool(violating) == bool(wanted) if model.traits.whole_table else violating == wanted
             require(same, f"sql/models/{model.name}.sql and {name}.satisfied do not name the same classes.")
 
 
-def _kept(groups: Groups, kept: Booleans) -> Groups:
+def _published(groups: Groups, published: Booleans) -> Groups:
     """Return the classes that stay; the whole table stays the same."""
     import numpy as np
 
     h = groups.histograms
     assert h is not None
-    owner = np.repeat(np.arange(len(kept)), np.diff(h.starts))
-    starts = np.concatenate([[0], np.cumsum(np.diff(h.starts)[kept])])
-    histograms = replace(h, starts=starts, codes=h.codes[kept[owner]], counts=h.counts[kept[owner]])
-    population = groups.population[kept] if groups.population is not None else None
-    return Groups(groups.sizes[kept], groups.rows[kept], histograms, population)
+    owner = np.repeat(np.arange(len(published)), np.diff(h.starts))
+    starts = np.concatenate([[0], np.cumsum(np.diff(h.starts)[published])])
+    histograms = replace(h, starts=starts, codes=h.codes[published[owner]], counts=h.counts[published[owner]])
+    population = groups.population[published] if groups.population is not None else None
+    return Groups(groups.sizes[published], groups.rows[published], histograms, population)
 
 
 def _violating(engine: Engine, model: Model, rows: dict[str, list[tuple[Any, ...]]]) -> set[int]:
     made = make_relations(engine, rows)
     relations = made.tables(*made.made())
     (result,) = check_models(engine, relations, [model], "rows")
-    found = list(engine.rows(*violations(model, relations)))
+    violating = list(engine.rows(*violations(model, relations)))
     for relation in relations.values():
         engine.unregister(relation)
     name = type(model).__name__
-    require(result.holds == (not found), f"The check of {name} contradicts its statement.")
-    require(result.violating_classes == len({row[0] for row in found}), f"{name} names a class twice.")
-    return {int(row[0]) for row in found}
+    require(result.holds == (not violating), f"The check of {name} contradicts its statement.")
+    require(result.violating_classes == len({row[0] for row in violating}), f"{name} names a class twice.")
+    return {int(row[0]) for row in violating}

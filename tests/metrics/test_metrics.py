@@ -15,7 +15,7 @@ from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.relation_tables import RelationTables
 from duckanon.errors import ParameterError
 from duckanon.metrics import Metric, headlines, measure, metrics
-from duckanon.metrics.base import Found
+from duckanon.metrics.base import MetricValue
 from duckanon.metrics.diameter import farthest
 from duckanon.testing.common import make_relations
 
@@ -32,13 +32,13 @@ def test_normalising() -> None:
         direction: ClassVar[str] = "higher"
         bounds: ClassVar[tuple[float, float | None]] = (0.0, 4.0)
 
-    assert Lower.normalised(Found(None, 3.0, 5.0)) == 0.5
-    assert Lower.normalised(Found(None, 3.0)) is None
-    assert Lower.normalised(Found(None, None, 5.0)) is None
-    assert Lower.normalised(Found(None, 1.0, 1.0)) == 0.0
-    assert Lower.normalised(Found(None, 2.0, 1.0)) is None
-    assert Higher.normalised(Found(None, 1.0)) == 0.75
-    assert Higher.normalised(Found(None, 1.0, 0.0, best=2.0)) == 0.5
+    assert Lower.normalised(MetricValue(None, 3.0, 5.0)) == 0.5
+    assert Lower.normalised(MetricValue(None, 3.0)) is None
+    assert Lower.normalised(MetricValue(None, None, 5.0)) is None
+    assert Lower.normalised(MetricValue(None, 1.0, 1.0)) == 0.0
+    assert Lower.normalised(MetricValue(None, 2.0, 1.0)) is None
+    assert Higher.normalised(MetricValue(None, 1.0)) == 0.75
+    assert Higher.normalised(MetricValue(None, 1.0, 0.0, best=2.0)) == 0.5
 
 
 def test_what_cannot_be_computed_is_left_out_or_said(engine: DuckDBEngine) -> None:
@@ -263,4 +263,4 @@ def test_an_untouched_table_of_different_rows_has_lost_nothing() -> None:
 
 def test_what_is_not_finite_is_not_normalised() -> None:
     for value, worst in ((math.inf, 5.0), (math.nan, 5.0), (1.0, math.inf)):
-        assert Metric.normalised(Found(None, value, worst)) is None
+        assert Metric.normalised(MetricValue(None, value, worst)) is None

@@ -60,13 +60,13 @@ class Property:
         """Return the property of every row of the original, suppressed ones included."""
         import numpy as np
 
-        own: dict[str, str] = {}
+        made: dict[str, str] = {}
         try:
-            query, by_row = self.query(rows, own)
-            found = rows.release.engine.arrow(query)
+            query, by_row = self.query(rows, made)
+            arrow = rows.release.engine.arrow(query)
         finally:
-            rows.release.engine.drop(*own.values())
-        ids, values = (found.column(i).to_numpy() for i in range(2))
+            rows.release.engine.drop(*made.values())
+        ids, values = (arrow.column(i).to_numpy() for i in range(2))
         values = rounded(values.astype(np.float64))
         if by_row:
             placed = rows.scattered(ids, values)
@@ -79,7 +79,7 @@ class Property:
             raise ParameterError(f"The property {self.label!r} has no value for {missing_rows} rows of this release.")
         return placed
 
-    def query(self, rows: Rows, own: dict[str, str]) -> tuple[exp.Query, bool]:
+    def query(self, rows: Rows, made: dict[str, str]) -> tuple[exp.Query, bool]:
         """Return the query for the values of classes or rows, and whether it is rows.
 
         Relations that are made for it are added to ``own``; the caller drops them.
@@ -88,20 +88,20 @@ class Property:
         if "row_values" in file.reads:
             if self.column is None:
                 raise ParameterError(f"The property {self.name!r} looks at a column of the source: name it.")
-            own["row_values"] = rows.with_values(self.column)
+            made["row_values"] = rows.with_values(self.column)
         if self.unit == "promise" and rows.release.plan.entity is not None:
-            own["classes"] = _in_units(rows.release)
+            made["classes"] = _in_units(rows.release)
         by_row = file.returns[0] == "row_id"
-        reads = [r for r in file.reads if r not in own]
-        return file.bind({**self.require(rows, reads).tables(*reads), **own}), by_row
+        reads = [r for r in file.reads if r not in made]
+        return file.bind({**self.require(rows, reads).tables(*reads), **made}), by_row
 
     def require(self, rows: Rows, reads: Iterable[str]) -> RelationTables:
         """Return the relations of a release; raise where it lacks one that is read."""
-        known = rows.release.relations
-        missing = [r for r in reads if not known.has(r)]
+        relations = rows.release.relations
+        missing = [r for r in reads if not relations.has(r)]
         if missing:
             raise ParameterError(f"The property {self.name!r} reads what this release lacks: {', '.join(missing)}.")
-        return known
+        return relations
 
     def ideal(self, rows: Rows) -> float:
         """Return the best value that a row can have: what ``rank`` measures the distance to."""
@@ -130,7 +130,7 @@ class CellProperty(Property):
     def __init_subclass__(cls) -> None:
         cls.direction, cls.bounds = cls.metric.direction, cls.metric.bounds
 
-    def query(self, rows: Rows, own: dict[str, str]) -> tuple[exp.Query, bool]:
+    def query(self, rows: Rows, made: dict[str, str]) -> tuple[exp.Query, bool]:
         return self.metric.of_classes(self.require(rows, ["classes", "class_cells", "domain"])), False
 
 
@@ -146,13 +146,13 @@ def resolve(names: Sequence[str], releases: Sequence[Release]) -> list[Property]
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ParameterError("properties must be a list of names, such as ['class_size'].")
-    found: list[Property] = []
+    resolved: list[Property] = []
     for name in names:
-        found += _named(str(name), releases)
-    labels = [p.label for p in found]
-    if not found or len(set(labels)) < len(labels):
+        resolved += _named(str(name), releases)
+    labels = [p.label for p in resolved]
+    if not resolved or len(set(labels)) < len(labels):
         raise ParameterError("Name at least one property, and each only once.")
-    return found
+    return resolved
 
 
 def _named(name: str, releases: Sequence[Release]) -> list[Property]:
@@ -168,10 +168,10 @@ def _named(name: str, releases: Sequence[Release]) -> list[Property]:
                 f"Name a column of the source: '{name}_<column>'."
             )
         return [kind(column) for column in shared]
-    for known in properties:
-        kind = properties.get(known)
-        if kind.per_column and name.startswith(f"{known}_"):
-            return [kind(name.removeprefix(f"{known}_"))]
+    for prefix in properties:
+        kind = properties.get(prefix)
+        if kind.per_column and name.startswith(f"{prefix}_"):
+            return [kind(name.removeprefix(f"{prefix}_"))]
     properties.get(name)
     raise AssertionError  # pragma: no cover - get has raised
 
@@ -190,8 +190,8 @@ def rounded(values: Vector) -> Vector:
     near = np.round(values, _DIGITS)
     with np.errstate(divide="ignore"):
         places = np.where(near == 0, 0, _DIGITS - 1 - np.floor(np.log10(np.abs(near))))
-    found: Vector = np.round(near * 10.0**places) / 10.0**places
-    return found
+    result: Vector = np.round(near * 10.0**places) / 10.0**places
+    return result
 
 
 def _in_units(release: Release) -> str:
