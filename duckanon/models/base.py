@@ -146,6 +146,8 @@ class Model(ABC):
     """Whether the sensitive column needs a hierarchy."""
     needs_order: ClassVar[bool] = False
     """Whether the order of the sensitive values counts."""
+    counts_members: ClassVar[bool] = True
+    """Whether the members of a class count, be they rows or persons; else only rows with sensitive values do."""
     hidden: ClassVar[bool] = False
     """Whether the promise is about groups that cannot be seen in the release."""
 

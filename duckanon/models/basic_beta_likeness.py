@@ -52,6 +52,7 @@ class BasicBetaLikeness(Model):
     sensitive: str | None = None
     summary: ClassVar[str] = "no sensitive value is more than 1 + beta times as frequent in a class as in the table"
     bounds: ClassVar[tuple[Bound, ...]] = (Bound("beta", "at most"),)
+    counts_members: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", require_number(type(self).__name__, "beta", self.beta, 0, above=True))

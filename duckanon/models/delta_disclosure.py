@@ -59,6 +59,7 @@ class DeltaDisclosure(Model):
     base: float = 2.0
     summary: ClassVar[str] = "the frequency of sensitive values in a class differs from the table's by less than delta"
     bounds: ClassVar[tuple[Bound, ...]] = (Bound("delta", "below"),)
+    counts_members: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", require_number("DeltaDisclosure", "delta", self.delta, 0, above=True))

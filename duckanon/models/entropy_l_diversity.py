@@ -44,6 +44,7 @@ class EntropyLDiversity(Model):
     sensitive: str | None = None
     summary: ClassVar[str] = "in every class sensitive values have at least the entropy of l equally frequent ones"
     bounds: ClassVar[tuple[Bound, ...]] = (Bound("l", "at least"),)
+    counts_members: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", require_number("EntropyLDiversity", "l", self.l, 1))

@@ -42,6 +42,7 @@ class LDiversity(Model):
     sensitive: str | None = None
     summary: ClassVar[str] = "every class has at least l different sensitive values"
     bounds: ClassVar[tuple[Bound, ...]] = (Bound("l", "at least"),)
+    counts_members: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", require_int("LDiversity", "l", self.l, 1))

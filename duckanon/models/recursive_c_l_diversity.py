@@ -46,6 +46,7 @@ class RecursiveCLDiversity(Model):
     sensitive: str | None = None
     summary: ClassVar[str] = "the most frequent value of a class is rarer than c times the l-th and all after it"
     bounds: ClassVar[tuple[Bound, ...]] = (Bound("c", "below"),)
+    counts_members: ClassVar[bool] = False
     level_parameters: ClassVar[Mapping[str, float | str]] = {"l": "l_diversity"}
 
     def __post_init__(self) -> None:

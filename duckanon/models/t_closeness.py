@@ -54,6 +54,7 @@ class TCloseness(Model):
     sensitive: str | None = None
     summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (equal distance)"
     bounds: ClassVar[tuple[Bound, ...]] = (Bound("t", "at most"),)
+    counts_members: ClassVar[bool] = False
     distance: ClassVar[str] = "equal"
 
     def __post_init__(self) -> None:

@@ -70,8 +70,6 @@ _MISSING = {
     "population_classes": (POPULATION, "it compares with a population, which is not published"),
 }
 _DATA = (".parquet", ".csv")
-_OF_ROWS = {"l_diversity", "entropy_l_diversity", "recursive_c_l_diversity"}
-"""Models that count rows with sensitive values, whatever the unit: exact where persons are promised, too."""
 
 _ADDRESS = re.compile(r"://|\b(host|hostaddr|dbname|user|password)\s*=")
 
@@ -517,7 +515,7 @@ def _recheck(
     if not check.holds:
         # Persons are at most as many as rows: what rows break, persons break.
         return _told(promise, BROKEN, _broken(check))
-    if unit == "persons" and model.name not in _OF_ROWS:
+    if unit == "persons" and model.counts_members:
         return _told(promise, NOT_CHECKABLE, f"{UNCHECKABLE[PERSONS]}; counted in rows it holds", PERSONS)
     return _told(promise, HOLDS)
 

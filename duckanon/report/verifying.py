@@ -7,26 +7,11 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from duckanon.models.base import models
+from duckanon.models.statements import statement_of
+
 Summary = Mapping[str, Any]
 
-_BY_CLASS = (
-    "k_anonymity",
-    "l_diversity",
-    "entropy_l_diversity",
-    "recursive_c_l_diversity",
-    "p_sensitive_k_anonymity",
-    "alpha_k_anonymity",
-    "maximum_reidentification_risk",
-    "average_reidentification_risk",
-    "sample_uniqueness",
-)
-"""Models that a class keeps or breaks by itself."""
-_BY_TABLE = ("t_closeness", "basic_beta_likeness", "enhanced_beta_likeness", "delta_disclosure")
-"""Models that compare a class with the whole table, which the release has only if no row was left out."""
-_OF_ROWS = ("l_diversity", "entropy_l_diversity", "recursive_c_l_diversity")
-_OF_SOURCE = (*_BY_TABLE, "ordered_t_closeness", "hierarchical_t_closeness")
-_OF_POPULATION = ("k_map", "delta_presence")
-_OF_GROUPS = ("probabilistic_k_anonymity",)
 _FILES = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl")
 
 
@@ -63,15 +48,25 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
 
 def _hidden(summary: Summary) -> list[str]:
     """Return why promises cannot be checked from the files alone."""
-    models = [m["model"] for m in summary.get("promise") or ()]
-    groups = [m for m in models if m in _OF_GROUPS]
-    open_ones = [m for m in models if m in _BY_CLASS and m not in _OF_ROWS]
+    reads = {m["model"]: _reads(m["model"]) for m in summary.get("promise") or ()}
+    counted = [m for m in reads if _is_of_classes(m) and models.get(m).counts_members]
+    compared = set().union(*reads.values())
     return [
-        *(["persons"] if summary.get("unit") == "persons" and open_ones else []),
-        *(["source"] if any(m in _OF_SOURCE for m in models) else []),
-        *(["population"] if any(m in _OF_POPULATION for m in models) else []),
-        *(["groups"] if groups else []),
+        *(["persons"] if summary.get("unit") == "persons" and counted else []),
+        *(["source"] if "domain_values" in compared else []),
+        *(["population"] if "population_classes" in compared else []),
+        *(["groups"] if "permuted_blocks" in compared else []),
     ]
+
+
+def _reads(model: str) -> set[str]:
+    """Return the relations that a model reads; none of a model that is not installed here."""
+    return set(statement_of(models.get(model)).reads) if model in models else set()
+
+
+def _is_of_classes(model: str) -> bool:
+    """Say whether the published classes alone tell whether a model holds."""
+    return bool(_reads(model)) and _reads(model) <= {"classes", "class_values"}
 
 
 def _names(record: Mapping[str, Any] | None) -> tuple[str, str]:
@@ -84,14 +79,14 @@ def _names(record: Mapping[str, Any] | None) -> tuple[str, str]:
 
 def _check(summary: Summary, release: str) -> str | None:
     quasi = _published(summary)
-    models = [m for m in summary.get("promise") or () if _can_check(m["model"], summary)]
-    if not quasi or not models or not release.lower().endswith(_FILES):
+    promises = [m for m in summary.get("promise") or () if _can_check(m["model"], summary)]
+    if not quasi or not promises or not release.lower().endswith(_FILES):
         return None
     words = ["duckanon", "check", release, "-q", _listed(quasi)]
     sensitive = (summary.get("roles") or {}).get("sensitive") or ()
-    if sensitive and any(m["model"] not in ("k_anonymity", "sample_uniqueness") for m in models):
+    if sensitive and any(m["model"] not in ("k_anonymity", "sample_uniqueness") for m in promises):
         words += ["-s", _listed(sensitive)]
-    for model in models:
+    for model in promises:
         given = {k: v for k, v in model["parameters"].items() if isinstance(v, int | float | str)}
         if model["model"] == "k_anonymity" and set(given) == {"k"}:
             words += ["-k", str(given["k"])]
@@ -101,8 +96,15 @@ def _check(summary: Summary, release: str) -> str | None:
 
 
 def _can_check(model: str, summary: Summary) -> bool:
+    if _is_of_classes(model):
+        return True
+    # A class is compared with the whole table, which the release has only if no row was left out.
     whole = not (summary.get("found") or {}).get("rows_suppressed")
-    return model in _BY_CLASS or (whole and model in _BY_TABLE)
+    return (
+        whole
+        and "domain_values" in _reads(model)
+        and not (models.get(model).needs_order or models.get(model).needs_hierarchy)
+    )
 
 
 def _published(summary: Summary) -> list[str]:
