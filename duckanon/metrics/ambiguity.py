@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -19,5 +17,5 @@ class Ambiguity(Metric):
     M. Nergiz and C. Clifton, Thoughts on k-anonymization, 2007.
     """
 
-    summary: ClassVar[str] = "combinations of leaves that a row stands for, mean over rows"
-    bounds: ClassVar[tuple[float, float | None]] = (1.0, None)
+    summary = "combinations of leaves that a row stands for, mean over rows"
+    bounds = (1.0, None)

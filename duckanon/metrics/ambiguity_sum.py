@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -19,4 +17,4 @@ class AmbiguitySum(Metric):
     M. Nergiz and C. Clifton, Thoughts on k-anonymization, 2007; ARX 3.9.2, metric "ambiguity".
     """
 
-    summary: ClassVar[str] = "combinations of leaves that a row stands for, summed"
+    summary = "combinations of leaves that a row stands for, summed"

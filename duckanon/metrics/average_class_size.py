@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -19,6 +17,6 @@ class AverageClassSize(Metric):
     K. LeFevre et al., Mondrian multidimensional k-anonymity, 2006, without its division by k; ARX 3.9.2.
     """
 
-    summary: ClassVar[str] = "rows per class, suppressed rows being one class"
-    bounds: ClassVar[tuple[float, float | None]] = (1.0, None)
-    headline: ClassVar[bool] = True
+    summary = "rows per class, suppressed rows being one class"
+    bounds = (1.0, None)
+    headline = True

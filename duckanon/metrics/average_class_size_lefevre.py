@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -20,6 +18,6 @@ class AverageClassSizeLefevre(Metric):
     K. LeFevre, D. DeWitt and R. Ramakrishnan, Mondrian multidimensional k-anonymity, 2006.
     """
 
-    summary: ClassVar[str] = "published rows per class, in multiples of k"
-    params: ClassVar[tuple[str, ...]] = ("k",)
-    ignores_suppression: ClassVar[bool] = True
+    summary = "published rows per class, in multiples of k"
+    params = ("k",)
+    ignores_suppression = True

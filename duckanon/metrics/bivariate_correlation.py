@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -23,6 +21,6 @@ class BivariateCorrelation(Metric):
     synthetic data generation, 2020.
     """
 
-    summary: ClassVar[str] = "change of Cramer's V, median over pairs of columns"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
-    beyond: ClassVar[bool] = True
+    summary = "change of Cramer's V, median over pairs of columns"
+    bounds = (0.0, 1.0)
+    beyond = True

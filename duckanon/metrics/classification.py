@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -20,5 +18,5 @@ class Classification(Metric):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002.
     """
 
-    summary: ClassVar[str] = "share of rows suppressed or in the minority of their class"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    summary = "share of rows suppressed or in the minority of their class"
+    bounds = (0.0, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import comb
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -40,9 +40,9 @@ class Diameter(Metric):
     A. Meyerson and R. Williams, On the complexity of optimal k-anonymity, 2004.
     """
 
-    summary: ClassVar[str] = "attributes in which the two most different rows differ"
-    direction: ClassVar[str] = "higher"
-    ignores_suppression: ClassVar[bool] = True
+    summary = "attributes in which the two most different rows differ"
+    direction = "higher"
+    ignores_suppression = True
 
     @classmethod
     def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[MetricValue]:

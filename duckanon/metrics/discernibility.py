@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -19,5 +17,5 @@ class Discernibility(Metric):
     R. Bayardo and R. Agrawal, Data privacy through optimal k-anonymization, 2005.
     """
 
-    summary: ClassVar[str] = "sum of squared class sizes, n for each suppressed row"
-    headline: ClassVar[bool] = True
+    summary = "sum of squared class sizes, n for each suppressed row"
+    headline = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -19,5 +17,5 @@ class DiscernibilityStar(Metric):
     K. El Emam et al., A globally optimal k-anonymity method for the de-identification of health data, 2009 (DM*).
     """
 
-    summary: ClassVar[str] = "sum of squared class sizes, suppressed rows left out"
-    ignores_suppression: ClassVar[bool] = True
+    summary = "sum of squared class sizes, suppressed rows left out"
+    ignores_suppression = True

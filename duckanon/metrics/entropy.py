@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -20,4 +18,4 @@ class Entropy(Metric):
     A. Gionis and T. Tassa, k-anonymization with minimal loss of information, 2009.
     """
 
-    summary: ClassVar[str] = "bits that are missing to tell the original values from the cells"
+    summary = "bits that are missing to tell the original values from the cells"

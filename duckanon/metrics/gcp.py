@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -20,6 +18,6 @@ class Gcp(CellMetric):
     G. Ghinita et al., Fast data anonymization with low information loss, 2007.
     """
 
-    summary: ClassVar[str] = "widths of cells as shares of their domains, mean over cells (0 untouched, 1 suppressed)"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
-    headline: ClassVar[bool] = True
+    summary = "widths of cells as shares of their domains, mean over cells (0 untouched, 1 suppressed)"
+    bounds = (0.0, 1.0)
+    headline = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -20,6 +18,6 @@ class Granularity(CellMetric):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002, without its normalisation.
     """
 
-    summary: ClassVar[str] = "share of the domain that a cell could be besides its value, summed"
+    summary = "share of the domain that a cell could be besides its value, summed"
     over_rows = "sum"
     over_columns = "sum"

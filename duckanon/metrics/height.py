@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -21,5 +19,5 @@ class Height(Metric):
     metric "height".
     """
 
-    summary: ClassVar[str] = "sum over attributes of their level"
-    ignores_suppression: ClassVar[bool] = True
+    summary = "sum over attributes of their level"
+    ignores_suppression = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -20,5 +18,5 @@ class Hellinger(Metric):
     Emam, L. Mosquera and R. Hoptroff, Practical synthetic data generation, 2020.
     """
 
-    summary: ClassVar[str] = "distance between the distributions of a column before and after"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    summary = "distance between the distributions of a column before and after"
+    bounds = (0.0, 1.0)

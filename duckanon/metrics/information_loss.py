@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -22,6 +20,6 @@ class InformationLoss(CellMetric):
     J.-W. Byun et al., Efficient k-anonymization using clustering techniques, 2007.
     """
 
-    summary: ClassVar[str] = "widths of ordered cells and depths of the others, summed"
+    summary = "widths of ordered cells and depths of the others, summed"
     over_rows = "sum"
     over_columns = "sum"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -22,5 +20,5 @@ class IyengarLoss(CellMetric):
     microdata disclosure control algorithms, 2009.
     """
 
-    summary: ClassVar[str] = "leaves covered / M, summed over a row's cells, mean over rows"
+    summary = "leaves covered / M, summed over a row's cells, mean over rows"
     over_columns = "sum"

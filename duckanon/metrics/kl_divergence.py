@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -51,8 +51,8 @@ class KlDivergence(Metric):
     anonymized datasets, 2006.
     """
 
-    summary: ClassVar[str] = "divergence of the original tuples from those that the release makes likely"
-    beyond: ClassVar[bool] = True
+    summary = "divergence of the original tuples from those that the release makes likely"
+    beyond = True
 
     @classmethod
     def reads(cls) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -21,6 +19,6 @@ class Loss(CellMetric):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002; ARX 3.9.2, metric "loss", arithmetic mean.
     """
 
-    summary: ClassVar[str] = "mean share of the domain that a cell stands for (0 untouched, 1 suppressed)"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
-    headline: ClassVar[bool] = True
+    summary = "mean share of the domain that a cell stands for (0 untouched, 1 suppressed)"
+    bounds = (0.0, 1.0)
+    headline = True

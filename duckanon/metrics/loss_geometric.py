@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -21,7 +19,7 @@ class LossGeometric(CellMetric):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002; ARX 3.9.2, metric "loss", geometric mean.
     """
 
-    summary: ClassVar[str] = "loss, geometric mean over attributes (0 untouched, 1 suppressed)"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    summary = "loss, geometric mean over attributes (0 untouched, 1 suppressed)"
+    bounds = (0.0, 1.0)
     cells = "loss"
     over_columns = "geometric mean"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -30,7 +28,7 @@ class MutualInformationLoss(Metric):
     micro-data publishing and analysis, 2021.
     """
 
-    summary: ClassVar[str] = "bits that columns tell of each other, before less after, mean over pairs"
-    bounds: ClassVar[tuple[float, float | None]] = (float("-inf"), None)
-    best: ClassVar[float | None] = 0.0
-    beyond: ClassVar[bool] = True
+    summary = "bits that columns tell of each other, before less after, mean over pairs"
+    bounds = (float("-inf"), None)
+    best = 0.0
+    beyond = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -24,7 +22,7 @@ class Ncp(CellMetric):
     J. Xu et al., Utility-based anonymization using local recoding, 2006.
     """
 
-    summary: ClassVar[str] = "widths of cells as shares of their domains, summed"
+    summary = "widths of cells as shares of their domains, summed"
     cells = "gcp"
     over_rows = "sum"
     over_columns = "weighted sum"

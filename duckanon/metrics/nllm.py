@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -20,6 +18,6 @@ class Nllm(CellMetric):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002.
     """
 
-    summary: ClassVar[str] = "lost leaves as a share of those that can be lost, mean over cells"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    summary = "lost leaves as a share of those that can be lost, mean over cells"
+    bounds = (0.0, 1.0)
     cells = "loss"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -22,4 +20,4 @@ class NonUniformEntropy(Metric):
     A. de Waal and L. Willenborg, Information loss through global recoding and local suppression, 1999; ARX 3.9.2.
     """
 
-    summary: ClassVar[str] = "bits lost by recoding, with the frequencies of the values"
+    summary = "bits lost by recoding, with the frequencies of the values"

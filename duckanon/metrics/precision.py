@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import metrics
 from duckanon.metrics.cells import CellMetric
 
@@ -21,7 +19,7 @@ class Precision(CellMetric):
     L. Sweeney, Achieving k-anonymity privacy protection using generalization and suppression, 2002.
     """
 
-    summary: ClassVar[str] = "1 - mean of level / height over cells (1 untouched, 0 suppressed)"
-    direction: ClassVar[str] = "higher"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
-    headline: ClassVar[bool] = True
+    summary = "1 - mean of level / height over cells (1 untouched, 0 suppressed)"
+    direction = "higher"
+    bounds = (0.0, 1.0)
+    headline = True

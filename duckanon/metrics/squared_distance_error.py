@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -22,5 +20,5 @@ class SquaredDistanceError(Metric):
     control, 2002.
     """
 
-    summary: ClassVar[str] = "distances of rows to the means of what their cells can stand for, summed"
-    beyond: ClassVar[bool] = True
+    summary = "distances of rows to the means of what their cells can stand for, summed"
+    beyond = True

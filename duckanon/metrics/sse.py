@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -22,4 +20,4 @@ class Sse(Metric):
     control, 2002.
     """
 
-    summary: ClassVar[str] = "squared distances to the means of classes, in variances of the columns, summed"
+    summary = "squared distances to the means of classes, in variances of the columns, summed"

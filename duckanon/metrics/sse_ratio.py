@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from duckanon.metrics.base import Metric, metrics
 
 
@@ -20,5 +18,5 @@ class SseRatio(Metric):
     control, 2002.
     """
 
-    summary: ClassVar[str] = "share of the variance of numbers and dates that lies within classes (SSE/SST)"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    summary = "share of the variance of numbers and dates that lies within classes (SSE/SST)"
+    bounds = (0.0, 1.0)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, histograms_of, largest, least_share, totals
 from duckanon.models.base import (
@@ -56,9 +55,9 @@ class AlphaKAnonymity(Model):
     alpha: float
     k: int
     sensitive: str | None = None
-    summary: ClassVar[str] = "every class has at least k members and no sensitive value has a larger share than alpha"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("alpha", "at most"),)
-    level_parameters: ClassVar[Mapping[str, float | str]] = {"k": 1}
+    summary = "every class has at least k members and no sensitive value has a larger share than alpha"
+    bounds = (Bound("alpha", "at most"),)
+    level_parameters = (("k", 1),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", require_number("AlphaKAnonymity", "alpha", self.alpha, 0, 1, above=True))

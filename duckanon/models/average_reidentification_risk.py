@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import smallest_first
 from duckanon.models.base import ROUNDING, Bound, Groups, Model, Traits, models, require_number
@@ -37,8 +37,8 @@ class AverageReidentificationRisk(Model):
     """
 
     threshold: float
-    summary: ClassVar[str] = "the average reidentification risk, classes / members, is at most the threshold"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("threshold", "at most"),)
+    summary = "the average reidentification risk, classes / members, is at most the threshold"
+    bounds = (Bound("threshold", "at most"),)
 
     def __post_init__(self) -> None:
         owner = "AverageReidentificationRisk"

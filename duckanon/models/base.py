@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from numbers import Integral, Real
@@ -137,7 +137,7 @@ class Model(ABC):
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     bounds: ClassVar[tuple[Bound, ...]]
-    level_parameters: ClassVar[Mapping[str, float | str]] = {}
+    level_parameters: ClassVar[tuple[tuple[str, float | str], ...]] = ()
     """The parameters of the statement when the strongest value of the bounded one is asked for: a number, or the name
     of the model whose strongest value it is."""
     needs_population: ClassVar[bool] = False

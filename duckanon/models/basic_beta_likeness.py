@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, gains, histograms_of, largest_value
 from duckanon.models.base import (
@@ -50,9 +50,9 @@ class BasicBetaLikeness(Model):
 
     beta: float
     sensitive: str | None = None
-    summary: ClassVar[str] = "no sensitive value is more than 1 + beta times as frequent in a class as in the table"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("beta", "at most"),)
-    counts_members: ClassVar[bool] = False
+    summary = "no sensitive value is more than 1 + beta times as frequent in a class as in the table"
+    bounds = (Bound("beta", "at most"),)
+    counts_members = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", require_number(type(self).__name__, "beta", self.beta, 0, above=True))

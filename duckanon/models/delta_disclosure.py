@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, gains, histograms_of, largest_value
 from duckanon.models.base import (
@@ -57,9 +57,9 @@ class DeltaDisclosure(Model):
     delta: float
     sensitive: str | None = None
     base: float = 2.0
-    summary: ClassVar[str] = "the frequency of sensitive values in a class differs from the table's by less than delta"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("delta", "below"),)
-    counts_members: ClassVar[bool] = False
+    summary = "the frequency of sensitive values in a class differs from the table's by less than delta"
+    bounds = (Bound("delta", "below"),)
+    counts_members = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", require_number("DeltaDisclosure", "delta", self.delta, 0, above=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.errors import ParameterError
 from duckanon.models.arrays import population_of
@@ -46,9 +46,9 @@ class DeltaPresence(Model):
 
     minimum: float
     maximum: float
-    summary: ClassVar[str] = "of every class of the population a share from minimum to maximum is in the data"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("minimum", "at least"), Bound("maximum", "at most"))
-    needs_population: ClassVar[bool] = True
+    summary = "of every class of the population a share from minimum to maximum is in the data"
+    bounds = (Bound("minimum", "at least"), Bound("maximum", "at most"))
+    needs_population = True
 
     def __post_init__(self) -> None:
         for name in ("minimum", "maximum"):

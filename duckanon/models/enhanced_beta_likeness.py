@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, gains, histograms_of, largest_value, whole_table
 from duckanon.models.base import ROUNDING, Groups, models
@@ -39,7 +39,7 @@ class EnhancedBetaLikeness(BasicBetaLikeness):
     "no value of 'disease' with frequency p is more than 1 + min(1, -ln p) times as frequent in a class"
     """
 
-    summary: ClassVar[str] = "no sensitive value is more than 1 + min(beta, -ln p) times as frequent in a class"
+    summary = "no sensitive value is more than 1 + min(beta, -ln p) times as frequent in a class"
 
     def describe(self, unit: str = "rows") -> str:
         often = f"more than 1 + min({self.beta:g}, -ln p) times as frequent in a class"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, histograms_of, least_share, owners, sums, totals
 from duckanon.models.base import ROUNDING, Bound, Groups, Model, Traits, models, require_column, require_number
@@ -42,9 +42,9 @@ class EntropyLDiversity(Model):
 
     l: float  # noqa: E741 - the field's own name
     sensitive: str | None = None
-    summary: ClassVar[str] = "in every class sensitive values have at least the entropy of l equally frequent ones"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("l", "at least"),)
-    counts_members: ClassVar[bool] = False
+    summary = "in every class sensitive values have at least the entropy of l equally frequent ones"
+    bounds = (Bound("l", "at least"),)
+    counts_members = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", require_number("EntropyLDiversity", "l", self.l, 1))

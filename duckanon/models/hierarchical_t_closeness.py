@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.errors import ParameterError
 from duckanon.models.arrays import owners, sums, totals, whole_table
@@ -48,9 +48,9 @@ class HierarchicalTCloseness(TCloseness):
     "in every class the distribution of 'disease' is within 0.2 of that in the whole table (hierarchical distance)"
     """
 
-    summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (hierarchical distance)"
-    needs_hierarchy: ClassVar[bool] = True
-    distance: ClassVar[str] = "hierarchical"
+    summary = "sensitive values are distributed as in the whole table, up to t (hierarchical distance)"
+    needs_hierarchy = True
+    distance = "hierarchical"
 
     def distances(self, h: Histograms) -> Floats:
         """Return the mean of the equal distances on all levels below the top."""

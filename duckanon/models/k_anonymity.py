@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.base import Bound, Groups, Model, Traits, models, require_int
 
@@ -36,8 +36,8 @@ class KAnonymity(Model):
     """
 
     k: int
-    summary: ClassVar[str] = "every class has at least k members"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("k", "at least"),)
+    summary = "every class has at least k members"
+    bounds = (Bound("k", "at least"),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", require_int("KAnonymity", "k", self.k, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import population_of
 from duckanon.models.base import Bound, Groups, Model, Traits, models, require_int
@@ -36,9 +36,9 @@ class KMap(Model):
     """
 
     k: int
-    summary: ClassVar[str] = "every class has at least k members of the population"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("k", "at least"),)
-    needs_population: ClassVar[bool] = True
+    summary = "every class has at least k members of the population"
+    bounds = (Bound("k", "at least"),)
+    needs_population = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", require_int("KMap", "k", self.k, 1))

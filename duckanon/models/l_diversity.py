@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, distinct, histograms_of
 from duckanon.models.base import Bound, Groups, Model, Traits, models, require_column, require_int
@@ -40,9 +40,9 @@ class LDiversity(Model):
 
     l: int  # noqa: E741 - the field's own name
     sensitive: str | None = None
-    summary: ClassVar[str] = "every class has at least l different sensitive values"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("l", "at least"),)
-    counts_members: ClassVar[bool] = False
+    summary = "every class has at least l different sensitive values"
+    bounds = (Bound("l", "at least"),)
+    counts_members = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "l", require_int("LDiversity", "l", self.l, 1))

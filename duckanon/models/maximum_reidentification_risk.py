@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.base import ROUNDING, Bound, Groups, Model, Traits, models, require_number
 
@@ -36,8 +36,8 @@ class MaximumReidentificationRisk(Model):
     """
 
     threshold: float
-    summary: ClassVar[str] = "the highest reidentification risk, 1 / size of the class, is at most the threshold"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("threshold", "at most"),)
+    summary = "the highest reidentification risk, 1 / size of the class, is at most the threshold"
+    bounds = (Bound("threshold", "at most"),)
 
     def __post_init__(self) -> None:
         owner = "MaximumReidentificationRisk"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import owners, sums, totals, whole_table
 from duckanon.models.base import models
@@ -41,9 +41,9 @@ class OrderedTCloseness(TCloseness):
     "in every class the distribution of 'salary' is within 0.2 of that in the whole table (ordered distance)"
     """
 
-    needs_order: ClassVar[bool] = True
-    summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (ordered distance)"
-    distance: ClassVar[str] = "ordered"
+    needs_order = True
+    summary = "sensitive values are distributed as in the whole table, up to t (ordered distance)"
+    distance = "ordered"
 
     def distances(self, h: Histograms) -> Floats:
         """Return the distance of every class, in time linear in the entries.

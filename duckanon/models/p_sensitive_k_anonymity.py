@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, distinct, histograms_of
 from duckanon.models.base import Bound, Groups, Model, Traits, models, require_column, require_int
@@ -43,9 +42,9 @@ class PSensitiveKAnonymity(Model):
     p: int
     k: int
     sensitive: str | None = None
-    summary: ClassVar[str] = "every class has at least k members and p different sensitive values"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("p", "at least"),)
-    level_parameters: ClassVar[Mapping[str, float | str]] = {"k": 1}
+    summary = "every class has at least k members and p different sensitive values"
+    bounds = (Bound("p", "at least"),)
+    level_parameters = (("k", 1),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", require_int("PSensitiveKAnonymity", "p", self.p, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.base import Bound, Groups, Model, Traits, models, require_int
 
@@ -42,9 +42,9 @@ class ProbabilisticKAnonymity(Model):
     """
 
     k: int
-    summary: ClassVar[str] = "nobody is linked to a row with a probability above 1/k; groups are not visible"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("k", "at least"),)
-    hidden: ClassVar[bool] = True
+    summary = "nobody is linked to a row with a probability above 1/k; groups are not visible"
+    bounds = (Bound("k", "at least"),)
+    hidden = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", require_int("ProbabilisticKAnonymity", "k", self.k, 1))

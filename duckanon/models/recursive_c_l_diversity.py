@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, histograms_of, largest, owners, sums
 from duckanon.models.base import Bound, Groups, Model, Traits, models, require_column, require_int, require_number
@@ -44,10 +43,10 @@ class RecursiveCLDiversity(Model):
     c: float
     l: int  # noqa: E741 - the field's own name
     sensitive: str | None = None
-    summary: ClassVar[str] = "the most frequent value of a class is rarer than c times the l-th and all after it"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("c", "below"),)
-    counts_members: ClassVar[bool] = False
-    level_parameters: ClassVar[Mapping[str, float | str]] = {"l": "l_diversity"}
+    summary = "the most frequent value of a class is rarer than c times the l-th and all after it"
+    bounds = (Bound("c", "below"),)
+    counts_members = False
+    level_parameters = (("l", "l_diversity"),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "c", require_number("RecursiveCLDiversity", "c", self.c, 0, above=True))

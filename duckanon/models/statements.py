@@ -50,13 +50,13 @@ def levels(
     Other parameters of the statement are the ``level_parameters`` of the model.
     """
     file = statement_of(model)
-    parameters: dict[str, Any] = {}
-    for name in file.params:
-        given: Any = sensitive if name == "sensitive" else model.level_parameters[name]
-        if name != "sensitive" and isinstance(given, str):
-            other = models.get(given)
-            given = (levels(engine, relations, other, sensitive) or {}).get(other.bounds[0].parameter)
+    parameters: dict[str, Any] = {"sensitive": sensitive} if "sensitive" in file.params else {}
+    for name, given in model.level_parameters:
         parameters[name] = given
+        if isinstance(given, str):
+            other = models.get(given)
+            strongest = levels(engine, relations, other, sensitive) or {}
+            parameters[name] = strongest.get(other.bounds[0].parameter)
     value = col("table_value" if "table_value" in file.returns else "value")
     values = subquery(file.bind({name: relations[name] for name in file.reads}), "v")
     counts = [exp.Count(this=exp.Star()), exp.Count(this=value)]

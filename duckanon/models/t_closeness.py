@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.models.arrays import column_words, histograms_of, least_share, owners, sums, totals, whole_table
 from duckanon.models.base import (
@@ -52,10 +52,10 @@ class TCloseness(Model):
 
     t: float
     sensitive: str | None = None
-    summary: ClassVar[str] = "sensitive values are distributed as in the whole table, up to t (equal distance)"
-    bounds: ClassVar[tuple[Bound, ...]] = (Bound("t", "at most"),)
-    counts_members: ClassVar[bool] = False
-    distance: ClassVar[str] = "equal"
+    summary = "sensitive values are distributed as in the whole table, up to t (equal distance)"
+    bounds = (Bound("t", "at most"),)
+    counts_members = False
+    distance = "equal"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "t", require_number(type(self).__name__, "t", self.t, 0, 1))

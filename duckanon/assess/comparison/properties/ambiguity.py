@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -20,6 +19,6 @@ class Ambiguity(Property):
     M. Nergiz and C. Clifton, Thoughts on k-anonymization, 2007.
     """
 
-    summary: ClassVar[str] = "combinations of leaves that the row stands for"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (1.0, None)
+    summary = "combinations of leaves that the row stands for"
+    direction = "lower"
+    bounds = (1.0, None)

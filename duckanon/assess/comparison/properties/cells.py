@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import CellProperty, properties
 from duckanon.metrics import gcp, granularity, information_loss, loss, precision
@@ -21,7 +20,7 @@ class Granularity(CellProperty):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002.
     """
 
-    summary: ClassVar[str] = "sum over cells of the share of the domain that they could be besides their value"
+    summary = "sum over cells of the share of the domain that they could be besides their value"
     metric = granularity.Granularity
 
 
@@ -37,7 +36,7 @@ class InformationLoss(CellProperty):
     J. Byun, A. Kamra, E. Bertino and N. Li, Efficient k-anonymization using clustering techniques, 2007.
     """
 
-    summary: ClassVar[str] = "widths of ordered cells and depths of the others, summed"
+    summary = "widths of ordered cells and depths of the others, summed"
     metric = information_loss.InformationLoss
 
 
@@ -53,7 +52,7 @@ class Loss(CellProperty):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002; ARX 3.9.2, metric "loss", arithmetic mean.
     """
 
-    summary: ClassVar[str] = "mean share of the domain that a cell stands for (0 untouched, 1 suppressed)"
+    summary = "mean share of the domain that a cell stands for (0 untouched, 1 suppressed)"
     metric = loss.Loss
 
 
@@ -70,7 +69,7 @@ class Ncp(CellProperty):
     G. Ghinita, P. Karras, P. Kalnis and N. Mamoulis, Fast data anonymization with low information loss, 2007.
     """
 
-    summary: ClassVar[str] = "mean width of a cell as a share of its column (0 untouched, 1 suppressed)"
+    summary = "mean width of a cell as a share of its column (0 untouched, 1 suppressed)"
     metric = gcp.Gcp
 
 
@@ -87,5 +86,5 @@ class Precision(CellProperty):
     L. Sweeney, Achieving k-anonymity privacy protection using generalization and suppression, 2002.
     """
 
-    summary: ClassVar[str] = "1 - mean of level / height (1 untouched, 0 suppressed)"
+    summary = "1 - mean of level / height (1 untouched, 0 suppressed)"
     metric = precision.Precision

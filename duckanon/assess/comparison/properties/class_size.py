@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -21,5 +20,5 @@ class ClassSize(Property):
     R. Dewri, I. Ray, I. Ray and D. Whitley, On the comparison of microdata disclosure control algorithms, 2009.
     """
 
-    summary: ClassVar[str] = "members of the row's class; suppressed rows are one class"
-    unit: ClassVar[str] = "promise"
+    summary = "members of the row's class; suppressed rows are one class"
+    unit = "promise"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -20,6 +19,6 @@ class Discernibility(Property):
     R. Bayardo and R. Agrawal, Data privacy through optimal k-anonymization, 2005.
     """
 
-    summary: ClassVar[str] = "rows that the row cannot be told from; all rows if suppressed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (1.0, None)
+    summary = "rows that the row cannot be told from; all rows if suppressed"
+    direction = "lower"
+    bounds = (1.0, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -20,6 +19,6 @@ class Entropy(Property):
     A. Gionis and T. Tassa, k-anonymization with minimal loss of information, 2009.
     """
 
-    summary: ClassVar[str] = "bits that tell the original values from those that the cells can stand for"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, None)
+    summary = "bits that tell the original values from those that the cells can stand for"
+    direction = "lower"
+    bounds = (0.0, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -24,7 +24,7 @@ class IyengarUtility(Property):
     V. Iyengar, Transforming data to satisfy privacy constraints, 2002; Dewri et al. 2009, section 5.5.
     """
 
-    summary: ClassVar[str] = "quasi-identifiers minus the shares of their domains that the cells cover; 0 if suppressed"
+    summary = "quasi-identifiers minus the shares of their domains that the cells cover; 0 if suppressed"
 
     def ideal(self, rows: Rows) -> float:
         return float(len(rows.release.recoding.cells))

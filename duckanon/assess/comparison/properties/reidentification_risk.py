@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -20,7 +19,7 @@ class ReidentificationRisk(Property):
     K. El Emam and F. Dankar, Protecting privacy using k-anonymity, 2008.
     """
 
-    summary: ClassVar[str] = "1 / size of the row's class; 0 if suppressed"
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
-    unit: ClassVar[str] = "promise"
+    summary = "1 / size of the row's class; 0 if suppressed"
+    direction = "lower"
+    bounds = (0.0, 1.0)
+    unit = "promise"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -21,6 +20,6 @@ class SensitiveCount(Property):
     R. Dewri, I. Ray, I. Ray and D. Whitley, On the comparison of microdata disclosure control algorithms, 2009.
     """
 
-    summary: ClassVar[str] = "rows of the class with the row's own sensitive value"
-    per_column: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float | None]] = (1.0, None)
+    summary = "rows of the class with the row's own sensitive value"
+    per_column = True
+    bounds = (1.0, None)

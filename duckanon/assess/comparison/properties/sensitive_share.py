@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from duckanon.assess.comparison.properties.base import Property, properties
 
@@ -20,7 +19,7 @@ class SensitiveShare(Property):
     A. Machanavajjhala, J. Gehrke, D. Kifer and M. Venkitasubramaniam, l-diversity: privacy beyond k-anonymity, 2006.
     """
 
-    summary: ClassVar[str] = "share of the class with the row's own sensitive value; 0 if suppressed"
-    per_column: ClassVar[bool] = True
-    direction: ClassVar[str] = "lower"
-    bounds: ClassVar[tuple[float, float | None]] = (0.0, 1.0)
+    summary = "share of the class with the row's own sensitive value; 0 if suppressed"
+    per_column = True
+    direction = "lower"
+    bounds = (0.0, 1.0)
