@@ -594,7 +594,7 @@ _NEAR = 1e-9
 def class_is_right(shown: Shown, published: str, ends: bool) -> exp.Expr:
     """Return whether the cell of a class, of the type ``published``, is what its values give.
 
-    ``ends`` says that the ends of its region are known, as ``x`` and ``y``.
+    ``ends`` says that the ends of its region are known, as ``low_end`` and ``high_end``.
     """
     value, cell = col("value"), col("cell")
     missing = call("bool_or", is_null(value.copy()))
@@ -630,14 +630,14 @@ def class_is_right(shown: Shown, published: str, ends: bool) -> exp.Expr:
     return choose((missing, is_null(cell.copy())), otherwise=inside)
 
 
-def shares_are_right(shown: Shown, looked: exp.Query, name: str) -> exp.Select:
+def shares_are_right(shown: Shown, labelled: exp.Query, name: str) -> exp.Select:
     """Return whether each class shows the shares of its values by their labels or texts, and no others."""
     plain = exp.and_(present(col("value")), exp.func("COALESCE", col("known"), exp.false()))
     label = choose((plain, col(name)), otherwise=text(shown.top))
-    counts = exp.select(col("b"), col("cell"), named(label, "k"), named(exp.Sum(this=col("n")), "n"))
-    counts = counts.from_(subquery(looked, "y")).group_by(col("b"), col("cell"), label.copy())
-    total = exp.Window(this=exp.Sum(this=col("n")), partition_by=[col("b")])
-    kinds = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[col("b")])
+    counts = exp.select(col("cell_key"), col("cell"), named(label, "k"), named(exp.Sum(this=col("n")), "n"))
+    counts = counts.from_(subquery(labelled, "y")).group_by(col("cell_key"), col("cell"), label.copy())
+    total = exp.Window(this=exp.Sum(this=col("n")), partition_by=[col("cell_key")])
+    kinds = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[col("cell_key")])
     share = exp.Div(this=cast(col("n"), "DOUBLE"), expression=cast(total, "DOUBLE"))
     # A list of one share, or none.
     given = call("list_extract", call("map_extract", col("cell"), col("k")), number(1))
@@ -660,7 +660,7 @@ def _is_middle(shown: Shown, missing: exp.Expr) -> exp.Expr:
     """Return whether all values of a class lie between two ends, and its cell halfway between them."""
     cell = col("cell") if shown.family in NUMBERS else _tick(col("cell"), shown)
     own = _tick(col("value"), shown)
-    low, high = col("x"), col("y")
+    low, high = col("low_end"), col("high_end")
     outside = exp.or_(exp.LT(this=own, expression=low), exp.GT(this=own.copy(), expression=high))
     inside = exp.Not(this=exp.func("COALESCE", call("bool_or", outside), exp.false()))
     if shown.family in NUMBERS:

@@ -101,9 +101,9 @@ def _require_numbers(codes: NDArray[Any], first: int = 0) -> None:
         _refuse("what it looks up has numbers below the first")
 
 
-def _require_each(codes: NDArray[Any], found: NDArray[Any]) -> None:
+def _require_each(codes: NDArray[Any], filled: NDArray[Any]) -> None:
     """Raise where several things stand under one number."""
-    if int(found.sum()) != len(codes):
+    if int(filled.sum()) != len(codes):
         _refuse("what it looks up under a number is not one thing")
 
 
@@ -128,22 +128,22 @@ class Column:
 
 
 @dataclass
-class Found:
+class RowCounts:
     """How many rows there are and are published, the sums of their words, and how many cells are wrong by column."""
 
     wrong: dict[int, int]
     rows: int = 0
     total: int = 0
-    kept: int = 0
-    shown: int = 0
+    published: int = 0
+    published_total: int = 0
     lost: int = 0
     """How often no value was found."""
 
     def add(self, counts: NDArray[Any], sums: NDArray[Any]) -> None:
         """Add what was counted of some rows, see ``kernels.beside.read_rows``."""
         self.total = (self.total + int(sums[0])) % _WORDS
-        self.shown = (self.shown + int(sums[1])) % _WORDS
-        self.kept += int(sums[2])
+        self.published_total = (self.published_total + int(sums[1])) % _WORDS
+        self.published += int(sums[2])
         self.lost += int(counts[:, 0].sum())
         for j in self.wrong:
             self.wrong[j] += int(counts[j, 1])
@@ -183,9 +183,9 @@ class _Truth:
 
     def require(self, suppressed: int) -> Fingerprint:
         """See ``require_truth``."""
-        found = self._require(suppressed)
+        fingerprint = self._require(suppressed)
         self.engine.drop(*self.tables)
-        return found
+        return fingerprint
 
     def _require(self, suppressed: int) -> Fingerprint:
         engine, claim = self.engine, self.claim
@@ -199,13 +199,13 @@ class _Truth:
             beside.append(word_of(claim.person.copy(), self.person_slot))
         params = {**self.keys, **(self.beside.params if claim.person is not None else {})}
         source = sum_of_rows(engine, claim.source, [*own, *beside], params)
-        self._look()
-        found = self._read()
-        if found.lost or (found.rows, found.total) != source:
+        self._read_lookups()
+        counts = self._read()
+        if counts.lost or (counts.rows, counts.total) != source:
             _refuse("the rows that were checked are not those of the source")
-        if found.rows - found.kept != suppressed:
+        if counts.rows - counts.published != suppressed:
             _refuse("rows in are not rows published plus suppressed")
-        for j, count in found.wrong.items():
+        for j, count in counts.wrong.items():
             self._require_none(count, j)
         for j, own_meaning in self.meanings.items():
             if own_meaning.covers is not None:
@@ -215,7 +215,7 @@ class _Truth:
                 self._require_none(self._wrong_classes(j), j)
         columns = tuple((name, kind, slot) for slot, kind, name in self.published.values())
         columns += tuple((n, k, s) for n, (s, k) in zip(claim.others, self.others.values(), strict=True))
-        return Fingerprint(self.keys, columns, found.kept, found.shown)
+        return Fingerprint(self.keys, columns, counts.published, counts.published_total)
 
     def _require_none(self, count: int, j: int) -> None:
         if count:
@@ -223,7 +223,7 @@ class _Truth:
 
     # Look-ups, with words and with what cells stand for
 
-    def _look(self) -> None:
+    def _read_lookups(self) -> None:
         engine = self.engine
         self.holders: dict[str, Lookup] = {}
         for lookup in self.beside.lookups:
@@ -236,8 +236,8 @@ class _Truth:
         self.numbered: dict[int, str] = {}
         self.columns = [self._column(j, shown) for j, shown in enumerate(self.claim.shown)]
         # Of two under one key each row would have both: they have keys of their own.
-        self.looked = {self.holders[name].key: self._passed(name) for name in self.others if name in self.holders}
-        if len(self.looked) != len(set(self.others) & set(self.holders)):
+        self.passed_words = {self.holders[name].key: self._passed(name) for name in self.others if name in self.holders}
+        if len(self.passed_words) != len(set(self.others) & set(self.holders)):
             _refuse("its columns are not the declared ones")
 
     def _ends_of(self, j: int) -> list[str]:
@@ -258,8 +258,8 @@ class _Truth:
             values = exp.select(col("code", "l"), named(number(0), "at"), self._word_of_value(j, "l"))
             return Column(of.key, by.key, self._values(values.from_(subquery(of.query.copy(), "l"))), None)
         cells = self._number_cells(j, by)
-        known = exp.select(*(col(name) for name in ("cell", *(["cell_b"] if len(self._ends_of(j)) > 1 else []))))
-        self.meanings[j] = meaning(self.engine, shown, self.raw_types[j], known.distinct().from_(table(cells)))
+        different = exp.select(*(col(name) for name in ("cell", *(["cell_b"] if len(self._ends_of(j)) > 1 else []))))
+        self.meanings[j] = meaning(self.engine, shown, self.raw_types[j], different.distinct().from_(table(cells)))
         self.tables += self.meanings[j].tables
         values_of = self._place_values(j, of)
         before = self._values(exp.select(col("code"), col("at"), col("word")).from_(table(values_of)))
@@ -295,17 +295,17 @@ class _Truth:
 
         codes, at, words = self._arrays(query, ("code", "at", "word"))
         _require_numbers(codes)
-        found: NDArray[Any] = packed_values(codes, at, words)
-        _require_each(codes, found[:, 1] > 0)
-        return found
+        values: NDArray[Any] = packed_values(codes, at, words)
+        _require_each(codes, values[:, 1] > 0)
+        return values
 
     def _arrays(self, query: exp.Select, names: Sequence[str]) -> list[NDArray[Any]]:
         """Return columns as arrays: numbers of 32 bits, and words of 64."""
         kinds = {"word": "UBIGINT", "nul": "UTINYINT"}
         columns = [named(cast(col(name, "a"), kinds.get(name, "INTEGER")), name) for name in names]
         plain = exp.select(*columns).from_(subquery(query, "a"))
-        found = self.engine.arrow(plain, named_in(plain, self.keys))
-        return [found.column(name).to_numpy() for name in names]
+        fetched = self.engine.arrow(plain, named_in(plain, self.keys))
+        return [fetched.column(name).to_numpy() for name in names]
 
     def _number_cells(self, j: int, by: Lookup) -> str:
         """Create ``(ix, r, [rb], cell, [cell_b], word)``: the different cells of a column, counted from 0."""
@@ -345,8 +345,8 @@ class _Truth:
         on = same(col("cell", "m"), col("cell", "n"))
         if len(self._ends_of(j)) > 1:
             on = exp.and_(on, same(col("cell_b", "m"), col("cell_b", "n")))
-        found = exp.select(col("ix", "n"), col("word", "n"), *(col(c, "m") for c in ("lo", "hi", "nul", "below")))
-        found = found.from_(table(cells, "n")).join(table(self.meanings[j].cells, "m"), on=on, join_type="left")
+        ends = exp.select(col("ix", "n"), col("word", "n"), *(col(c, "m") for c in ("lo", "hi", "nul", "below")))
+        ends = ends.from_(table(cells, "n")).join(table(self.meanings[j].cells, "m"), on=on, join_type="left")
         placed = exp.select(col("value"), col("at")).from_(table(values)).where(present(col("value")))
         before = exp.Sub(this=col("at", "b"), expression=number(1))
         high = choose((exp.and_(col("below", "c"), equal(col("value", "b"), col("hi", "c"))), before))
@@ -356,7 +356,7 @@ class _Truth:
             named(exp.func("COALESCE", high, col("at", "b"), number(0)), "high"),
             named(exp.func("COALESCE", col("nul", "c"), exp.false()), "nul"),
             col("word", "c"),
-        ).from_(subquery(found, "c"))
+        ).from_(subquery(ends, "c"))
         # The first value from one end on, and the last one up to the other.
         for alias, end, side in (("a", "lo", exp.LTE), ("b", "hi", exp.GTE)):
             within = side(this=col(end, "c"), expression=col("value", alias))
@@ -410,14 +410,14 @@ class _Truth:
         size = -(-(int(most) + 2) // parts)
         return [(-1 + i * size, -1 + (i + 1) * size) for i in range(parts)]
 
-    def _read(self) -> Found:
+    def _read(self) -> RowCounts:
         """Read all rows once, or once for each part."""
-        found = Found(dict.fromkeys(self.meanings, 0))
+        counts = RowCounts(dict.fromkeys(self.meanings, 0))
         for part in self._parts():
-            self._read_part(part, found)
-        return found
+            self._read_part(part, counts)
+        return counts
 
-    def _read_part(self, part: Part | None, found: Found) -> None:
+    def _read_part(self, part: Part | None, total: RowCounts) -> None:
         import numpy as np
 
         from duckanon.kernels.beside import read_rows
@@ -440,11 +440,11 @@ class _Truth:
         with workers(min(threads, 2)) as pool:
             for batch in batches(self.engine, self._rows(part), {**self.keys, **self.beside.params}):
                 waiting.append(pool.submit(read, batch))
-                found.rows += batch.num_rows
+                total.rows += batch.num_rows
                 while len(waiting) >= min(threads, _AHEAD):
-                    found.add(*waiting.popleft().result())
+                    total.add(*waiting.popleft().result())
             for one in waiting:
-                found.add(*one.result())
+                total.add(*one.result())
 
     def _packed(
         self, names: list[str], part: Part | None
@@ -454,9 +454,9 @@ class _Truth:
 
         from duckanon.kernels import beside as at
 
-        columns = np.zeros((len(self.columns) + len(self.looked), 9), dtype=np.int64)
-        values, cells = [c.values for c in self.columns] + list(self.looked.values()), list[Any]()
-        for j, (key, own) in enumerate(zip([*(c.of for c in self.columns), *self.looked], values, strict=True)):
+        columns = np.zeros((len(self.columns) + len(self.passed_words), 9), dtype=np.int64)
+        values, cells = [c.values for c in self.columns] + list(self.passed_words.values()), list[Any]()
+        for j, (key, own) in enumerate(zip([*(c.of for c in self.columns), *self.passed_words], values, strict=True)):
             columns[j, [at.OF, at.CODES]] = names.index(key), len(own)
         columns[1:, at.VALUES] = np.cumsum(columns[:-1, at.CODES])
         columns[len(self.columns) :, at.BY] = -1
@@ -487,7 +487,7 @@ class _Truth:
         )
 
     def _key_names(self) -> list[str]:
-        return list(dict.fromkeys([*(key for c in self.columns for key in (c.of, c.by)), *self.looked]))
+        return list(dict.fromkeys([*(key for c in self.columns for key in (c.of, c.by)), *self.passed_words]))
 
     def _rows(self, part: Part | None) -> exp.Select:
         """Return the keys of rows, -1 for none, with the words of what is passed through, and who they belong to."""
@@ -504,12 +504,12 @@ class _Truth:
         return query if part is None else query.where(_in_part(col(_CLASS, "r"), part))
 
     def _pairs(self, j: int, odd: bool) -> exp.Query:
-        """Return ``(a, b, n)``: how often a value as it was stands beside what is published, both as numbers.
+        """Return ``(value_key, cell_key, n)``: how often a value of the source stands beside what is published.
 
         Where ``odd``, beside cells that are no ranges.
         """
         keys = [col(self.holders[f"{side}_{j}"].key, "r") for side in "sr"]
-        query = exp.select(*(named(k, n) for k, n in zip(keys, "ab", strict=True)))
+        query = exp.select(*(named(k, n) for k, n in zip(keys, ("value_key", "cell_key"), strict=True)))
         query = query.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(self.beside.rows.copy(), "r"))
         if self.beside.marked:
             query = query.where(col(KEPT, "r"))
@@ -526,49 +526,51 @@ class _Truth:
 
     def _uncovered(self, j: int) -> int:
         """Return how many cells that are no ranges do not list the value beside them."""
-        looked = self._with_values(self._pairs(j, True), j)
+        pairs = self._with_values(self._pairs(j, True), j)
         on = exp.and_(same(col("cell", "c"), col("cell", "x")), same(col("value", "c"), col("value", "x")))
         listed = exp.select(col("cell"), col("value"), named(exp.true(), "listed"))
         listed = listed.from_(table(str(self.meanings[j].covers)))
-        query = exp.select(exp.func("COALESCE", exp.Sum(this=col("n", "x")), number(0))).from_(subquery(looked, "x"))
+        query = exp.select(exp.func("COALESCE", exp.Sum(this=col("n", "x")), number(0))).from_(subquery(pairs, "x"))
         query = query.join(subquery(listed, "c"), on=on, join_type="left").where(is_null(col("listed", "c")))
         (count,) = self.engine.row(query, named_in(query, self.beside.params))
         return int(count)
 
     def _with_values(self, pairs: exp.Query, j: int) -> exp.Select:
-        """Return ``(b, n, value, cell)`` of pairs of numbers."""
+        """Return ``(cell_key, n, value, cell, [low_end, high_end])`` of pairs of keys."""
         raw, shown = (self.holders[f"{side}_{j}"].query.copy() for side in "sr")
-        query = exp.select(col("b", "p"), col("n", "p"), named(col(f"s_{j}", "s"), "value"))
+        query = exp.select(col("cell_key", "p"), col("n", "p"), named(col(f"s_{j}", "s"), "value"))
         query = query.select(named(self._cell(f"r_{j}", "t"), "cell")).from_(subquery(pairs, "p"))
         if f"x_{j}" in self.holders:
             ends = self.holders[f"x_{j}"].query.copy()
-            query = query.select(*(named(col(f"{side}_{j}", "e"), side) for side in "xy"))
-            query = query.join(subquery(ends, "e"), on=equal(col("code", "e"), col("b", "p")))
-        query = query.join(subquery(raw, "s"), on=equal(col("code", "s"), col("a", "p")))
-        return query.join(subquery(shown, "t"), on=equal(col("code", "t"), col("b", "p")))
+            query = query.select(named(col(f"x_{j}", "e"), "low_end"), named(col(f"y_{j}", "e"), "high_end"))
+            query = query.join(subquery(ends, "e"), on=equal(col("code", "e"), col("cell_key", "p")))
+        query = query.join(subquery(raw, "s"), on=equal(col("code", "s"), col("value_key", "p")))
+        return query.join(subquery(shown, "t"), on=equal(col("code", "t"), col("cell_key", "p")))
 
     # What is published of a class as a whole
 
     def _wrong_classes(self, j: int) -> int:
         """Return how many classes show what their values do not give."""
         shown = self.claim.shown[j]
-        known = [col(c, "k") for c in ("known", *(["l1"] if shown.height else []))]
+        labels = [col(c, "k") for c in ("known", *(["l1"] if shown.height else []))]
         pairs = self._with_values(self._pairs(j, False), j)
         on = same(col("value", "k"), col("value", "x"))
-        ends = ["x", "y"] if f"x_{j}" in self.holders else []
-        query = exp.select(*(col(c, "x") for c in ("b", "n", "value", "cell", *ends)), *known, col("text", "k"))
-        looked = query.from_(subquery(pairs, "x")).join(subquery(shown.labelled_values(), "k"), on=on, join_type="left")
+        ends = ["low_end", "high_end"] if f"x_{j}" in self.holders else []
+        query = exp.select(*(col(c, "x") for c in ("cell_key", "n", "value", "cell", *ends)), *labels, col("text", "k"))
+        labelled = query.from_(subquery(pairs, "x")).join(
+            subquery(shown.labelled_values(), "k"), on=on, join_type="left"
+        )
         right = class_is_right(shown, self.published[f"r_{j}"][1], f"x_{j}" in self.holders)
         measured = shown.family != "other" and shown.height
-        grouped = exp.select(named(exp.func("COALESCE", right, exp.false()), "ok")).from_(subquery(looked, "y"))
+        grouped = exp.select(named(exp.func("COALESCE", right, exp.false()), "ok")).from_(subquery(labelled, "y"))
         every: list[exp.Query] = []
         if shown.kind == "proportional":
             # By their labels, or where these are the values themselves, by those.
             every += [
-                shares_are_right(shown, looked.copy(), name) for name in (("l1", "text") if measured else ("text",))
+                shares_are_right(shown, labelled.copy(), name) for name in (("l1", "text") if measured else ("text",))
             ]
         else:
-            every.append(grouped.group_by(*(col(c) for c in ("b", "cell", *ends))))
+            every.append(grouped.group_by(*(col(c) for c in ("cell_key", "cell", *ends))))
         return min(self._count_wrong(one) for one in every)
 
     def _count_wrong(self, grouped: exp.Query) -> int:
