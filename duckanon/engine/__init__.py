@@ -1,1 +1,1 @@
-"""The database behind the work. ``duckdb`` is imported in this room only."""
+"""The database. ``duckdb`` is imported only here."""

@@ -1,4 +1,4 @@
-"""What the rest of the house asks of a database."""
+"""What the package asks of a database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Engine(Protocol):
     dialect: Dialect
     progress: Progress
     writes_used_texts: bool
-    """Whether each part of a file has only those texts of an enumeration that its rows use, not all of them."""
+    """Whether a row group has only those texts of an enumeration that its rows use."""
 
     def run(self, statement: Statement, params: Params | None = None) -> None:
         """Run a statement and forget its result."""
@@ -98,10 +98,10 @@ class Engine(Protocol):
         """Return how many bytes the engine may use; None where it does not say."""
 
     def array_limit(self) -> int | None:
-        """Return how many bytes arrays beside the engine may take; None where nobody said."""
+        """Return how many bytes arrays outside the engine may take; None for no limit."""
 
     def is_crowded_by(self, size: int) -> bool:
-        """Say whether a table of so many bytes would leave too little room to work in, and is better kept in a file."""
+        """Say whether a table of so many bytes would leave too little memory, so that a file is better."""
 
     def threads(self) -> int:
         """Return how many threads the engine may use."""
@@ -147,17 +147,17 @@ class Catalog(Protocol):
     def views(self, catalog: str) -> set[tuple[str, str]]:
         """Return (schema, name) of the views of an attached database, and of its tables with generated columns.
 
-        Both have words of their owner, which may name a macro of that database.
+        Both contain SQL of their owner, which may call a macro of that database.
         """
 
     def has_macros(self) -> bool:
-        """Say whether somebody made functions in SQL in the databases of this engine."""
+        """Say whether the caller's databases have macros."""
 
     def statement_kind(self, sql: str) -> tuple[int, str]:
         """Return how many statements a text holds, and the kind of the first; nothing is run."""
 
     def statement_columns(self, sql: str) -> list[str]:
-        """Return the column names of the text of one SELECT statement, twice where it has one twice."""
+        """Return the column names of the text of one SELECT statement, duplicates included."""
 
     def create_as(self, name: str, sql: str, empty: bool = False) -> None:
         """Create a private table from the text of one SELECT statement of the caller; an empty one runs nothing."""
@@ -169,9 +169,9 @@ class Catalog(Protocol):
         """Bring what was committed to an attached database from its log into its file."""
 
     def ask_apart(self, path: Path, sql: str, *, read: bool, check: Callable[[list[str]], None]) -> exp.Query:
-        """Return the rows of one SELECT statement, or of a view, of a database file of somebody else.
+        """Return the rows of one SELECT statement, or of a view, of a database file of another owner.
 
-        The statement runs once, in a database of its own that may touch nothing but that file: what a view or a macro
-        does was not written by whoever started the run. ``check`` gets the names of the columns, before anything is
+        The statement runs once, in a database of its own that may touch nothing but that file: its views and macros
+        could do anything. ``check`` gets the names of the columns, before anything is
         read; without ``read`` there are the columns and no rows.
         """

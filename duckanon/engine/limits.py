@@ -20,34 +20,34 @@ _allowed: ContextVar[int | None] = ContextVar("duckanon_threads", default=None)
 
 
 def cores() -> int:
-    """Return how many threads or processes of this one can run at a time, and may."""
+    """Return how many threads or processes may run at a time on this machine."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     allowed = _allowed.get()
     return there if allowed is None else min(there, allowed)
 
 
 def allowed_threads() -> int | None:
-    """Return how many threads the work may use; None where nobody said."""
+    """Return how many threads the work may use; None for no limit."""
     return _allowed.get()
 
 
 def workers(count: int) -> Executor:
-    """Return what does work beside this thread: so many threads, or with one this thread itself.
+    """Return an executor with so many threads; with one, the calling thread does the work.
 
-    What holds for whoever hands the work in (which paths may be touched, how many threads may be used) holds for it.
+    Work runs under the limits of whoever submits it: which paths may be touched, how many threads may be used.
     """
     return _Beside(count) if count > 1 else _Here()
 
 
 class _Beside(ThreadPoolExecutor):
-    """Does each piece of work in a copy of the context in which it is handed in."""
+    """Runs each task in a copy of the context in which it was submitted."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         return super().submit(copy_context().run, fn, *args, **kwargs)
 
 
 class _Here(Executor):
-    """Does each piece of work when it is handed in."""
+    """Runs each task when it is submitted."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         done: Future[T] = Future()
@@ -60,7 +60,7 @@ class _Here(Executor):
 
 @contextlib.contextmanager
 def limited_threads(count: int | None) -> Iterator[None]:
-    """Let the work inside, and the libraries that it uses, have no more threads than these."""
+    """Limit the threads of the work inside, and of the libraries that it uses."""
     if count is None:
         yield
         return
@@ -74,7 +74,7 @@ def limited_threads(count: int | None) -> Iterator[None]:
         pa.set_cpu_count(min(count, before[0]))
         pa.set_io_thread_count(min(count, before[1]))
         with contextlib.suppress(ImportError):
-            # It comes with the learners; a release itself needs no linear algebra.
+            # Installed with the learners only: a release itself needs no linear algebra.
             from threadpoolctl import threadpool_limits
 
             stack.enter_context(threadpool_limits(count))
@@ -86,11 +86,11 @@ _UNITS = {"b": 1, "bytes": 1, "byte": 1}
 for _power, _letter in enumerate("kmgt", start=1):
     _UNITS |= {f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
 _LIBRARIES = 450 * 10**6
-"""What is there besides data: the interpreter, libraries and kernels that were just compiled (measured)."""
+"""Memory that is used besides data: the interpreter, libraries and kernels that were just compiled (measured)."""
 _LEAST = 300 * 10**6
 """As much as the database needs to sort and count many rows."""
 _AMPLE = 2 * 10**9
-"""Processes that may use so much need not save on what allocators keep."""
+"""Processes with at least this much need not save on allocators."""
 
 
 def size_in_bytes(size: str) -> int:
@@ -111,9 +111,9 @@ def size_in_bytes(size: str) -> int:
 
 
 def share_of_database(whole: int) -> int:
-    """Return how much of a process's memory its database gets: what arrays and libraries leave.
+    """Return how much of a process's memory its database gets: what arrays and libraries leave over.
 
-    Where the whole is little, that is the half of it, up to 300 MB.
+    Of little memory it gets half, up to 300 MB.
 
     Examples
     --------
@@ -124,9 +124,9 @@ def share_of_database(whole: int) -> int:
 
 
 def keep_little(whole: int) -> None:
-    """Let Arrow ask the C library for memory where a process may use little; it looks here when it is loaded.
+    """Make Arrow allocate through the C library where a process may use little memory; it reads this when it is loaded.
 
-    Its own allocator is faster and keeps what was freed, some 50 MB of it while a file is written.
+    Its own allocator is faster but holds on to freed memory, some 50 MB while a file is written.
     """
     if whole < _AMPLE:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")

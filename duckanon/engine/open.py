@@ -1,4 +1,4 @@
-"""The one place where an engine is chosen and opened; who gets one does not know which it is."""
+"""The one place where an engine is chosen and opened."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _lock = threading.Lock()
 
 
 def remember(engine: Engine) -> None:
-    """Have an engine interrupted with the others for as long as it lives."""
+    """Register an engine, so that ``interrupt_all`` reaches it as long as it lives."""
     with _lock:
         _engines.add(engine)
 

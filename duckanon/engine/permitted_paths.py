@@ -1,4 +1,4 @@
-"""Which paths the work may touch: all, or those that somebody else's connection allows."""
+"""Which paths may be touched: all, or those that the caller's connection allows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def touching_only(allowed: Callable[[str], bool]) -> Iterator[None]:
 
 
 def is_limited() -> bool:
-    """Say whether somebody decides which paths may be touched."""
+    """Say whether only some paths may be touched."""
     return _decides.get() is not None
 
 
 def may_touch(path: str | Path) -> bool:
-    """Say whether a path or pattern that somebody gave may be touched; nobody who may not learns whether it exists."""
+    """Say whether a path or pattern may be touched. Ask first: whether a forbidden path exists is not revealed."""
     decides = _decides.get()
     return decides is None or decides(str(path))
 
@@ -44,7 +44,7 @@ def may_touch(path: str | Path) -> bool:
 def is_within(path: str, folders: Sequence[str], files: Sequence[str]) -> bool:
     """Say whether a path is one of some files or lies in one of some folders, links and ``..`` followed.
 
-    Of a pattern that holds for what stands before its first special character, and no ``..`` may come after it.
+    A pattern is judged by what stands before its first special character; no ``..`` may come after it.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def data_folder(name: str) -> Path:
 _PREFIX = ".duckanon-"
 _LOCK = "lock"
 _BIRTH_SECONDS = 60
-"""Within this time a folder is made and locked; one that has no lock after it never will have one."""
+"""A new folder is locked within this time, or never."""
 _live: weakref.WeakSet[PrivateFolder] = weakref.WeakSet()
 
 
@@ -108,7 +108,7 @@ def remove_private_folders() -> None:
 
 @contextlib.contextmanager
 def no_core_dumps() -> Iterator[None]:
-    """Let a crash inside leave no image of the memory, which holds raw values, on the disk."""
+    """Write no core dump if the process crashes inside: it would have raw values."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_CORE)

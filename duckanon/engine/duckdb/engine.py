@@ -54,7 +54,7 @@ _BEGIN = (
     exp.select(builtin("txid_current")).sql(dialect=DIALECT),
     exp.select(exp.Literal.number(1)).from_(exp.Table(this=builtin("duckdb_schemas"))).sql(dialect=DIALECT),
 )
-"""Begin a transaction, and look into the first database and then into all."""
+"""Begin a transaction, and read from the first database and then from all."""
 
 
 class DuckDBDialect:
@@ -79,8 +79,8 @@ class DuckDBEngine:
     memory_limit, threads : optional
         Settings of the private database; a shared one keeps its own.
     at_once : bool
-        Whether everything that the engine reads of the caller's tables is of one state, that of now; the connection is
-        not asked for its transaction.
+        Read the caller's tables as they are now, all in one state; an open transaction of the connection is not
+        refused.
     memory : str, optional
         What the whole process may use, such as "1GB": the private database gets a part of it, arrays another.
     """
@@ -153,7 +153,7 @@ class DuckDBEngine:
             raise
 
     def _settle(self, path: str, shared: bool) -> None:
-        """Let values compare by their bytes and names mean the database's own functions, whatever the caller made."""
+        """Set up the session: values compare by their bytes, and names mean the database's own functions."""
         (locked,) = self.row(exp.select(builtin("current_setting", text("lock_configuration"))))
         for name, value in _SESSION.items():
             self._set(name, value, bool(locked))
@@ -254,8 +254,8 @@ class DuckDBEngine:
         self._execute("COMMIT", None, _nothing)
 
     def _start(self) -> None:
-        """Begin a transaction, and look into all databases: one is seen as it was at the first look."""
-        # Nothing between them: what is committed meanwhile is seen by us and not by a statement that called us.
+        """Begin a transaction and read from every database: DuckDB shows each as it was when first read."""
+        # Nothing in between: what is committed meanwhile would be seen by us and not by the calling statement.
         for words in _BEGIN:
             guarded(lambda words=words: self._connection.execute(words).fetchall())  # type: ignore[misc]
         self._depth = 1
@@ -344,7 +344,7 @@ class DuckDBEngine:
             return True
         names = ("allowed_directories", "allowed_paths")
         folders, files = self.row(exp.select(*(builtin("current_setting", text(name)) for name in names)))
-        # The hierarchies of the package are everybody's.
+        # Everybody may read the hierarchies of the package.
         return is_within(path, [*(folders or ()), str(data_folder("hierarchies"))], list(files or ()))
 
     def attempt(self, statement: exp.Expr) -> list[tuple[Any, ...]] | None:
@@ -469,7 +469,7 @@ class DuckDBEngine:
 
 
 def _nothing(result: duckdb.DuckDBPyConnection) -> None:
-    """Finish a statement whose result nobody wants."""
+    """Run a statement to its end; its result is not needed."""
     result.fetchall()
 
 

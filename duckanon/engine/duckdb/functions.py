@@ -1,4 +1,4 @@
-"""Functions in Python for SQL: how a call in a statement reaches a handler, and its answer the statement.
+"""SQL functions implemented in Python: how a call in a statement reaches its handler, and how the answer gets back.
 
 A table function is a table macro around ``query(<scalar function>)``. DuckDB calls the scalar function while it binds
 the statement, and the function answers with the text of a SELECT, which takes the call's place. It works on a cursor of
@@ -31,7 +31,7 @@ from duckanon.engine.sql.relations import DIALECT, call, cast, col, ident, numbe
 from duckanon.errors import DuckanonError, EngineError, ParameterError
 
 CATALOG = MACROS
-"""An attached database in memory with the functions, for sessions in which nobody installed them."""
+"""An attached in-memory database with the functions, for sessions that did not install them."""
 
 Connection = duckdb.DuckDBPyConnection
 DatabaseError = duckdb.Error
@@ -56,7 +56,7 @@ _WORDS = {str: "a text", int: "an integer", float: "a number", bool: "a boolean"
 
 
 class Closeable(Protocol):
-    """What a memo keeps: something that is closed when it is given up."""
+    """An answer that is closed when the cache drops it."""
 
     def close(self) -> None: ...
 
@@ -65,12 +65,12 @@ C = TypeVar("C", bound=Closeable)
 
 
 class Memo:
-    """The answers of the last calls. The least recently used one beyond the limit is closed.
+    """A cache of the latest answers. Beyond the limit the least recently used one is closed.
 
-    A statement binds several times, and each bind calls the function again: without a memo one statement would show
-    several different releases. A kept answer cannot know which statements still use it; but a view, a prepared
-    statement and a relation bind again whenever they run, so only one that stands between bind and run while as many
-    others are made as the limit can miss it.
+    DuckDB binds a statement several times and calls the function each time: without a cache one statement would show
+    several different releases. The cache cannot know which statements still use an answer. But views, prepared
+    statements and relations bind again whenever they run, so an answer is missed only if as many others as the limit
+    are made between the bind and the run of one statement.
     """
 
     def __init__(self, limit: int = _KEPT) -> None:
@@ -84,7 +84,7 @@ class Memo:
         return len(self._kept)
 
     def get(self, key: str, make: Callable[[], C]) -> C:
-        """Return the answer of that key, made once even if several threads ask for it."""
+        """Return the answer for a key; it is made once even if several threads ask for it."""
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
         with making:
@@ -108,7 +108,7 @@ class Memo:
         return made
 
     def close(self) -> None:
-        """Close all that is kept."""
+        """Close all answers."""
         with self._lock:
             kept, self._kept = self._kept, OrderedDict()
         for one in kept.values():
@@ -126,7 +126,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Call:
-    """A call on its way to the handler: the arguments that were given, a workspace, and the answers kept so far."""
+    """A call: the arguments that were given, a workspace, and the cache of answers."""
 
     arguments: dict[str, Any]
     engine: DuckDBEngine
@@ -310,17 +310,17 @@ def _forget_closed() -> None:
 
 
 def nothing() -> str:
-    """Return an empty text: what counts is that DuckDB looks for the name of this function."""
+    """Return an empty text: it only matters that DuckDB finds a function of this name."""
     return ""
 
 
 def dispatch(payload: str) -> str:
-    """Answer a call with the text of a SELECT; one that raises the reason, and nothing but it, where the call fails."""
+    """Answer a call with the text of a SELECT; where the call fails, the SELECT raises the reason and nothing else."""
     given = json.loads(payload)
     try:
         return sealed(_answer(given))
     except KeyboardInterrupt:
-        # Raised from here, it would be told as the failure of a function.
+        # Raised here, it would be reported as a failure of the function.
         return sealed(_interrupted(_interrupt(given)))
     except Exception as error:
         reason = reason_of(error)
@@ -341,7 +341,7 @@ def _interrupt(payload: dict[str, Any]) -> bool:
 
 
 def _interrupted(known: bool) -> exp.Query:
-    """Return a query that fails in any case, and as an interruption if DuckDB can be made to notice that."""
+    """Return a query that always fails, as an interruption if DuckDB can be made to notice one."""
     fails = call("error", text(_INTERRUPTED))
     answer = fails
     if known:
@@ -355,7 +355,7 @@ def _interrupted(known: bool) -> exp.Query:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what a caller may read of an error: text that is not ours may quote a cell, and must not reach them."""
+    """Return what a caller may read of an error: text that we did not write may quote a cell."""
     if isinstance(error, DuckanonError):
         return str(error)
     return f"duckanon failed with a {type(error).__name__} (its message is withheld: it may quote data)."

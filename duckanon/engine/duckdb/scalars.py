@@ -1,4 +1,4 @@
-"""Functions of values in Python for SQL: a macro around a scalar function on Arrow arrays, many calls at once."""
+"""Scalar SQL functions implemented in Python: a macro around a function on Arrow arrays, many values at a time."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Scalar:
         return f"__duckanon_{self.name}"
 
     def register(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Make what computes the values known to a database."""
+        """Register the Python function in a database."""
         if not is_registered(cursor, self._computed):
             answer = f"STRUCT({RESULT} {self.returns}, {PROBLEM} VARCHAR)"
-            # A function of any number of arguments, whose types are not told, takes all types that there are.
+            # A function with any number of untyped arguments accepts every type.
             cursor.create_function(self._computed, self.compute, None, answer, type=ARROW, null_handling=SPECIAL)
 
     def macro(self, catalog: str) -> str:

@@ -13,7 +13,7 @@ from duckanon.engine.sql.relations import DIALECT, builtin
 
 _CALL = re.compile(r"([A-Za-z_]\w*)\(")
 _GRAMMAR = {"CAST", "TRY_CAST", "COALESCE", "CASE", "EXISTS", "UNNEST"}
-"""What looks like a function and is part of the language: no macro takes its place."""
+"""What looks like a function but is syntax: no macro can replace it."""
 NOT_QUALIFIED = "__duckanon_now"
 """A function that is looked up in the caller's database first, so that its transaction sees what is committed then."""
 _OPERATORS: dict[type[exp.Expr], str] = {
