@@ -1,7 +1,7 @@
-"""Whether a manifest agrees with itself, and with a job: nothing in it may be missing, unknown or contradict the rest.
+"""Whether a manifest is complete and consistent, and agrees with a job.
 
-Anybody who may write a manifest can seal it again. What it says twice must say the same, what it derives must follow,
-and what is not known here is not believed.
+Anybody who may write a manifest can also renew its hash. So entries that follow from others are computed again, and
+unknown entries are errors.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Expected:
-    """What a job says of a release: its manifest must agree.
+    """What a job expects of the manifest of a release.
 
-    Names are compared as the job reads them: upper and lower case are the same.
+    Names are compared without regard to upper and lower case.
 
     Parameters
     ----------
     requirements : Requirements
-        The models, before they know the columns.
+        The models, not yet bound to columns.
     roles : mapping
         ``quasi_identifiers``, ``sensitive``, ``insensitive`` and ``identifiers``, and ``entity_key``.
     hierarchies : collection of str
         The columns that have a hierarchy.
     settings : mapping
-        ``suppression_limit``, ``bounds`` and ``within``, as far as a manifest tells of them.
+        ``suppression_limit``, ``bounds`` and ``within``, as far as manifests have them.
     job, table : str
         The names that the manifest's run must have.
     """
@@ -66,7 +66,7 @@ class Expected:
     table: str
 
     def problems(self, content: Mapping[str, Any]) -> list[str]:
-        """Return in what a manifest differs from the job; it must agree with itself."""
+        """Return how a consistent manifest differs from the job."""
         found = []
         run = content.get("run") or {}
         if (run.get("job"), run.get("table")) != (self.job, self.table):
@@ -95,7 +95,7 @@ class Expected:
 
 
 def model_of(promise: Mapping[str, Any]) -> Model | None:
-    """Return the model that was promised; None where it is not known here, or not with these parameters."""
+    """Return the model of a promise; None for an unknown model or unknown parameters."""
     try:
         made = make_from(models, promise["model"], [], promise["parameters"])
     except (DuckanonError, TypeError, ValueError, KeyError, AttributeError):
@@ -104,7 +104,7 @@ def model_of(promise: Mapping[str, Any]) -> Model | None:
 
 
 def disagreements(content: Mapping[str, Any], name: str) -> list[str]:
-    """Return what of a manifest is missing, unknown or contradicts the rest; ``name`` is that of its file."""
+    """Return what is missing, unknown or inconsistent in a manifest; ``name`` is that of its file."""
     missing = sorted(_NEEDED - content.keys())
     if missing:
         return [f"the manifest does not say: {', '.join(missing)}"]
@@ -126,7 +126,7 @@ def _all(content: Mapping[str, Any], name: str) -> Iterator[str]:
 
 
 def _about(content: Mapping[str, Any]) -> Iterator[str]:
-    """Look at what is said of the run, and of how the release was made."""
+    """Check the entries about the run and the algorithm."""
     if content["manifest"] != 1 or isinstance(content["manifest"], bool):
         yield "its format is not known here"
     datetime.fromisoformat(content["created"])
@@ -146,7 +146,7 @@ def _about(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _files(content: Mapping[str, Any], name: str) -> Iterator[str]:
-    """Look at the list of files: exactly one release, and the name of the manifest follows from it."""
+    """Check the list of files: exactly one release, and the name of the manifest follows from it."""
     files, entry, target = content["files"], release_entry(content), content.get("target")
     if len({f["name"] for f in files}) != len(files) or sum(f["role"] == "release" for f in files) > 1:
         yield "a file is listed twice"
@@ -183,7 +183,7 @@ def _files(content: Mapping[str, Any], name: str) -> Iterator[str]:
 
 
 def _promises(content: Mapping[str, Any]) -> Iterator[str]:
-    """Look at the promise, whose sentences follow from it, and at what the gate found of it."""
+    """Check the promise, its sentences, and the results of the gate."""
     promised, checks, unit = content["promise"], content["checks"], content["unit"]
     if unit != ("rows" if content["roles"]["entity_key"] is None else "persons"):
         yield "the unit that is counted"
@@ -209,14 +209,14 @@ def _promises(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _columns(content: Mapping[str, Any]) -> Iterator[str]:
-    """Look at the roles and the published columns."""
+    """Check the roles and the published columns."""
     roles, columns = content["roles"], content["columns"]
     owner = roles["entity_key"]
     named = all(_names(roles[role]) for role in _LISTS) and (owner is None or _names([owner]))
     if set(roles) != {*_LISTS, "entity_key"} or not named:
         yield "the roles"
         return
-    # A key that persons are counted by may be listed among the identifiers, too.
+    # The entity key may also be an identifier.
     key = [] if roles["entity_key"] is None or roles["entity_key"] in roles["identifiers"] else [roles["entity_key"]]
     everything = [n.lower() for role in _LISTS for n in roles[role]] + [k.lower() for k in key]
     if len(set(everything)) != len(everything) or not roles["quasi_identifiers"]:
@@ -256,7 +256,7 @@ def _columns(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _counts(content: Mapping[str, Any]) -> Iterator[str]:
-    """Look at the numbers of rows and classes, which follow from each other."""
+    """Check the numbers of rows and classes, which follow from each other."""
     found, limit = content["found"], content["suppression_limit"]
     rows = [found[k] for k in ("rows_in", "rows_published", "rows_suppressed")]
     if set(found) != _FOUND or not all(_count(n) for n in rows):
@@ -288,7 +288,7 @@ def _counts(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def size_problems(content: Mapping[str, Any], sizes: Mapping[str, Any], classes: int) -> list[str]:
-    """Compare the sizes of classes with those counted in the files, where both are about the same classes and rows."""
+    """Compare the sizes of classes with those counted in the files, where both count rows."""
     found = content["found"]
     if content["unit"] != "rows" or found["classes"] != classes or not classes:
         return []
@@ -314,7 +314,7 @@ def _lowered_as(names: Iterable[str], content: Mapping[str, Any]) -> set[str]:
 
 
 def _same(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Compare parameters: numbers by value, and nothing else by chance (``True`` is not 1)."""
+    """Compare parameters: numbers by value, but ``True`` is not 1."""
     kinds = {k: isinstance(v, bool) for k, v in first.items()} == {k: isinstance(v, bool) for k, v in second.items()}
     return kinds and dict(first) == dict(second)
 

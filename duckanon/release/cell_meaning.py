@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 BY_CLASS = ("midpoint", "mean", "median", "geometric_mean", "mode", "medoid", "proportional")
-"""What is published of a class as a whole: a row by itself cannot say whether it is right."""
+"""Outputs that depend on a whole class: one row cannot show whether they are right."""
 _BETWEEN = re.compile(r"\[(.+), (.+)([\])])", re.DOTALL)
 _SIDE = re.compile(r"(<=|<|>=) (.+)", re.DOTALL)
 _YEAR = r"(\d{4,}|-\d{3,})"
@@ -59,8 +59,8 @@ class Shown:
     """A quasi-identifier, and how it is published.
 
     ``labelled_values`` gives the query ``(place, value, text, known, l1, ...)`` of its values with their labels,
-    ``place`` being their order; ``height`` counts the levels, of which ``top`` is the last label. ``by_tree`` says that
-    labels mean what the hierarchy says, whatever they look like.
+    ``place`` being their order; ``height`` counts the levels, of which ``top`` is the last label. With ``by_tree``,
+    labels mean what the hierarchy says, even if they look like intervals.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Shown:
 
     @property
     def family(self) -> str:
-        """What can be computed with its values: "other" for nothing."""
+        """The family of its type; "other" where nothing can be computed with values."""
         kind = ColumnType.parse(self.type)
         return "time" if kind.name == "TIME" else "other" if kind.kind == "category" else kind.family
 
@@ -166,7 +166,7 @@ class _Span:
 
 
 def _span(label: str, family: str) -> _Span | None:
-    """Return the ends of a label, None for one that is no interval as duckanon writes them.
+    """Return the ends of an interval; None for a label that is none.
 
     Examples
     --------
@@ -282,7 +282,7 @@ class _Reader:
         return self._by_value(every)
 
     def _is_whole(self, label: str) -> bool:
-        """Say whether a label stands for every value: a set may list values that its hierarchy does not know so."""
+        """Say whether a label stands for every value. In a set it stands for values that the hierarchy lacks."""
         return label == self.shown.top or self.shown.top in members_of(label)
 
     def _labels(self, labels: Sequence[str | None]) -> str:
@@ -428,7 +428,7 @@ class _Reader:
         self._order(places, [col("place")])
         cells = self._reaches(listed, places, labels)
         if not ranges and self._odd(cells):
-            # Neighbours in the hierarchy are perhaps no neighbours in the order of the values.
+            # Neighbours in the hierarchy need not be neighbours in the order of the values.
             engine.drop(cells)
             steps = [col(f"l{i}") for i in range(self.shown.height, 0, -1)]
             self._order(places, [*steps, col("place")])
@@ -490,7 +490,7 @@ class _Reader:
     # Hierarchies and sets
 
     def _listed(self, labels: Sequence[str | None]) -> str:
-        """Create ``(cell, value)``: the values that labels name themselves, that lie under them, or that they list."""
+        """Create ``(cell, value)``: the values that a label is, covers or lists."""
         own = self._labels(labels)
         parts: list[exp.Query] = []
         for name in ("text", *(f"l{i}" for i in range(1, self.shown.height + 1))):
@@ -588,11 +588,11 @@ def unquoted(member: str) -> str:
 # What is published of a class as a whole
 
 _NEAR = 1e-9
-"""More than rounding can make of a mean, as a share."""
+"""More than the rounding error of a mean, relatively."""
 
 
 def class_is_right(shown: Shown, published: str, ends: bool) -> exp.Expr:
-    """Return whether the cell of a class, of the type ``published``, is what its values give.
+    """Return whether the cell of a class, of the type ``published``, follows from its values.
 
     ``ends`` says that the ends of its region are known, as ``low_end`` and ``high_end``.
     """
@@ -631,7 +631,7 @@ def class_is_right(shown: Shown, published: str, ends: bool) -> exp.Expr:
 
 
 def shares_are_right(shown: Shown, labelled: exp.Query, name: str) -> exp.Select:
-    """Return whether each class shows the shares of its values by their labels or texts, and no others."""
+    """Return whether each class has exactly the shares of its values, by their labels or texts."""
     plain = exp.and_(present(col("value")), exp.func("COALESCE", col("known"), exp.false()))
     label = choose((plain, col(name)), otherwise=text(shown.top))
     counts = exp.select(col("cell_key"), col("cell"), named(label, "k"), named(exp.Sum(this=col("n")), "n"))

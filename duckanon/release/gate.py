@@ -1,6 +1,6 @@
-"""The gate: every promise is checked again, in SQL, on the written file, by a path of its own.
+"""The gate: every promise is checked again, in SQL, on the written file.
 
-Nothing here reads what an algorithm claims. Classes are counted from the published columns alone, NULL being a value
+Nothing here uses results of the algorithm. Classes are counted from the published columns alone, NULL being a value
 like any other, and a model's statement returns a value for each, which must be within the model's bounds.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 MANY_ROWS = 500_000
-"""From so many rows on, classes are counted by hashes in place of texts."""
+"""From this many rows on, classes are counted by hashes in place of texts."""
 
 
 _UNLIKELY = 1e-10
@@ -50,9 +50,9 @@ _ROWS, _PARTS = 20_000, 2
 
 
 def require_no_leaks(path: Path) -> None:
-    """Raise a PrivacyViolation where a written file tells more than its rows: metadata, dictionaries, their order.
+    """Raise a PrivacyViolation where a file reveals more than its rows: by metadata, dictionaries, or their order.
 
-    A column that numbers the rows is no leak here, for all columns are declared ones with the values that they have.
+    A column that numbers the rows is no leak here: all columns are declared ones with their own values.
     """
     from duckanon.io.leaks import file_leaks
 
@@ -67,7 +67,7 @@ def require_no_leaks(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a release is compared with: the table as it was before, and the population.
+    """What a release is compared with: the source, and the population.
 
     ``domain_values`` and ``domain_nodes`` describe the sensitive columns of the whole source, suppressed rows included;
     ``population`` has the columns of the quasi-identifiers, recoded as they are published, and ``n``.
@@ -77,9 +77,9 @@ class Reference:
     domain_nodes: str | None = None
     population: str | None = None
     published: Fingerprint | None = None
-    """The rows that were found true, see ``side_by_side``."""
+    """The rows whose cells were verified, see ``truth``."""
     evidence: Evidence | None = None
-    """What ties the rows of a release to those of its source, where it is about groups that nobody can see."""
+    """What ties the rows of a release to those of its source, where groups are hidden."""
 
 
 def check_models(
@@ -121,7 +121,7 @@ def require_same_classes(engine: Engine, published: exp.Query, proof: exp.Query,
 
     Persons are counted on a private copy that still has the entity key; this ties that copy to what is published.
     """
-    # Under names of our own: a column of the release may be called as the sign is.
+    # Under our own names: a column of the release may be called "sign".
     aliases = [f"q_{j}" for j in range(len(columns))]
     both: list[exp.Query] = [
         exp.select(
@@ -129,7 +129,7 @@ def require_same_classes(engine: Engine, published: exp.Query, proof: exp.Query,
         ).from_(subquery(relation, "r"))
         for relation, sign in ((published, 1), (proof, -1))
     ]
-    # What one has more of than the other does not cancel out.
+    # Equal numbers of rows cancel out.
     total = exp.Sum(this=col("sign"))
     differing = exp.select(named(total, "more")).from_(subquery(union_all(both), "b"))
     differing = differing.group_by(*(col(a) for a in aliases))
@@ -149,7 +149,7 @@ def check_release(
     reference: Reference | None = None,
     published_as: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[CheckResult, ...]:
-    """Check a release as it lies on disk: its columns, its number of rows, and every promise; raise if one is broken.
+    """Check a written release: its columns, its number of rows, and every promise; raise if one is broken.
 
     ``proof`` is a private file with the published quasi-identifiers and the entity key, where persons are counted.
     ``published_as`` has the names under which a quasi-identifier is published, where those are others than its own:
@@ -171,7 +171,7 @@ def check_release(
     keys: list[exp.Expr] = [col(n) for n in names]
     sensitive = sensitive_of(models)
     known = reference or Reference()
-    # The values that make a class are kept only where something is to be joined to them.
+    # The values of a class are stored only where something is joined to them.
     tied = bool(sensitive) or known.population is not None
     if not tied and rows >= MANY_ROWS:
         keys = short_keys(engine, counted, names)
@@ -203,22 +203,21 @@ def _check_hidden(
     return checks
 
 
-# Short keys: hashes that stand for the values of columns where classes of many rows are counted. One takes the place of
-# a value only after it was counted, on the relation itself, that no two values of the column have the same.
+# Short keys: hashes in place of values, where classes of many rows are counted. They are used only if no two values of
+# the column have the same hash, which is counted first.
 
 FEW_VALUES = 1_000
 """Columns of up to so many values share a word of 64 bits with others."""
 _WORD = 64
 _BUCKET_BITS = 13
-"""Hashes that begin alike in so many bits are turned around together: the more bits, the fewer rows."""
+"""Texts whose hashes share so many first bits are reversed together: the more bits, the fewer rows."""
 
 
 def short_keys(engine: Engine, relation: exp.Query, columns: Sequence[str]) -> list[exp.Expr]:
-    """Return expressions that tell the rows of a relation apart just as its columns do, and are compared sooner.
+    """Return expressions that distinguish the rows of a relation just as its columns do, but compare faster.
 
-    The number of a value is a hash of it, NULL being a value, too. Columns of few values take only as many bits of
-    their hashes as tell those values apart, and share a word. A column whose values cannot be told apart so stays as
-    it is.
+    A value is replaced by its hash, and NULL is a value, too. Columns of few values use only as many bits of their
+    hashes as distinguish the values, and share a word. A column whose hashes collide stays as it is.
     """
     texts = {c.name for c in engine.columns(relation) if c.type == "VARCHAR"}
     keys: list[exp.Expr] = []
@@ -239,22 +238,22 @@ def short_keys(engine: Engine, relation: exp.Query, columns: Sequence[str]) -> l
 
 
 def hashed(value: exp.Expr) -> exp.Expr:
-    """Return the database's hash of a value, 64 bits without a sign."""
+    """Return the database's hash of a value, an unsigned integer of 64 bits."""
     return hash_of(value)
 
 
 def _differ(engine: Engine, values: str, digest: exp.Expr) -> bool:
-    """Say whether a table of different values has as many different numbers."""
+    """Say whether distinct values have distinct hashes."""
     different = call("count", exp.Distinct(expressions=[digest.copy()]))
     known, numbers = engine.row(exp.select(exp.Count(this=exp.Star()), different).from_(table(values)))
     return bool(known == numbers)
 
 
 def _digest(engine: Engine, values: str, name: str, is_text: bool) -> exp.Expr | None:
-    """Return a hash that all values of a table have for themselves; None where none is found.
+    """Return a hash without collisions among the values of a table; None if there is none.
 
-    Long texts that look alike do collide now and then. Those are turned around before they are hashed, and with them
-    the others whose hashes begin alike; that is a small part of the rows.
+    Long similar texts collide now and then. They are reversed before they are hashed, together with others whose hashes
+    begin with the same bits: a small part of the rows.
     """
     own = hashed(col(name))
     if _differ(engine, values, own):
@@ -273,7 +272,7 @@ def _digest(engine: Engine, values: str, name: str, is_text: bool) -> exp.Expr |
 
 
 def _packed(engine: Engine, columns: Sequence[tuple[str, str, exp.Expr, list[int]]]) -> list[exp.Expr]:
-    """Return words that hold some bits of the hashes of every column, those of most values first."""
+    """Return words with some bits of the hashes of every column; columns with most values come first."""
     keys: list[exp.Expr] = []
     parts: list[exp.Expr] = []
     at = 0
@@ -297,15 +296,15 @@ def _joined(parts: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _part(digest: exp.Expr, shift: int, width: int, at: int) -> exp.Expr:
-    """Return a hash moved down, and of that the bits that begin at a place."""
-    # Moving down and masking never overflow, so that the database does both once for each value that a column lists.
+    """Return some bits of a hash, moved to the bits from ``at`` on."""
+    # Shifts to the right and masks cannot overflow, so that the database evaluates them once for each dictionary entry.
     moved = exp.paren(exp.BitwiseRightShift(this=digest, expression=number(shift))) if shift else digest
     mask = cast(number(((1 << width) - 1) << at), "UBIGINT")
     return exp.paren(exp.BitwiseAnd(this=moved, expression=mask))
 
 
 def _window(hashes: Sequence[int], at: int) -> tuple[int, int] | None:
-    """Return how far to move hashes down, and how many of their bits from a place on tell all of them apart."""
+    """Return how far to shift hashes, and how many bits from ``at`` on distinguish all of them."""
     for width in range(max(1, (len(hashes) - 1).bit_length()), _WORD - at + 1):
         for shift in range(_WORD - at - width + 1):
             if len({(h >> (shift + at)) & ((1 << width) - 1) for h in hashes}) == len(hashes):

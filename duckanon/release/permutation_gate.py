@@ -1,9 +1,9 @@
-"""The gate's look at groups that a release does not show: blocks of columns were permuted within them, and no more.
+"""The gate for permuted values: within hidden groups, blocks of columns were permuted, and nothing else.
 
 The evidence is a private table with one row for each published row: the quasi-identifiers of the source (``s_j``),
 those published in their place (``r_j``), what is published beside them (``p_i``), the group, and the person where
-persons are counted. It is tied to both ends as multisets of whole rows, to the source and to the file, so that what it
-says of groups is said of them. Nothing here knows how groups or permutations were found.
+persons are counted. Its rows are compared with those of the source and of the file, as multisets, so that what holds of
+it holds of them. Nothing here knows how groups or permutations were chosen.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 _SURE = 44.0
-"""That a block stays where it was in the whole table by chance is then less likely than 2 to the power of -63."""
+"""A block stays where it was in the whole table by chance with a probability below 2 to the power of -63."""
 _NEAR = 1e-9
-"""More than rounding can make of a share."""
+"""More than the rounding error of a share."""
 
 
 def require_source(
@@ -31,7 +31,7 @@ def require_source(
 ) -> None:
     """Raise unless the evidence has rows of the source, each at most as often as the source.
 
-    ``expressions`` are the quasi-identifiers, what is kept, and the person, as the source has them.
+    ``expressions`` are the quasi-identifiers, the other published columns and the person, as the source has them.
     """
     person = [col(PERSON)] if evidence.persons else []
     mine = _signed([*evidence.originals, *evidence.others, *person], table(evidence.table), 1)
@@ -51,7 +51,7 @@ def require_file(engine: Engine, evidence: Evidence, written: exp.Query) -> None
 
 
 def _signed(columns: Sequence[exp.Expr], rows: exp.Expr, sign: int) -> exp.Select:
-    """Return the columns as ``x_0``, ``x_1``, ..., and ``d``, which counts a row for its side or against the other."""
+    """Return the columns as ``x_0``, ``x_1``, ..., and ``d``, which is 1 for rows of one side and -1 for the other."""
     found = [named(c.copy(), f"x_{i}") for i, c in enumerate(columns)]
     return exp.select(*found, named(number(sign), "d")).from_(rows)
 
@@ -64,9 +64,9 @@ def _require_none(
     problem: str,
     params: Mapping[str, Any] | None = None,
 ) -> None:
-    """Raise where ``wrong`` holds of what is left of equal rows, those of one side counted against the other.
+    """Raise where ``wrong`` holds of the difference between the two sides' counts of a row.
 
-    NULL is a value like any other. To count once is much faster than to take one side from the other row by row.
+    NULL is a value like any other. One count is much faster than EXCEPT ALL.
     """
     left = exp.select(named(exp.Sum(this=col("d")), "d")).from_(subquery(union_all(list(sides)), "b"))
     left = left.group_by(*(col(f"x_{i}") for i in range(width)))
@@ -76,7 +76,7 @@ def _require_none(
 
 
 def require_blocks(evidence: Evidence) -> None:
-    """Raise unless every quasi-identifier is in one block, and no block is a column alone where there are several."""
+    """Raise unless every quasi-identifier is in one block, and every block has at least two, if there are two."""
     listed = [name for block in evidence.blocks for name in block]
     if sorted(listed) != sorted(evidence.quasi):
         raise PrivacyViolation("The gate refused the release: a quasi-identifier is not in exactly one block.")
@@ -89,7 +89,7 @@ def count_groups(engine: Engine, evidence: Evidence) -> str:
     rows = exp.Count(this=exp.Star())
     members: exp.Expr = rows.copy()
     if evidence.persons:
-        # All rows of nobody are taken to be one more person.
+        # All rows without a person count as one more person.
         nobody = exp.case().when(exp.Is(this=col(PERSON), expression=exp.null()), number(1)).else_(number(0))
         distinct = call("count", exp.Distinct(expressions=[col(PERSON)]))
         members = exp.Add(this=distinct, expression=exp.Max(this=nobody))
@@ -107,14 +107,14 @@ def count_groups(engine: Engine, evidence: Evidence) -> str:
 def count_blocks(engine: Engine, evidence: Evidence, groups: str) -> str:
     """Create ``permuted_blocks(class_id, block, n, suppressed, strayed, stuck, linkage)``.
 
-    Of every block in every group: how many of its tuples the source has there and the release has not, or the other
-    way round; whether it had to move and did not; and the most probable link of the group, for one who knows that
-    blocks were drawn again.
+    For every block in every group: how many of its tuples only the source or only the release has there (``strayed``),
+    whether it had to move and did not (``stuck``), and the most probable link of the group, for an adversary who knows
+    that blocks were drawn again.
 
     Notes
     -----
-    Of n members whose tuples can stand in M different ways, a block stays where it was with the probability 1 / M. Who
-    knows that this was not let pass can rule that out, so that a link has a probability of at most
+    Of n members whose tuples can stand in M different ways, a block stays where it was with the probability 1 / M. An
+    adversary who knows that it was drawn again can rule that out, so that a link has a probability of at most
     1 / (n (1 - sum of 1 / M)), the sum being over the blocks that are drawn again. That is at most 1 / k if each of B
     blocks is only drawn again where 1 / M is at most (1 - k / n) / B.
     """
@@ -163,7 +163,7 @@ def count_blocks(engine: Engine, evidence: Evidence, groups: str) -> str:
 
 
 def highest_linkage(engine: Engine, evidence: Evidence) -> float:
-    """Return the most probable link of a person to a row, over all groups."""
+    """Return the highest probability of a link between a person and a row, over all groups."""
     groups = count_groups(engine, evidence)
     blocks = count_blocks(engine, evidence, groups)
     (highest,) = engine.row(exp.select(exp.Max(this=col("linkage"))).from_(table(blocks)))

@@ -1,4 +1,4 @@
-"""The release: the recoded rows in a private, checked Parquet file, with the proof, the loss and the recoding."""
+"""The release: the recoded rows in a private, checked Parquet file, with the results of the gate, loss and recoding."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ SEEDED = "seeded: for tests, not for release"
 
 @dataclass(repr=False)
 class Release:
-    """A recoding of the quasi-identifiers plus a proof.
+    """A recoding of the quasi-identifiers, and the checks of the file that it made.
 
-    The rows lie in ``path``, a Parquet file in a private folder that goes with the object; ``write`` publishes it.
+    The rows are in ``path``, a Parquet file in a private folder that ``close`` removes; ``write`` publishes it.
     """
 
     plan: Plan
@@ -65,19 +65,19 @@ class Release:
     reference: Reference = field(default_factory=Reference, repr=False)
     problem: Problem | None = field(default=None, repr=False)
     searched: dict[str, Any] = field(default_factory=dict, repr=False)
-    """How the search went: nodes, visits, value, bound and gap, where the algorithm says."""
+    """Statistics of the search, as far as the algorithm has them: nodes, visits, value, bound and gap."""
     seen: Seen | None = field(default=None, repr=False)
     digest: str | None = field(default=None, repr=False)
-    """The SHA-256 of the file that the gate let pass."""
+    """The SHA-256 of the file that was checked."""
     recoder: Recoder | None = field(default=None, repr=False)
-    """How rows of the source are published, for those who keep the recoding or tie persons to classes."""
+    """How rows of the source are published, for stored recodings and for attacks."""
     used: tuple[Hierarchy, ...] = field(default=(), repr=False)
-    """The hierarchies of the quasi-identifiers in their order, those that were made among them."""
+    """The hierarchies of the quasi-identifiers, given or made."""
 
     persons: Path | None = field(default=None, repr=False)
     """The published quasi-identifiers with the hashed entity keys of their rows, where persons are counted."""
     remarks: tuple[str, ...] = ()
-    """Further notes of whoever made the release, for its reports."""
+    """Further notes for the reports."""
 
     @classmethod
     def of(
@@ -143,11 +143,11 @@ class Release:
 
     @property
     def hidden(self) -> bool:
-        """Whether the promise is about groups that cannot be seen in the rows."""
+        """Whether the models are about groups that cannot be seen in the rows."""
         return self.reference.evidence is not None
 
     def require_visible(self, what: str) -> None:
-        """Raise an UnsupportedError where classes cannot be seen: whatever counts them would count something else."""
+        """Raise an UnsupportedError where classes cannot be seen, so that nothing can count them."""
         if self.hidden:
             raise UnsupportedError(
                 f"{what} looks at classes, and those of this release are not visible by design: "
@@ -170,12 +170,12 @@ class Release:
         return measure(self.engine, self.relations, metrics, metric_parameters(self.plan.models))
 
     def lattice(self, metrics: Sequence[str] | None = None, pareto: bool = False) -> pa.Table:
-        """Return the nodes that the search of this release knows, visited or inferred, with the metrics named.
+        """Return the nodes that the search visited or inferred, with the metrics named.
 
-        The columns are those of ``duckanon.lattice``. Of a node that was inferred only ``anonymous`` is known; the
-        front of ``pareto`` is that of the nodes visited. By default the metric is the one that was searched by, or
-        "loss". Of a lattice with more than 200,000 nodes only those visited are listed. Of an iterative release it is
-        the search of its first pass, which may leave half of the rows to the next.
+        The columns are those of ``duckanon.lattice``. Inferred nodes have ``anonymous`` only; the Pareto front is that of
+        the visited nodes. The default metric is the one that was minimised, or "loss". Of a lattice with more than 200,000
+        nodes only visited ones are listed. Of an iterative release the nodes are those of the first pass, which may leave
+        half of the rows to the next.
         """
         from duckanon.algorithms.full_domain.listing import tabulate
 
@@ -186,14 +186,14 @@ class Release:
         return tabulate(problem, wanted, pareto=pareto, seen=self.seen)
 
     def summary(self) -> dict[str, Any]:
-        """Return promise, proof and loss as plain values: what reports and terminals show. No cell value is in it."""
+        """Return what reports show, as plain values: promise, checks and loss. It has no cell value."""
         plan = self.plan.described()
         hierarchies = [
             {
                 "attribute": level.attribute,
                 "origin": level.origin,
                 "height": level.height,
-                # Regions stand on no level.
+                # Regions have no level.
                 "level": self.recoding.levels.get(level.attribute),
                 "leaves": level.size,
             }
@@ -223,7 +223,7 @@ class Release:
             "seconds": {step: round(s, 3) for step, s in self.engine.progress.seconds.items()},
         }
 
-    # Classes do not change once they are made: what several reports show is counted once.
+    # Classes do not change: what several reports show is counted once.
 
     @cached_property
     def _loss(self) -> list[dict[str, Any]]:
@@ -237,18 +237,18 @@ class Release:
 
     @cached_property
     def _permutation(self) -> dict[str, Any]:
-        """Return what was permuted, and what columns tell of each other before and after."""
+        """Return which columns were permuted, and their mutual information before and after."""
         return {} if self.recoder is None else {**self.recoder.described(), "linkage": self._linkage()}
 
     def _linkage(self) -> float | None:
-        """Return the most probable link of a person to a row, for who knows all quasi-identifiers and the rule."""
+        """Return the highest probability of a link, for an adversary who knows all quasi-identifiers and the rule."""
         if self.reference.evidence is None:
             return None
         return highest_linkage(self.engine, self.reference.evidence)
 
     @cached_property
     def _class_sizes(self) -> dict[str, Any]:
-        """Return how many classes are published, and their sizes in what the promise counts: rows or persons."""
+        """Return how many classes are published, and their sizes in rows or persons, whichever k counts."""
         quantiles = [call("quantile_disc", col("units"), number(q)) for q in (0.25, 0.5, 0.75)]
         row = self.engine.row(
             exp.select(
@@ -319,7 +319,7 @@ class Release:
         """Publish the release as a Parquet file, with reports and a manifest beside it.
 
         The file is written beside its target, synced, read again and compared with the one that passed the gate, and
-        only then renamed. Whatever fails, what was there before is still there.
+        only then renamed. If anything fails, what was there before is still there.
         """
         from duckanon.io.sinks import ParquetFile
 
@@ -333,7 +333,7 @@ class Release:
         return self.plan.relation.files
 
     def described(self) -> dict[str, Any]:
-        """Return the summary with the published columns: what a manifest needs, so that files alone can be checked."""
+        """Return the summary with the published columns: what a manifest needs for verifying the files alone."""
         roles = {a.name: a for a in self.plan.roles.published}
         named_as = self.plan.published_as
         of = {column: name for name in roles for column in named_as.get(name, (name,))}
@@ -344,9 +344,9 @@ class Release:
         return {**self.summary(), "columns": columns}
 
     def verify(self, path: Path) -> None:
-        """Make sure that a file is, byte for byte, the one that the gate let pass; else check every promise again.
+        """Verify a file: byte for byte the one that was checked, or one that keeps every promise.
 
-        A PrivacyViolation says what is broken.
+        Raises a PrivacyViolation otherwise.
         """
         if self.digest is not None and file_digest(path) == self.digest:
             return
@@ -354,11 +354,11 @@ class Release:
         self.verify_rows(self.engine.parquet([path]))
 
     def inspect(self, path: Path) -> None:
-        """Raise a PrivacyViolation where a file that is to be published tells more than its rows."""
+        """Raise a PrivacyViolation where a file reveals more than its rows."""
         require_no_leaks(path)
 
     def verify_rows(self, relation: exp.Query) -> None:
-        """Check every promise on rows read again from their target; a PrivacyViolation says what is broken."""
+        """Check every promise on rows read again from their target; raise a PrivacyViolation if one is broken."""
         self.checks = check_release(
             self.engine,
             relation,

@@ -1,13 +1,14 @@
-"""Truthfulness: the rows of a release as they were and as they are published, side by side, and what must hold of them.
+"""Truthfulness: the rows of a release, before and after recoding, are compared side by side.
 
-The rows are private. They are claimed by whoever recoded them, and nothing that is claimed is believed:
+The pairs of rows come from the recoding and are not trusted. Three things are verified:
 
-1. as they were, with what is passed through and the person, they are the rows of the source, suppressed rows included;
-2. as they are published, with what is passed through, they are the rows of the written file;
+1. the original values, with the other published columns and the person, are the rows of the source, suppressed rows
+   included;
+2. the published cells, with the other published columns, are the rows of the written file;
 3. every published cell stands for the value beside it.
 
 Rows are compared as multisets by the sum of their keyed hashes, under secret random keys that are drawn after the rows
-were written. So whatever was claimed, a file of which all three hold has the source's rows with true cells.
+were written. If all three hold, the file has the rows of the source with true cells, whatever the recoding did.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ if TYPE_CHECKING:
 
 _CLASS = "class_id"
 NOWHERE = 2**31 - 1
-"""A place beyond all values."""
+"""A place after all values."""
 _OF_CELL, _OF_CLASS = 4, 21
-"""Bytes for each class and column, of a number of a cell and of what only that class shows."""
+"""Bytes for each class and column: of the number of a cell, and of a cell that only this class has."""
 _WORDS = 2**64
 _AHEAD = 3
 """Batches that may wait."""
 Part = tuple[int, int]
-"""The first class, and that before which it ends."""
+"""A range of classes: the first, and the one after the last."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What side by side has to be compared with.
+    """What the rows are compared with; nothing of it comes from the recoding.
 
     ``original`` are the quasi-identifiers as the source has them, ``passed`` what is published beside them, ``person``
     a hash of the entity key. ``names`` are the published names of each quasi-identifier, ``others`` those of
@@ -67,7 +68,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The rows of a release as a number under a secret key: other rows have another one.
+    """The rows of a release as one number under a secret key: other rows have another number.
 
     ``columns`` has names, types and numbers of columns.
     """
@@ -85,9 +86,9 @@ class Fingerprint:
 
 
 def require_truth(engine: Engine, beside: SideBySide, claim: Claim, suppressed: int) -> Fingerprint:
-    """Return the fingerprint of true rows, which are those of a release if its file has it, too.
+    """Return the fingerprint of the published rows, which the file of the release must have, too.
 
-    A PrivacyViolation says that they are not those of the source, or that cells do not stand for what is beside them.
+    Raise a PrivacyViolation if they are not the rows of the source, or if a cell does not stand for its value.
     """
     return _Truth(engine, beside, claim).require(suppressed)
 
@@ -102,20 +103,20 @@ def _require_numbers(codes: NDArray[Any], first: int = 0) -> None:
 
 
 def _require_each(codes: NDArray[Any], filled: NDArray[Any]) -> None:
-    """Raise where several things stand under one number."""
+    """Raise where a number occurs twice."""
     if int(filled.sum()) != len(codes):
         _refuse("what it looks up under a number is not one thing")
 
 
 def _in_part(number_of: exp.Expr, part: Part) -> exp.Expr:
-    """Return whether a class is in a part; rows of no class count as -1."""
+    """Return whether a class is in a range; rows without a class count as -1."""
     own = exp.func("COALESCE", number_of, number(-1))
     return exp.and_(exp.GTE(this=own, expression=number(part[0])), exp.LT(this=own.copy(), expression=number(part[1])))
 
 
 @dataclass(frozen=True)
 class Column:
-    """What rows look up of a quasi-identifier: values by their column ``of``, cells by their column ``by``.
+    """The lookups of a quasi-identifier: rows find their value by column ``of``, their cell by column ``by``.
 
     Values and cells are packed, see ``kernels.beside``.
     """
@@ -129,7 +130,7 @@ class Column:
 
 @dataclass
 class RowCounts:
-    """How many rows there are and are published, the sums of their words, and how many cells are wrong by column."""
+    """How many rows there are and how many are published, the sums of their words, and the wrong cells by column."""
 
     wrong: dict[int, int]
     rows: int = 0
@@ -137,7 +138,7 @@ class RowCounts:
     published: int = 0
     published_total: int = 0
     lost: int = 0
-    """How often no value was found."""
+    """How many values were not in their lookup."""
 
     def add(self, counts: NDArray[Any], sums: NDArray[Any]) -> None:
         """Add what was counted of some rows, see ``kernels.beside.read_rows``."""
@@ -221,7 +222,7 @@ class _Truth:
         if count:
             _refuse(f"{count} published cells of {self.claim.shown[j].name!r} do not stand for the value of their row")
 
-    # Look-ups, with words and with what cells stand for
+    # Lookups, with words and with what cells stand for
 
     def _read_lookups(self) -> None:
         engine = self.engine
@@ -235,7 +236,7 @@ class _Truth:
         self.meanings: dict[int, Meaning] = {}
         self.numbered: dict[int, str] = {}
         self.columns = [self._column(j, shown) for j, shown in enumerate(self.claim.shown)]
-        # Of two under one key each row would have both: they have keys of their own.
+        # Each has a key of its own: of two under one key every row would have both.
         self.passed_words = {self.holders[name].key: self._passed(name) for name in self.others if name in self.holders}
         if len(self.passed_words) != len(set(self.others) & set(self.holders)):
             _refuse("its columns are not the declared ones")
@@ -249,7 +250,7 @@ class _Truth:
         return cast(col(name, alias), self.published[name][1])
 
     def _column(self, j: int, shown: Shown) -> Column:
-        """Return what is looked up of a quasi-identifier."""
+        """Return the lookups of a quasi-identifier."""
         of, by = (self.holders[f"{side}_{j}"] for side in "sr")
         for name in self._ends_of(j):
             if self.holders[name] is not by:
@@ -393,7 +394,7 @@ class _Truth:
     # Rows
 
     def _parts(self) -> list[Part] | list[None]:
-        """Return ranges of classes, so that what is looked up of one of them fits into memory."""
+        """Return ranges of classes, so small that the lookups of each fit into memory."""
         limit, of_class = self.engine.array_limit(), 0
         for column in self.columns:
             if column.by == _CLASS:
@@ -436,7 +437,7 @@ class _Truth:
 
         threads = self.engine.threads()
         waiting: deque[Future[tuple[NDArray[Any], NDArray[Any]]]] = deque()
-        # One batch is looked at while the database makes the next.
+        # One batch is compared while the database makes the next.
         with workers(min(threads, 2)) as pool:
             for batch in batches(self.engine, self._rows(part), {**self.keys, **self.beside.params}):
                 waiting.append(pool.submit(read, batch))
@@ -449,7 +450,7 @@ class _Truth:
     def _packed(
         self, names: list[str], part: Part | None
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return what is said of columns, values, what keys show, and cells, see ``kernels.beside.read_rows``."""
+        """Return what ``kernels.beside.read_rows`` takes: columns, values, the cell of each key, and cells."""
         import numpy as np
 
         from duckanon.kernels import beside as at
@@ -475,7 +476,7 @@ class _Truth:
                 columns[j, at.CELLS] = sum(len(one) for one in cells)
                 cells.append(own)
             columns[mine, at.BY], columns[mine, at.BASE], columns[mine, at.KEYS] = names.index(by), base, len(block)
-            # What one class shows stands together: it is fetched at a time.
+            # The cells of one class stand together: they are fetched together.
             columns[mine, at.SHOWS] = sum(len(one) for one in shows) + np.arange(len(mine))
             columns[mine, at.STRIDE] = len(mine)
             shows.append(block.ravel())
@@ -490,7 +491,7 @@ class _Truth:
         return list(dict.fromkeys([*(key for c in self.columns for key in (c.of, c.by)), *self.passed_words]))
 
     def _rows(self, part: Part | None) -> exp.Select:
-        """Return the keys of rows, -1 for none, with the words of what is passed through, and who they belong to."""
+        """Return the keys of rows, -1 for none, with the words of the other published columns and of the person."""
         query = exp.select().from_(subquery(self.beside.rows.copy(), "r"))
         for key in self._key_names():
             query = query.select(named(exp.func("COALESCE", cast(col(key, "r"), "INTEGER"), number(-1)), key))
@@ -506,7 +507,7 @@ class _Truth:
     def _pairs(self, j: int, odd: bool) -> exp.Query:
         """Return ``(value_key, cell_key, n)``: how often a value of the source stands beside what is published.
 
-        Where ``odd``, beside cells that are no ranges.
+        With ``odd``, only cells that are no ranges.
         """
         keys = [col(self.holders[f"{side}_{j}"].key, "r") for side in "sr"]
         query = exp.select(*(named(k, n) for k, n in zip(keys, ("value_key", "cell_key"), strict=True)))
@@ -550,7 +551,7 @@ class _Truth:
     # What is published of a class as a whole
 
     def _wrong_classes(self, j: int) -> int:
-        """Return how many classes show what their values do not give."""
+        """Return how many classes have a cell that does not follow from their values."""
         shown = self.claim.shown[j]
         labels = [col(c, "k") for c in ("known", *(["l1"] if shown.height else []))]
         pairs = self._with_values(self._pairs(j, False), j)
@@ -565,7 +566,7 @@ class _Truth:
         grouped = exp.select(named(exp.func("COALESCE", right, exp.false()), "ok")).from_(subquery(labelled, "y"))
         every: list[exp.Query] = []
         if shown.kind == "proportional":
-            # By their labels, or where these are the values themselves, by those.
+            # By their labels, or by the values themselves, where these are the labels.
             every += [
                 shares_are_right(shown, labelled.copy(), name) for name in (("l1", "text") if measured else ("text",))
             ]

@@ -1,13 +1,12 @@
-"""Verify: an export checked again from its manifest and its files alone, without the source.
+"""Verify: an export is checked again from its manifest and files alone, without the source.
 
-Three questions: are the files as they were published, does the manifest agree with itself, and does what the files hold
-keep the promise? Whatever is missing, unknown or not listed is a problem. Not every promise can be checked from the
-files: t-closeness compares with the source, k-map with a population, and persons cannot be counted where their key was
-never published. Such a promise is "not checkable", with the reason, and the export is not "ok" unless whoever asks
-accepts that.
+Three questions: are the files as they were published, is the manifest consistent, and do the files keep the promise?
+Whatever is missing, unknown or not listed is a problem. Not every promise can be checked from the files: t-closeness
+compares with the source, k-map with a population, and persons cannot be counted because their key is never published.
+Such a promise is "not checkable", with the reason, and the export is not "ok" unless the user accepts that.
 
-A manifest's own hash finds damage, and nobody who means it: who can write data and manifest can seal both again. What
-was promised is known for certain from the job, or from a signature.
+A manifest's own hash finds damage, but not manipulation: whoever can write data and manifest can renew it. Only the job
+or a signature shows for certain what was promised.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ _ADDRESS = re.compile(r"://|\b(host|hostaddr|dbname|user|password)\s*=")
 
 @dataclass(frozen=True)
 class Rechecked:
-    """What the files say of one promise: it ``holds``, is ``broken``, or is ``not checkable`` from the files alone."""
+    """The result for one promise: it ``holds``, is ``broken``, or is ``not checkable`` from the files alone."""
 
     model: str
     parameters: dict[str, Any]
@@ -86,7 +85,7 @@ class Rechecked:
     kind: str | None = None
     """Why it is not checkable, in a word: one of ``UNCHECKABLE``."""
     accepted: bool = False
-    """Whether whoever asked accepts that it is not checkable."""
+    """Whether the user accepts that it is not checkable."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -110,7 +109,7 @@ class VerifiedExport:
     signed: bool | None = None
     """Whether the manifest is signed with the key that was given; None without a key."""
     vouched_by: tuple[str, ...] = ()
-    """What says that the manifest is the publisher's own: "key", "job", both, or nothing."""
+    """What shows that the manifest is the publisher's: "key", "job", both, or nothing."""
 
     @property
     def intact(self) -> bool:
@@ -241,7 +240,7 @@ def _unlisted(place: Path, exports: Sequence[VerifiedExport]) -> list[str]:
     if not is_folder(place):
         asked = [] if _is_manifest(place) else [place]
     elif is_file(place / FOLDER_MANIFEST):
-        return []  # The folder is one release: what is strange in it was looked for.
+        return []  # The folder is one release, and was checked for other files already.
     else:
         asked = sorted(p for p in place.iterdir() if p.suffix.lower() in _DATA and p.is_file() and p.name[0] != ".")
     listed = {name for e in exports for name in e.files}
@@ -267,7 +266,7 @@ def _manifests(path: Path) -> list[Path]:
 
 
 def _recover(path: Path, database: str | None) -> list[str]:
-    """Finish what a killed run left; return what could not be finished, for want of the right to write."""
+    """Finish what a killed run left; return what could not be finished without the right to write."""
     if path.name == FOLDER_MANIFEST:
         path = path.parent
     folder = path if is_folder(path) and not is_there(path / FOLDER_MANIFEST) else path.parent
@@ -339,7 +338,7 @@ def _verified(
     if not problems and expected is not None:
         problems = expected.problems(content)
     if problems:
-        # What was changed is not worth a second look: nothing in it can be trusted.
+        # Nothing in a changed export can be trusted: its rows are not read.
         return replace(found, problems=tuple(problems))
     try:
         with _opened(manifest, content, database, memory) as (engine, rows):
@@ -354,7 +353,7 @@ def _verified(
 def _reports_besides(manifest: Path, content: Mapping[str, Any]) -> list[str]:
     """Return a problem for each report of an export that its manifest does not list."""
     if manifest.name == FOLDER_MANIFEST:
-        return []  # Everything in the folder of a release was looked at.
+        return []  # The folder of a release was checked for other files already.
     stem, listed = manifest.name.removesuffix(".manifest.json"), {f["name"] for f in content["files"]}
     there = [name for name in report_names(stem, formats()).values() if (manifest.parent / name).exists()]
     return [f"{name}: the manifest does not list it" for name in there if name not in listed]
@@ -402,7 +401,7 @@ def _of_server(
 def _opened(
     manifest: Path, content: Mapping[str, Any], database: str | None, memory: str | None
 ) -> Iterator[tuple[Engine, exp.Query]]:
-    """Give an engine and the rows of an export, read from where they were published."""
+    """Yield an engine and the rows of an export, read from where they were published."""
     columns, entry = _columns(content), release_entry(content)
     names = [c.name for c in columns]
     if entry is None:
@@ -440,7 +439,7 @@ def _columns(content: Mapping[str, Any]) -> list[Column]:
 
 
 def _rechecked(engine: Engine, rows: exp.Query, content: Mapping[str, Any]) -> tuple[list[str], list[Rechecked]]:
-    """Return problems, and for each promise what the rows say of it; the manifest agrees with itself."""
+    """Return problems, and the result for each promise; the manifest is consistent."""
     problems, listed = [], _columns(content)
     there = engine.columns(rows)
     if [c.name for c in there] != [c.name for c in listed]:
@@ -489,7 +488,7 @@ def _typed(content: Mapping[str, Any]) -> bool:
 
 
 def _class_sizes(engine: Engine, classes: str) -> tuple[int, dict[str, Any]]:
-    """Return the number of classes and their sizes, as a manifest tells of them."""
+    """Return the number of classes and their sizes, in the form of a manifest."""
     quantiles = [call("quantile_disc", col("n"), number(q)) for q in (0.25, 0.5, 0.75)]
     smallest, largest, mean = exp.Min(this=col("n")), exp.Max(this=col("n")), exp.Avg(this=col("n"))
     columns = [exp.Count(this=exp.Star()), smallest, quantiles[0], quantiles[1], mean, quantiles[2], largest]
@@ -513,7 +512,7 @@ def _recheck(
         return _told(promise, NOT_CHECKABLE, reason, kind)
     (check,) = check_models(engine, relations, [model], unit)
     if not check.holds:
-        # Persons are at most as many as rows: what rows break, persons break.
+        # There are at most as many persons as rows: what rows break, persons break.
         return _told(promise, BROKEN, _broken(check))
     if unit == "persons" and model.counts_members:
         return _told(promise, NOT_CHECKABLE, f"{UNCHECKABLE[PERSONS]}; counted in rows it holds", PERSONS)

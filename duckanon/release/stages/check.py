@@ -146,7 +146,7 @@ def _allowed_types(output: str, kind: str) -> set[str]:
     return {kind} if output in ("bounds", "median", "mode", "medoid") else {kind, "VARCHAR"}
 
 
-# What the file is compared with: nothing of it comes from a recoding, but the cells by which a population is recoded
+# What the file is compared with. Nothing of it comes from the recoding, except the cells that recode a population.
 
 
 def _reference(plan: Plan, engine: Engine, recoder: Recoder, encoded: Encoded) -> Reference:
@@ -192,7 +192,7 @@ def _true_rows(
 
 
 _SELF_EXPLAINING = (Intervals, Cuts, Quantiles, Dates, Suppress, Auto)
-"""Rules whose labels say themselves what they stand for."""
+"""Rules whose labels are intervals or dates, and mean what they say."""
 
 
 def _claim(plan: Plan, engine: Engine, encoded: Encoded, types: Mapping[str, str]) -> Claim:
