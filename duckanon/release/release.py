@@ -172,10 +172,10 @@ class Release:
     def lattice(self, metrics: Sequence[str] | None = None, pareto: bool = False) -> pa.Table:
         """Return the nodes that the search visited or inferred, with the metrics named.
 
-        The columns are those of ``duckanon.lattice``. Inferred nodes have ``anonymous`` only; the Pareto front is that of
-        the visited nodes. The default metric is the one that was minimised, or "loss". Of a lattice with more than 200,000
-        nodes only visited ones are listed. Of an iterative release the nodes are those of the first pass, which may leave
-        half of the rows to the next.
+        The columns are those of ``duckanon.lattice``. Inferred nodes have ``anonymous`` only; the Pareto front is that
+        of the visited nodes. The default metric is the one that was minimised, or "loss". Of a lattice with more than
+        200,000 nodes only visited ones are listed. Of an iterative release the nodes are those of the first pass, which
+        may leave half of the rows to the next.
         """
         from duckanon.algorithms.full_domain.listing import tabulate
 
