@@ -50,7 +50,7 @@ class AssessedTable:
     hierarchies: dict[str, Hierarchy] = field(default_factory=dict)
     population: Relation | None = None
     whole: tuple[exp.Query, dict[str, exp.Expr]] | None = None
-    known: RelationTables | None = None
+    release_relations: RelationTables | None = None
     """Relations that a release has of itself already; they are its own and stay."""
 
     def type_of(self, name: str) -> str:
@@ -83,28 +83,38 @@ class AssessedTable:
 
         With ``shared`` those that a release has of itself are taken; its ``classes`` have no keys.
         """
-        if shared and self.known is not None and self.population is None:
-            values = [name for name in ("class_values", "domain_values") if name in wanted and self.known.has(name)]
-            found = self.known.tables("classes", *values)
+        if shared and self.release_relations is not None and self.population is None:
+            values = [
+                name
+                for name in ("class_values", "domain_values")
+                if name in wanted and self.release_relations.has(name)
+            ]
+            relations = self.release_relations.tables("classes", *values)
             if self.hierarchies and "domain_nodes" in wanted:
-                found["domain_nodes"] = self._domain_nodes()
-            return found
-        found = {"classes": self.classes()}
+                relations["domain_nodes"] = self._domain_nodes()
+            return relations
+        relations = {"classes": self.classes()}
         if self.sensitive and "class_values" in wanted:
             columns = list(self.quasi.values())
-            found["class_values"] = count_values(self.engine, self.query, columns, self.sensitive, found["classes"])
+            relations["class_values"] = count_values(
+                self.engine, self.query, columns, self.sensitive, relations["classes"]
+            )
         if self.sensitive and "domain_values" in wanted:
-            found["domain_values"] = count_domain(self.engine, *(self.whole or (self.query, self.sensitive)))
+            relations["domain_values"] = count_domain(self.engine, *(self.whole or (self.query, self.sensitive)))
         if self.hierarchies and "domain_nodes" in wanted:
-            found["domain_nodes"] = self._domain_nodes()
+            relations["domain_nodes"] = self._domain_nodes()
         if self.population is not None and "population_classes" in wanted:
-            found["population_classes"] = self._population_classes(found["classes"], self.population)
-        return found
+            relations["population_classes"] = self._population_classes(relations["classes"], self.population)
+        return relations
 
     def drop(self, relations: Mapping[str, str]) -> None:
         """Drop relations that were created for this look."""
-        kept = set() if self.known is None else {self.known.table(name) for name in relations if self.known.has(name)}
-        self.engine.drop(*(name for name in relations.values() if name not in kept))
+        shared = (
+            set()
+            if self.release_relations is None
+            else {self.release_relations.table(name) for name in relations if self.release_relations.has(name)}
+        )
+        self.engine.drop(*(name for name in relations.values() if name not in shared))
 
     def _domain_nodes(self) -> str:
         """Create ``domain_nodes(attribute, value, level, node)`` of the sensitive columns with a hierarchy."""
@@ -129,11 +139,11 @@ class AssessedTable:
                 sides = [cast(side, "VARCHAR") for side in sides]
             counted, keys = counted.select(named(sides[0], f"k_{j}")), keys.select(named(sides[1], f"q_{j}"))
         counted = counted.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
-        people, known = self.engine.fresh("population"), self.engine.fresh("keys")
+        people, keys_table = self.engine.fresh("population"), self.engine.fresh("keys")
         self.engine.create(people, counted)
-        self.engine.create(known, keys.from_(table(classes)))
-        placed = place_population(self.engine, known, people, [f"k_{j}" for j in range(len(self.quasi))])
-        self.engine.drop(people, known)
+        self.engine.create(keys_table, keys.from_(table(classes)))
+        placed = place_population(self.engine, keys_table, people, [f"k_{j}" for j in range(len(self.quasi))])
+        self.engine.drop(people, keys_table)
         return placed
 
 
@@ -222,22 +232,22 @@ def of_release(
 ) -> AssessedTable:
     """Return a release as a subject, with its own roles unless others are given; persons where it counts them."""
     roles = release.plan.roles
-    own = list(release.recoding.columns)
-    names = published_columns(release, quasi_identifiers) if quasi_identifiers is not None else own
+    published = list(release.recoding.columns)
+    names = published_columns(release, quasi_identifiers) if quasi_identifiers is not None else published
     resolved = Roles.resolve(
         release.columns, quasi_identifiers=names, sensitive=sensitive or roles.named(Role.SENSITIVE), nested=True
     )
     names = [a.name for a in resolved.quasi_identifiers]
     counted, entity = release.query(), None
     persons = release.persons
-    if persons is not None and set(names) <= set(own):
+    if persons is not None and set(names) <= set(published):
         counted, entity = release.engine.parquet([persons]), col(ENTITY)
     hidden = resolved.named(Role.SENSITIVE)
     original = {a.name: release.plan.expression(a) for a in roles.attributes if a.name in hidden}
     as_made = (
         not release.hidden
         and entity is None
-        and set(names) == set(own)
+        and set(names) == set(published)
         and set(hidden) == set(roles.named(Role.SENSITIVE))
     )
     return AssessedTable(
@@ -253,15 +263,15 @@ def of_release(
         hierarchies=_sensitive_hierarchies(release.engine, resolved, hierarchies or {}),
         population=open_population(population, resolved, release.engine) if population is not None else None,
         whole=(release.plan.relation.query, original),
-        known=release.relations if as_made else None,
+        release_relations=release.relations if as_made else None,
     )
 
 
 def published_columns(release: Release, names: Sequence[str]) -> list[str]:
     """Return the columns under which quasi-identifiers are published: one may be published as its two bounds."""
-    known = {name.lower(): columns for name, columns in release.plan.published_as.items()}
+    published_as = {name.lower(): columns for name, columns in release.plan.published_as.items()}
     given = column_names(names, "quasi_identifiers")
-    return [column for name in given for column in known.get(name.lower(), (name,))]
+    return [column for name in given for column in published_as.get(name.lower(), (name,))]
 
 
 def originals(release: Release, names: Sequence[str]) -> list[str]:

@@ -113,10 +113,10 @@ class Composition:
 def class_text(columns: Sequence[exp.Expr]) -> exp.Expr:
     """Return a text for a class: its published cells, each with its length, so that no two classes are alike."""
     parts: list[exp.Expr] = []
-    for own in columns:
-        shown = cast(own, "VARCHAR")
+    for column in columns:
+        shown = cast(column, "VARCHAR")
         written = call("concat", call("length", shown), text(":"), shown.copy())
-        parts.append(exp.case().when(exp.Is(this=own.copy(), expression=exp.null()), text("-;")).else_(written))
+        parts.append(exp.case().when(exp.Is(this=column.copy(), expression=exp.null()), text("-;")).else_(written))
     return call("concat", *parts)
 
 
@@ -140,14 +140,14 @@ def compared(engine: Engine, run: str, before: str, after: str, k: int) -> Compa
     smallest, below = engine.row(query.from_(table(relations["night_groups"])).where(inside))
     exposed = load("nights/exposed").bind(relations)
     kinds = exp.select(col("kind"), exp.Count(this=exp.Star())).from_(subquery(exposed, "e")).group_by(col("kind"))
-    found = {str(kind): int(n) for kind, n in engine.rows(kinds, {"k": k})}
+    counts = {str(kind): int(n) for kind, n in engine.rows(kinds, {"k": k})}
     engine.drop(relations["night_groups"])
     return Compared(
         run,
         both,
         None if smallest is None else int(smallest),
         int(below),
-        *(found.get(kind, 0) for kind in ("both", "new", "departed")),
+        *(counts.get(kind, 0) for kind in ("both", "new", "departed")),
     )
 
 
@@ -163,9 +163,9 @@ def by_key(subject: AssessedTable, previous: AssessedTable, k: int) -> Compositi
         query = query.distinct().from_(subquery(side.query, "s"))
         engine.create(name, query.where(exp.Not(this=exp.Is(this=side.entity.copy(), expression=exp.null()))))
         tables.append(name)
-    found = _composed(compared(engine, "previous", tables[0], tables[1], k), k, "key")
+    composition = _composed(compared(engine, "previous", tables[0], tables[1], k), k, "key")
     engine.drop(*tables)
-    return found
+    return composition
 
 
 def by_classes(engine: Engine, before: Any, after: Any, k: int) -> Composition:
@@ -177,9 +177,9 @@ def by_classes(engine: Engine, before: Any, after: Any, k: int) -> Composition:
         engine.create(name, exp.select(col("person"), col("class_id")).distinct().from_(table(incoming)))
         engine.unregister(incoming)
         names.append(name)
-    found = _composed(compared(engine, "previous", names[0], names[1], k), k, "original")
+    composition = _composed(compared(engine, "previous", names[0], names[1], k), k, "original")
     engine.drop(*names)
-    return found
+    return composition
 
 
 def _composed(one: Compared, k: int, how: str) -> Composition:
@@ -217,14 +217,14 @@ def reach(label: str | None, type_name: str) -> Reach:
     """
     if label is None or label == "*":
         return Reach()
-    found = parse(label, type_name)
-    if found.span is not None:
-        return Reach(numbers=found.span)
+    parsed = parse(label, type_name)
+    if parsed.span is not None:
+        return Reach(numbers=parsed.span)
     between = text_range(label)
     if between is not None:
         return Reach(texts=between)
-    if found.members:
-        return Reach(members=frozenset(found.members))
+    if parsed.members:
+        return Reach(members=frozenset(parsed.members))
     # A word may be a value, or the name of a group that has others in it.
     return Reach()
 
@@ -243,8 +243,8 @@ def may_meet(a: Reach, b: Reach) -> bool:
         if low != high:
             return low < high
         return not any(
-            (low == own[0] and own[2] and low != -inf) or (low == own[1] and own[3] and low != inf)
-            for own in (a.numbers, b.numbers)
+            (low == span[0] and span[2] and low != -inf) or (low == span[1] and span[3] and low != inf)
+            for span in (a.numbers, b.numbers)
         )
     if a.texts is not None and b.texts is not None:
         starts = [t[0] for t in (a.texts, b.texts) if t[0] is not None]
@@ -327,11 +327,13 @@ def by_overlap(subject: AssessedTable, previous: AssessedTable, k: int) -> Compo
 
 def _classes(subject: AssessedTable) -> tuple[list[Any], NDArray[np.int64]]:
     """Return the cells of each class, column by column as dictionaries, and the sizes."""
-    labels = [named(cast(own.copy(), "VARCHAR"), f"q_{j}") for j, own in enumerate(subject.quasi.values())]
+    labels = [
+        named(cast(expression.copy(), "VARCHAR"), f"q_{j}") for j, expression in enumerate(subject.quasi.values())
+    ]
     query = exp.select(*labels, named(exp.Count(this=exp.Star()), "n")).from_(subquery(subject.query, "s"))
-    found = subject.engine.arrow(query.group_by(*(col(f"q_{j}") for j in range(len(labels)))))
-    cells = [found.column(j).combine_chunks().dictionary_encode(null_encoding="encode") for j in range(len(labels))]
-    return cells, np.asarray(found.column("n").to_numpy(), dtype=np.int64)
+    table = subject.engine.arrow(query.group_by(*(col(f"q_{j}") for j in range(len(labels)))))
+    cells = [table.column(j).combine_chunks().dictionary_encode(null_encoding="encode") for j in range(len(labels))]
+    return cells, np.asarray(table.column("n").to_numpy(), dtype=np.int64)
 
 
 def _cells_meet(before: Any, after: Any, kind: str) -> NDArray[np.bool_]:
@@ -344,12 +346,12 @@ def _cells_meet(before: Any, after: Any, kind: str) -> NDArray[np.bool_]:
 def _block(
     meets: Sequence[NDArray[np.bool_]], before: Sequence[Any], after: Sequence[Any], block: slice
 ) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] | None = None
+    cells_meet: NDArray[np.bool_] | None = None
     for meet, a, b in zip(meets, before, after, strict=True):
-        own = meet[np.ix_(a.indices.to_numpy()[block], b.indices.to_numpy())]
-        found = own if found is None else found & own
-    assert found is not None
-    return found
+        column_meets = meet[np.ix_(a.indices.to_numpy()[block], b.indices.to_numpy())]
+        cells_meet = column_meets if cells_meet is None else cells_meet & column_meets
+    assert cells_meet is not None
+    return cells_meet
 
 
 _APART = 1 << 40

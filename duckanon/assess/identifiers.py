@@ -134,15 +134,15 @@ def matches(value: exp.Expr) -> Mapping[str, exp.Expr]:
     def fits(pattern: str, what: exp.Expr = trimmed) -> exp.Expr:
         return call("regexp_full_match", what.copy(), text(pattern))
 
-    found: dict[str, exp.Expr] = {kind: fits(_pattern(kind)) for kind in KINDS if _PATTERNS[kind]}
-    found["IBAN"] = conjunction([found["IBAN"], _iban(trimmed)])
-    found["credit card"] = conjunction([found["credit card"], _luhn(trimmed)])
-    found["phone number"] = conjunction([found["phone number"], exp.Not(this=fits(_DATE))])
+    expressions: dict[str, exp.Expr] = {kind: fits(_pattern(kind)) for kind in KINDS if _PATTERNS[kind]}
+    expressions["IBAN"] = conjunction([expressions["IBAN"], _iban(trimmed)])
+    expressions["credit card"] = conjunction([expressions["credit card"], _luhn(trimmed)])
+    expressions["phone number"] = conjunction([expressions["phone number"], exp.Not(this=fits(_DATE))])
     # The given name stands first, or behind the comma: San Juan is no person.
     given = "|".join(dict.fromkeys(_GIVEN.split()))
-    known = call("regexp_matches", trimmed.copy(), text(rf"(?i)(?:^(?:{_TITLES})?|, ?)(?:{given})\b"))
-    found["person name"] = conjunction([fits(_PERSON), known])
-    return found
+    first_name = call("regexp_matches", trimmed.copy(), text(rf"(?i)(?:^(?:{_TITLES})?|, ?)(?:{given})\b"))
+    expressions["person name"] = conjunction([fits(_PERSON), first_name])
+    return expressions
 
 
 def recognized(shares: Mapping[str, float]) -> tuple[str, float] | None:

@@ -156,8 +156,8 @@ def as_table(found: Search) -> pa.Table:
     ]
     shares = [(name, pa.float64()) for name in MEASURES]
     schema = pa.schema([("columns", pa.list_(pa.string())), ("size", pa.int64()), *shares, ("approximate", pa.bool_())])
-    told = {"assessed": str(found.assessed), "left_out": str(found.left_out)}
-    return pa.Table.from_pylist(rows, schema=schema.with_metadata(told))
+    metadata = {"assessed": str(found.assessed), "left_out": str(found.left_out)}
+    return pa.Table.from_pylist(rows, schema=schema.with_metadata(metadata))
 
 
 def search(
@@ -199,25 +199,25 @@ def search(
             if by == "separation" or reach[one] >= least * seen_rows or size == 1:
                 candidates.append(one)
         candidates.sort(key=lambda one: -reach[one])
-        room = max(_MOST - assessed, len(names) if size == 1 else 0)
-        for one in candidates[room:]:
+        left = max(_MOST - assessed, len(names) if size == 1 else 0)
+        for one in candidates[left:]:
             left_out += 1
             del reach[one]
-        assessed += len(candidates[:room])
-        for one, figures in _figures(engine, codes, candidates[:room]):
+        assessed += len(candidates[:left])
+        for one, figures in _figures(engine, codes, candidates[:left]):
             reach[one] = figures.distinct
             if getattr(figures, by) < least:
                 continue
-            known = whole.count(one) if whole is not None else None
-            if known is None or getattr(known, by) >= least:
-                minimal[one] = known or figures
+            counted = whole.count(one) if whole is not None else None
+            if counted is None or getattr(counted, by) >= least:
+                minimal[one] = counted or figures
                 del reach[one]
         if size == 1:
             single = {one[0]: distinct for one, distinct in reach.items()}
     engine.drop(codes)
-    found = [IdentifyingSet(tuple(names[j] for j in one), what, whole is not None) for one, what in minimal.items()]
-    found.sort(key=lambda s: (len(s.columns), -getattr(s.figures, by)))
-    return Search(tuple(found), assessed, left_out)
+    sets = [IdentifyingSet(tuple(names[j] for j in one), what, whole is not None) for one, what in minimal.items()]
+    sets.sort(key=lambda s: (len(s.columns), -getattr(s.figures, by)))
+    return Search(tuple(sets), assessed, left_out)
 
 
 def _joined(below: Mapping[tuple[int, ...], int], columns: int) -> Iterator[tuple[int, ...]]:

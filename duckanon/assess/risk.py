@@ -106,7 +106,7 @@ class Risk:
     def figures(self) -> list[tuple[str, float, str]]:
         """Return name, value and meaning of every figure that there is, as ``FROM risk(...)`` lists them."""
         unit = self.unit
-        found: list[tuple[str, float | None, str]] = [
+        rows: list[tuple[str, float | None, str]] = [
             ("members", self.members, f"{unit} looked at"),
             ("classes", self.classes, "combinations of quasi-identifiers"),
             ("smallest_class", self.smallest, f"{unit} in the smallest of them"),
@@ -115,19 +115,17 @@ class Risk:
         for who, attacker in (("prosecutor", self.prosecutor), ("journalist", self.journalist)):
             for name, meaning in _MEANINGS.items():
                 value = getattr(attacker, name) if attacker is not None else None
-                found.append((f"{who}_{name}", value, meaning.format(unit=unit, threshold=self.threshold)))
-        found.append(("marketer_average", self.marketer, f"share of {unit} linked rightly when all are linked"))
-        found.append(
-            ("population_uniqueness", self.population_unique, f"share of {unit} alone in the population table")
-        )
+                rows.append((f"{who}_{name}", value, meaning.format(unit=unit, threshold=self.threshold)))
+        rows.append(("marketer_average", self.marketer, f"share of {unit} linked rightly when all are linked"))
+        rows.append(("population_uniqueness", self.population_unique, f"share of {unit} alone in the population table"))
         for name in ("dankar", "zayatz", "snb", "pitman"):
             chosen = f", which chose {self.uniqueness.chosen}" if self.uniqueness and name == "dankar" else ""
             meaning = f"share of the population that is unique, estimated by {_ESTIMATORS[name]}{chosen}"
             value = getattr(self.uniqueness, name) if self.uniqueness is not None else None
-            found.append((f"population_uniqueness_{name}", value, meaning))
+            rows.append((f"population_uniqueness_{name}", value, meaning))
         if self.composition is not None:
-            found += self.composition.figures()
-        return [(name, float(value), meaning) for name, value, meaning in found if value is not None]
+            rows += self.composition.figures()
+        return [(name, float(value), meaning) for name, value, meaning in rows if value is not None]
 
 
 def risk(

@@ -69,8 +69,8 @@ def with_risk(
     [('a', 2, 0.5), ('b', 2, 0.5), ('c', 1, 1.0)]
     """
     if isinstance(data, Release):
-        own = data.recoding.columns if quasi_identifiers is None else published_columns(data, quasi_identifiers)
-        names = [a.name for a in Roles.resolve(data.columns, quasi_identifiers=own, nested=True).quasi_identifiers]
+        columns = data.recoding.columns if quasi_identifiers is None else published_columns(data, quasi_identifiers)
+        names = [a.name for a in Roles.resolve(data.columns, quasi_identifiers=columns, nested=True).quasi_identifiers]
         rows = Rows(data.query(), [c.name for c in data.columns], [col(name) for name in names])
         return data.engine.reader(rows.with_risk())
     engine = open_engine(connection)

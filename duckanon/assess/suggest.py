@@ -100,19 +100,19 @@ def suggest(
         figures = _figures(engine, relation, seen, int(rows), sample_size)
         contents = _contents(engine, relation, seen)
         engine.drop(seen)
-        found = [
+        lines = [
             _described(column.name, column.type, int(rows), figure, contents.get(j))
             | {"approximate": rows > sample_size}
             for j, (column, figure) in enumerate(zip(relation.columns, figures, strict=True))
         ]
         sets: tuple[IdentifyingSet, ...] = ()
-        combined = [f["column"] for f in found if f["role"] != "identifier" and f["distinct"] > 1]
+        combined = [f["column"] for f in lines if f["role"] != "identifier" and f["distinct"] > 1]
         if max_size and combined:
             few = min(sample_size, SAMPLE)
             sets = search(
                 engine, relation, combined, by=by, threshold=threshold, max_size=max_size, sample_size=few
             ).sets
-    for row in found:
+    for row in lines:
         mine = [list(s.columns) for s in sets if row["column"] in s.columns]
         row["minimal_sets"] = mine
         if mine and row["role"] == Role.INSENSITIVE.value:
@@ -127,7 +127,7 @@ def suggest(
         ("content_share", pa.float64()),
         ("minimal_sets", pa.list_(pa.list_(pa.string()))),
     ]
-    return pa.Table.from_pylist(found, schema=pa.schema([*texts, *counts, *shares, *rest, *more]))
+    return pa.Table.from_pylist(lines, schema=pa.schema([*texts, *counts, *shares, *rest, *more]))
 
 
 def _described(
@@ -170,15 +170,15 @@ def _contents(engine: Engine, relation: Relation, seen: str) -> Mapping[int, tup
     ]
     present = exp.Not(this=exp.Is(this=col("value"), expression=exp.null()))
     query = exp.select(col("j"), *shares).from_(subquery(cells, "v")).where(present).group_by(col("j"))
-    found = {}
+    contents = {}
     for j, *row in engine.rows(query):
         fitting = dict(zip(kinds, row, strict=True))
         if types[j].family == "integer":
             fitting = {"credit card": fitting["credit card"]}
-        known = identifiers.recognized(fitting)
-        if known is not None:
-            found[int(j)] = known
-    return found
+        recognized = identifiers.recognized(fitting)
+        if recognized is not None:
+            contents[int(j)] = recognized
+    return contents
 
 
 def _figures(
@@ -188,7 +188,7 @@ def _figures(
 
     The source is read once (and once more for the estimates where it is sampled), whatever the number of columns.
     """
-    found = []
+    figures = []
     for j in range(len(relation.columns)):
         count = named(exp.Count(this=exp.Star()), "n")
         grouped = exp.select(named(col(f"c_{j}"), "value"), count).from_(table(seen)).group_by(col(f"c_{j}"))
@@ -201,14 +201,14 @@ def _figures(
             named(exp.Sum(this=alike), "alike"),
             named(exp.Sum(this=col("n")), "seen"),
         ).from_(subquery(grouped, "g"))
-        found.append(tuple(int(v) for v in engine.row(counted)))
-    estimates = [distinct for distinct, *_ in found]
+        figures.append(tuple(int(v) for v in engine.row(counted)))
+    estimates = [distinct for distinct, *_ in figures]
     if rows > sample_size:
         values = [countable(c.name, c.type, relation.collated) for c in relation.columns]
         query = exp.select(*(approx_distinct(v) for v in values))
         whole = engine.row(query.from_(subquery(relation.query, "s")))
-        estimates = [min(max(int(e), known), rows) for e, known in zip(whole, estimates, strict=True)]
-    return [(d, nulls, alike, n, e) for (d, nulls, alike, n), e in zip(found, estimates, strict=True)]
+        estimates = [min(max(int(e), lower), rows) for e, lower in zip(whole, estimates, strict=True)]
+    return [(d, nulls, alike, n, e) for (d, nulls, alike, n), e in zip(figures, estimates, strict=True)]
 
 
 def _role(

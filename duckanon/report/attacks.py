@@ -35,7 +35,7 @@ ABOUT = (
 )
 
 
-def render_attack(found: Figures, format: str = "md", title: str = "Attacks on a release") -> str:  # noqa: A002
+def render_attack(figures: Figures, format: str = "md", title: str = "Attacks on a release") -> str:  # noqa: A002
     """Return the report of attacks as Markdown ("md"), JSON ("json") or a page of HTML ("html").
 
     Parameters
@@ -50,12 +50,12 @@ def render_attack(found: Figures, format: str = "md", title: str = "Attacks on a
 
     return rendered(
         format,
-        lambda: json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
-        lambda: attack_report(found, title),
+        lambda: json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        lambda: attack_report(figures, title),
     )
 
 
-def attack_report(found: Figures, title: str = "Attacks on a release") -> Report:
+def attack_report(figures: Figures, title: str = "Attacks on a release") -> Report:
     """Return the report of attacks."""
     from duckanon._version import __version__
 
@@ -64,33 +64,37 @@ def attack_report(found: Figures, title: str = "Attacks on a release") -> Report
         "promised": ("good", "No leak found"),
         "little": ("warn", "A little is learned"),
         "much": ("bad", "The release leaks"),
-    }[found["level"]]
-    leaks = [f for f in found["findings"] if f["level"] == "much"]
-    worst = max(found["findings"], key=lambda f: f["gain"], default=None)
+    }[figures["level"]]
+    leaks = [f for f in figures["findings"] if f["level"] == "much"]
+    worst = max(figures["findings"], key=lambda f: f["gain"], default=None)
     tiles = [
-        Tile("Attacks tried", str(len({f["attack"] for f in found["findings"]})), f"{len(found['findings'])} findings"),
+        Tile(
+            "Attacks tried",
+            str(len({f["attack"] for f in figures["findings"]})),
+            f"{len(figures['findings'])} findings",
+        ),
         Tile("Leaks", number(len(leaks)), "findings beyond chance"),
         Tile("Largest gain", points(worst["gain"]) if worst else "-", f"points, {what(worst)}" if worst else ""),
-        Tile("Rows", number(found["rows"]), f"{number(found['published'])} published"),
-        Tile("Controls", number(found["controls"]), "people not in the release"),
+        Tile("Rows", number(figures["rows"]), f"{number(figures['published'])} published"),
+        Tile("Controls", number(figures["controls"]), "people not in the release"),
     ]
     return Report(
         title,
         "Report of attacks",
-        attack_sections(found),
-        facts=[_counts(found)],
-        verdict=Verdict(kind, heading, found["verdict"]),
+        attack_sections(figures),
+        facts=[_counts(figures)],
+        verdict=Verdict(kind, heading, figures["verdict"]),
         tiles=tiles,
         footer=f"Made by duckanon {__version__}. No value of the data is on this page.",
     )
 
 
-def attack_sections(found: Figures) -> list[Section]:
+def attack_sections(figures: Figures) -> list[Section]:
     """Return what each attack reached, those that were not tried, and how to read it."""
-    sections = [Section(heading, [_grid(rows)], name="findings") for heading, rows in _grouped(found)]
-    sampled = [f"Samples were attacked: {'; '.join(samples(found))}."] if samples(found) else []
-    if found["skipped"]:
-        sections.append(Section("Not tried", [Bullets(not_tried(found))]))
+    sections = [Section(heading, [_grid(rows)], name="findings") for heading, rows in _grouped(figures)]
+    sampled = [f"Samples were attacked: {'; '.join(samples(figures))}."] if samples(figures) else []
+    if figures["skipped"]:
+        sections.append(Section("Not tried", [Bullets(not_tried(figures))]))
     return [*sections, Section("How to read this", [Bullets([*sampled, *ABOUT])])]
 
 
@@ -176,7 +180,7 @@ def tried_on(finding: Figures) -> str:
     return f"{rows} rows" + (f", {number(finding['controls'])} controls" if finding.get("controls") else "")
 
 
-def samples(found: Figures) -> list[str]:
+def samples(figures: Figures) -> list[str]:
     """Return of whom samples were attacked, and by which attacks.
 
     Examples
@@ -186,21 +190,21 @@ def samples(found: Figures) -> list[str]:
     ['50 of 900 rows (linkage, inference)']
     """
     parts: dict[str, dict[str, None]] = {}
-    for finding in found["findings"]:
+    for finding in figures["findings"]:
         if finding.get("sampled_from"):
             parts.setdefault(tried_on(finding), {})[finding["attack"]] = None
     return [f"{tried} ({', '.join(names)})" for tried, names in parts.items()]
 
 
-def _grouped(found: Figures) -> list[tuple[str, list[Figures]]]:
+def _grouped(figures: Figures) -> list[tuple[str, list[Figures]]]:
     """Return the findings under their headings."""
     parts: dict[str, list[Figures]] = {"secret": [], "identity": []}
-    for finding in found["findings"]:
+    for finding in figures["findings"]:
         parts["secret" if finding.get("attribute") else "identity"].append(finding)
     return [(_TITLES[kind], rows) for kind, rows in parts.items() if rows]
 
 
-def not_tried(found: Figures) -> list[str]:
+def not_tried(figures: Figures) -> list[str]:
     """Return what attacks lack that were not tried, those that lack the same together.
 
     Examples
@@ -209,11 +213,11 @@ def not_tried(found: Figures) -> list[str]:
     ['linkage, inference: needs a key', 'order: needs a column']
     """
     parts: dict[str, list[str]] = {}
-    for name, why in found["skipped"].items():
+    for name, why in figures["skipped"].items():
         parts.setdefault(why, []).append(name)
     return [f"{', '.join(names)}: {why}" for why, names in parts.items()]
 
 
-def _counts(found: Figures) -> str:
-    controls = f"{number(found['controls'])} controls" if found["controls"] else "no controls: base rates only"
-    return f"{number(found['rows'])} rows in the original, {number(found['published'])} published, {controls}."
+def _counts(figures: Figures) -> str:
+    controls = f"{number(figures['controls'])} controls" if figures["controls"] else "no controls: base rates only"
+    return f"{number(figures['rows'])} rows in the original, {number(figures['published'])} published, {controls}."

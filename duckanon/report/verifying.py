@@ -26,7 +26,7 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
     sha256sum < release.parquet | cut -c1-64 | grep -F -f - release.manifest.json
     """
     release, manifest = _names(record)
-    found = [
+    steps = [
         (
             "Are the files those that were published, and do they keep the promise? What the files alone cannot show "
             "is accepted by name; --job and --key say whose word the manifest is.",
@@ -38,12 +38,12 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
         counted = ""
         if summary.get("unit") == "persons":
             counted = " The key of the persons is not in the file, so this counts rows, never fewer than the persons."
-        found.append((f"Does the file keep the promise? Counted again from the file alone.{counted}", check))
+        steps.append((f"Does the file keep the promise? Counted again from the file alone.{counted}", check))
     if release.lower().endswith(_FILES):
-        said = "Is it the published file? Without duckanon: the manifest's line with its SHA-256, or nothing."
+        question = "Is it the published file? Without duckanon: the manifest's line with its SHA-256, or nothing."
         hashed = f"sha256sum < {shlex.quote(release)} | cut -c1-64 | grep -F -f - {shlex.quote(manifest)}"
-        found.append((said, hashed))
-    return found
+        steps.append((question, hashed))
+    return steps
 
 
 def _hidden(summary: Summary) -> list[str]:

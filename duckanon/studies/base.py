@@ -42,19 +42,19 @@ class Task:
 
     def key(self, study: Study) -> str:
         """Return what the results of a task are kept under: its labels, what it is given, and the versions."""
-        told = {
+        content = {
             "study": study.name,
             "revision": study.revision,
             "duckanon": __version__,
             "labels": dict(self.labels),
             "given": dict(self.given),
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def seed(self, salt: str = "") -> int:
         """Return a number that depends on the labels alone, so that it is the same on every machine."""
-        told = json.dumps([dict(self.labels), salt], sort_keys=True)
-        return int.from_bytes(hashlib.sha256(told.encode()).digest()[:4], "big")
+        content = json.dumps([dict(self.labels), salt], sort_keys=True)
+        return int.from_bytes(hashlib.sha256(content.encode()).digest()[:4], "big")
 
 
 @dataclass(frozen=True)
@@ -136,17 +136,17 @@ def get_study(name: str) -> Study:
     if ":" in name:
         module, _, kind = name.partition(":")
         try:
-            found: Study = getattr(import_module(module), kind)()
+            study: Study = getattr(import_module(module), kind)()
         except (ImportError, AttributeError):
             raise ParameterError(
                 f"There is no study {name!r}: it must be an importable module and a class in it."
             ) from None
-        return found
+        return study
     if name not in _STUDIES:
         raise ParameterError(f"Unknown study {name!r}.{did_you_mean(name, _STUDIES)} Known: {', '.join(_STUDIES)}.")
     module, kind = _STUDIES[name]
-    own: Study = getattr(import_module(f"duckanon.studies.{module}"), kind)()
-    return own
+    shipped: Study = getattr(import_module(f"duckanon.studies.{module}"), kind)()
+    return shipped
 
 
 def distinct(records: Sequence[Record], label: str) -> list[Any]:
@@ -199,5 +199,5 @@ def mean(values: Sequence[float | None]) -> float | None:
     >>> mean([1.0, None, 2.0]), mean([None])
     (1.5, None)
     """
-    known = [float(v) for v in values if v is not None and v == v]
-    return sum(known) / len(known) if known else None
+    present = [float(v) for v in values if v is not None and v == v]
+    return sum(present) / len(present) if present else None

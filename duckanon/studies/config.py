@@ -67,26 +67,26 @@ def load_settings(
         and without tables in ``config``, a synthetic table is used.
     """
     base = _read(study.shipped())
-    own = _read(Path(config)) if config is not None else {}
-    _check(study, own)
-    values = {**base.get("study", {}), **own.get("study", {})}
+    changes = _read(Path(config)) if config is not None else {}
+    _check(study, changes)
+    values = {**base.get("study", {}), **changes.get("study", {})}
     if full:
-        values |= {k: v for k, v in base.get("full", {}).items() if k not in own.get("study", {})}
-        values |= own.get("full", {})
+        values |= {k: v for k, v in base.get("full", {}).items() if k not in changes.get("study", {})}
+        values |= changes.get("full", {})
     folder = data if data is not None else os.environ.get(DATA)
     synthetic = False
-    if "tables" in own:
+    if "tables" in changes:
         place = Path(config).absolute().parent if config is not None else Path.cwd()
-        tables = own["tables"]
+        tables = changes["tables"]
     elif folder is not None:
         place, tables = Path(folder).absolute(), base["tables"]
         if not place.is_dir():
             raise ConfigError(f"There is no data folder {str(folder)!r}.")
     else:
         place, tables, synthetic = Path.cwd(), base["synthetic"], True
-    changed = tuple(sorted({*own.get("study", {}), *(own.get("full", {}) if full else {})}))
-    found = {name: _table(name, dict(given), place) for name, given in tables.items()}
-    return Settings(values, found, full, synthetic, changed)
+    changed = tuple(sorted({*changes.get("study", {}), *(changes.get("full", {}) if full else {})}))
+    resolved = {name: _table(name, dict(given), place) for name, given in tables.items()}
+    return Settings(values, resolved, full, synthetic, changed)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -100,22 +100,22 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path.name} is not valid TOML: {error}.") from None
 
 
-def _check(study: Study, own: Mapping[str, Any]) -> None:
-    for part in own:
+def _check(study: Study, changes: Mapping[str, Any]) -> None:
+    for part in changes:
         if part not in ("study", "full", "tables"):
             hint = did_you_mean(part, ("study", "full", "tables"))
             raise ConfigError(f"Settings of a study have no [{part}].{hint} They have: study, full, tables.")
     for part in ("study", "full"):
-        for key, value in own.get(part, {}).items():
+        for key, value in changes.get(part, {}).items():
             wanted = study.keys.get(key)
             if wanted is None:
                 hint = did_you_mean(key, study.keys)
-                known = ", ".join(sorted(study.keys))
-                raise ConfigError(f"[{part}] of {study.name} has no key {key!r}.{hint} Known: {known}.")
+                names = ", ".join(sorted(study.keys))
+                raise ConfigError(f"[{part}] of {study.name} has no key {key!r}.{hint} Known: {names}.")
             fits = isinstance(value, wanted) or (wanted is float and isinstance(value, int))
             if not fits or (isinstance(value, bool) and wanted is not bool):
                 raise ConfigError(f"[{part}] {key} must be a {wanted.__name__}, not a {type(value).__name__}.")
-    if "tables" in own and not own["tables"]:
+    if "tables" in changes and not changes["tables"]:
         raise ConfigError("[tables] is empty.")
 
 
@@ -129,22 +129,22 @@ def _table(name: str, given: dict[str, Any], place: Path) -> dict[str, Any]:
             raise ConfigError(f"[tables.{name}] needs the key {key!r}.")
     if ("path" in given) == ("hospital" in given):
         raise ConfigError(f"[tables.{name}] needs one of the keys 'path' and 'hospital'.")
-    found = {**given, "name": name}
+    spec = {**given, "name": name}
     if "path" in given:
         path = place / given["path"]
         if not path.is_file():
             raise ConfigError(f"[tables.{name}] path: there is no file {given['path']!r} in the data folder.")
-        found |= {"path": str(path), "digest": file_digest(path)}
+        spec |= {"path": str(path), "digest": file_digest(path)}
     hierarchies = given.get("hierarchies")
     if isinstance(hierarchies, str):
         folder = place / hierarchies
         if not folder.is_dir():
             raise ConfigError(f"[tables.{name}] hierarchies: there is no folder {hierarchies!r}.")
         files = {q: folder / f"{q}.csv" for q in given["quasi_identifiers"]}
-        found["hierarchies"] = {q: {"file": str(f), "digest": file_digest(f)} for q, f in files.items() if f.is_file()}
+        spec["hierarchies"] = {q: {"file": str(f), "digest": file_digest(f)} for q, f in files.items() if f.is_file()}
     elif hierarchies is not None:
-        found["hierarchies"] = {q: _rule(rule, place) for q, rule in hierarchies.items()}
-    return found
+        spec["hierarchies"] = {q: _rule(rule, place) for q, rule in hierarchies.items()}
+    return spec
 
 
 def _rule(rule: Any, place: Path) -> Any:

@@ -103,8 +103,8 @@ def legend(figure: Any, names: Sequence[str], lines: bool = True) -> None:
         key.set_markersize(4)
     texts = [escape(n) for n in names]
     columns = min(len(texts), 6)
-    found = figure.legend(keys, texts, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
-    for text in found.get_texts():
+    drawn_legend = figure.legend(keys, texts, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+    for text in drawn_legend.get_texts():
         text.set_color(INK)
 
 
@@ -126,9 +126,9 @@ def save(drawing: Figure, folder: Path) -> str:
         drawing.figure.draw_without_rendering()
         drawing.figure.set_layout_engine("none")
         drawing.figure.savefig(folder / f"{drawing.name}.png", dpi=150, facecolor="white")
-        told = {"Date": None, "Creator": None}
+        metadata = {"Date": None, "Creator": None}
         drawn = io.StringIO()
-        drawing.figure.savefig(drawn, format="svg", facecolor="white", metadata=told)
+        drawing.figure.savefig(drawn, format="svg", facecolor="white", metadata=metadata)
     svg = drawn.getvalue()
     (folder / f"{drawing.name}.svg").write_text(svg, encoding="utf-8")
     return _inline(svg)
@@ -136,9 +136,9 @@ def save(drawing: Figure, folder: Path) -> str:
 
 def _inline(svg: str) -> str:
     """Return a drawing as part of a page: scaled with it, in colours that change with the screen."""
-    found = _SHEET.sub("", _METADATA.sub("", _LOOSE.sub("", _HEAD.sub("", svg))), count=1)
-    found = _HEIGHT.sub(r"\1", _SIZE.sub(r'\1 style="max-width: \2"', found))
-    found = found.replace(INK, "var(--ink)").replace(RULE, "var(--rule)")
+    inline = _SHEET.sub("", _METADATA.sub("", _LOOSE.sub("", _HEAD.sub("", svg))), count=1)
+    inline = _HEIGHT.sub(r"\1", _SIZE.sub(r'\1 style="max-width: \2"', inline))
+    inline = inline.replace(INK, "var(--ink)").replace(RULE, "var(--rule)")
     for place, colour in enumerate(COLOURS):
-        found = found.replace(colour, f"var(--c{place})")
-    return found
+        inline = inline.replace(colour, f"var(--c{place})")
+    return inline

@@ -61,8 +61,8 @@ def right_picks(metric: Floats, utility: Floats) -> tuple[float, float]:
     >>> right_picks(np.array([0.1, 0.2, 0.3]), np.array([0.9, 0.8, 0.8]))
     (0.8333333333333334, 1.0)
     """
-    known = ~(np.isnan(metric) | np.isnan(utility))
-    metric, utility = metric[known], utility[known]
+    present = ~(np.isnan(metric) | np.isnan(utility))
+    metric, utility = metric[present], utility[present]
     first, second = np.triu_indices(len(metric), 1)
     if not len(first):
         return float("nan"), float("nan")
@@ -103,32 +103,32 @@ def effect_sizes(records: Sequence[Record]) -> list[Record]:
             for utility in UTILITIES:
                 for metric, size in _coefficients(some, utility).items():
                     sizes[metric].append(abs(size))
-    found = []
+    effects = []
     for metric, values in sizes.items():
         if len(values) < 2:
             continue
         reach = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
         mean = float(np.mean(values))
-        found.append({"metric": metric, "effect": mean, "low": mean - reach, "high": mean + reach, "n": len(values)})
-    return found
+        effects.append({"metric": metric, "effect": mean, "low": mean - reach, "high": mean + reach, "n": len(values)})
+    return effects
 
 
 def _coefficients(records: Sequence[Record], utility: str) -> dict[str, float]:
     """Return the coefficients of standardised metrics; nothing where there are fewer records than unknowns."""
     wanted = column(records, utility)
     cells = {m: column(records, m) for m in METRICS}
-    kept = [m for m, c in cells.items() if len(c) and not np.isnan(c).any() and c.std() > 1e-9]
-    if np.isnan(wanted).any() or len(wanted) < len(kept) + 2 or not kept:
+    usable = [m for m, c in cells.items() if len(c) and not np.isnan(c).any() and c.std() > 1e-9]
+    if np.isnan(wanted).any() or len(wanted) < len(usable) + 2 or not usable:
         return {}
-    matrix = np.column_stack([(cells[m] - cells[m].mean()) / cells[m].std() for m in kept])
+    matrix = np.column_stack([(cells[m] - cells[m].mean()) / cells[m].std() for m in usable])
     # Directions in which metrics hardly differ tell nothing but noise; what is left is shared among those alike.
     solved = np.linalg.lstsq(matrix, wanted - wanted.mean(), rcond=1e-3)[0]
-    return dict(zip(kept, solved.tolist(), strict=True))
+    return dict(zip(usable, solved.tolist(), strict=True))
 
 
 def slopes(records: Sequence[Record]) -> list[Record]:
     """Return slope and correlation of each metric and utility, by table and algorithm ("all" for all together)."""
-    found = []
+    slope_records = []
     for table in distinct(records, "table"):
         for algorithm in ["all", *distinct(records, "algorithm")]:
             some = (
@@ -139,14 +139,14 @@ def slopes(records: Sequence[Record]) -> list[Record]:
                     line = fit(column(some, metric), column(some, utility))
                     if line is not None:
                         labels = {"table": table, "algorithm": algorithm, "metric": metric, "utility": utility}
-                        found.append({**labels, "intercept": line[0], "slope": line[1], "correlation": line[2]})
-    return found
+                        slope_records.append({**labels, "intercept": line[0], "slope": line[1], "correlation": line[2]})
+    return slope_records
 
 
 def fit(metric: Floats, utility: Floats) -> tuple[float, float, float] | None:
     """Return intercept, slope and correlation of the line of best fit; None where the metric does not vary."""
-    known = ~(np.isnan(metric) | np.isnan(utility))
-    x, y = metric[known], utility[known]
+    present = ~(np.isnan(metric) | np.isnan(utility))
+    x, y = metric[present], utility[present]
     if len(x) < 3 or x.std() < 1e-12:
         return None
     slope = float(np.mean((x - x.mean()) * (y - y.mean())) / x.var())
@@ -182,7 +182,7 @@ def meta_metrics(records: Sequence[Record], *, test: float, repeats: int, seed: 
         for a in distinct(records, "algorithm")
     }
     metrics = [m for m in METRICS if all(not np.isnan(column(some, m)).all() for some in cells.values())]
-    found: list[Record] = []
+    picks: list[Record] = []
     for repeat in range(repeats):
         held: dict[tuple[Any, Any], NDArray[np.bool_]] = {}
         for place, (key, some) in enumerate(cells.items()):
@@ -190,18 +190,18 @@ def meta_metrics(records: Sequence[Record], *, test: float, repeats: int, seed: 
             held[key] = draw < max(2, round(test * len(some)))
         for table, algorithm in cells:
             for utility in UTILITIES:
-                found += _picks(cells, held, metrics, (table, algorithm, utility), seed + repeat)
-    return found
+                picks += _picks(cells, held, metrics, (table, algorithm, utility), seed + repeat)
+    return picks
 
 
-def _picks(cells: Any, held: Any, metrics: list[str], own: tuple[Any, Any, str], seed: int) -> list[Record]:
-    table, algorithm, utility = own
+def _picks(cells: Any, held: Any, metrics: list[str], case: tuple[Any, Any, str], seed: int) -> list[Record]:
+    table, algorithm, utility = case
     some, out = cells[table, algorithm], held[table, algorithm]
     matrix, wanted = _matrix(some, metrics), column(some, utility)
-    known = ~out & ~np.isnan(wanted)
-    if known.sum() < 5:
+    usable = ~out & ~np.isnan(wanted)
+    if usable.sum() < 5:
         return []
-    taught = _ensemble(seed).fit(matrix[known], wanted[known])
+    taught = _ensemble(seed).fit(matrix[usable], wanted[usable])
 
     # All at once: asking a forest costs more than what it is asked about.
     near = [key for key in cells if key[0] == table or key[1] == algorithm]
@@ -214,11 +214,11 @@ def _picks(cells: Any, held: Any, metrics: list[str], own: tuple[Any, Any, str],
         right, _ = right_picks(-predicted[where_], column(cells[where_], what)[mask])
         return {"kind": kind, "used": used, "on": on, "table": table, "rate": right, "pairs": int(mask.sum())}
 
-    found = [rate("own", table, table, (table, algorithm), utility)]
-    found += [rate("algorithm", algorithm, a, (t, a), utility) for t, a in cells if t == table and a != algorithm]
-    found += [rate("table", table, t, (t, a), utility) for t, a in cells if a == algorithm and t != table]
-    found += [rate("utility", utility, u, (table, algorithm), u) for u in UTILITIES if u != utility]
-    return found
+    records = [rate("own", table, table, (table, algorithm), utility)]
+    records += [rate("algorithm", algorithm, a, (t, a), utility) for t, a in cells if t == table and a != algorithm]
+    records += [rate("table", table, t, (t, a), utility) for t, a in cells if a == algorithm and t != table]
+    records += [rate("utility", utility, u, (table, algorithm), u) for u in UTILITIES if u != utility]
+    return records
 
 
 def _matrix(records: Sequence[Record], metrics: list[str]) -> Floats:
@@ -240,10 +240,10 @@ def _ensemble(seed: int) -> Any:
 
 def transfer(picks: Sequence[Record], kind: str, over: Sequence[Any]) -> dict[tuple[Any, Any], float]:
     """Return the mean rate of each pair of what a learner was taught for and what it picked for."""
-    found: dict[tuple[Any, Any], float] = {}
+    transferred: dict[tuple[Any, Any], float] = {}
     for used in over:
         for on in over:
             rates = [r["rate"] for r in where(picks, kind=kind, used=used, on=on) if r["rate"] == r["rate"]]
             if rates:
-                found[used, on] = float(np.mean(rates))
-    return found
+                transferred[used, on] = float(np.mean(rates))
+    return transferred

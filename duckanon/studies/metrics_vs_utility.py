@@ -64,18 +64,18 @@ class MetricsVsUtility(Study):
     def tasks(self, settings: Settings) -> list[Task]:
         names = ("rows", "columns", "bins", "test_size", "trees", "variance", "bounds", "seed")
         given = {n: settings[n] for n in names}
-        found = []
+        tasks = []
         for version in range(settings["versions"]):
             for name, table in settings.tables.items():
                 for algorithm in settings["algorithms"]:
                     labels = {"table": name, "algorithm": algorithm, "version": version}
-                    found.append(Task(labels, {**given, "table": dict(table)}))
+                    tasks.append(Task(labels, {**given, "table": dict(table)}))
         # What the raw rows teach, once for each table.
         raw = [
             Task({"table": n, "algorithm": "none", "version": 0}, {**given, "table": dict(t)})
             for n, t in settings.tables.items()
         ]
-        return [*raw, *found]
+        return [*raw, *tasks]
 
     def run(self, task: Task) -> list[Record]:
         drawn = _Drawn.of(task)
@@ -129,13 +129,13 @@ class _Drawn:
                 hierarchies[name] = _tree(size, tree, ordered=algorithm == "datafly")
         made = pa.table({**columns, target: table.column(target)})
         parts = utility.split(made, target=target, test_size=given["test_size"], seed=given["seed"])
-        found = cls(parts.train, parts.test, quasi, target, hierarchies, int(2 + rng.poisson(1.0)))
-        found.seed = int(rng.integers(2**31))
+        drawn = cls(parts.train, parts.test, quasi, target, hierarchies, int(2 + rng.poisson(1.0)))
+        drawn.seed = int(rng.integers(2**31))
         if hierarchies:
             from duckanon.algorithms.full_domain.datafly import Datafly
 
-            found.algorithm = Datafly(stop="k")
-        return found
+            drawn.algorithm = Datafly(stop="k")
+        return drawn
 
     def release(self, bounds: str) -> Any:
         """Return the release."""
@@ -174,7 +174,7 @@ def _learned(drawn: _Drawn, release: Any, given: Mapping[str, Any], hierarchies:
     from duckanon.assess import utility
 
     forest = RandomForestClassifier(n_estimators=given["trees"])
-    found: dict[str, float] = {}
+    scores_of_learners: dict[str, float] = {}
     texts = [_as_texts(t, drawn.quasi) for t in (drawn.train, drawn.test)]
     raw = release is drawn.train
     for learners, pca in (({"lr": "logistic_regression"}, None), ({"rf_pca": forest, "knn_pca": "knn"}, "variance")):
@@ -191,11 +191,11 @@ def _learned(drawn: _Drawn, release: Any, given: Mapping[str, Any], hierarchies:
             baseline=raw,
             workers=1,
         )
-        told = "raw" if raw else "release"
+        trained_on = "raw" if raw else "release"
         for line in scores.summary().to_pylist():
-            if line["learner"] in learners and line["trained_on"] == told:
-                found |= {f"{line['learner']}_{score}": line[score] for score in ("accuracy", "auroc")}
-    return found
+            if line["learner"] in learners and line["trained_on"] == trained_on:
+                scores_of_learners |= {f"{line['learner']}_{score}": line[score] for score in ("accuracy", "auroc")}
+    return scores_of_learners
 
 
 def _as_texts(table: pa.Table, names: list[str]) -> pa.Table:
@@ -240,25 +240,26 @@ def chapters(records: list[Record], settings: Settings) -> list[Chapter]:
 
 def _answer(made: list[Record], picks: list[Record]) -> Chapter:
     rates = [r["rate"] for r in one_against_one(made)]
-    own = [r["rate"] for r in where(picks, kind="own") if r["rate"] == r["rate"]]
-    told = [
+    transferred = [r["rate"] for r in where(picks, kind="own") if r["rate"] == r["rate"]]
+    lines = [
         f"{len(made)} releases of {len(distinct(made, 'table'))} tables. Of two releases by the same algorithm the one "
         f"that a single metric prefers is the more useful one in {np.mean(rates):.1%} of all pairs (between "
         f"{min(rates):.1%} and {max(rates):.1%} by table and metric); chance reaches 50 %.",
     ]
-    if own:
-        told.append(
-            f"A learner of all metrics together picks right in {np.mean(own):.1%} of pairs it was not taught by."
+    if transferred:
+        lines.append(
+            f"A learner trained on all metrics together picks right in {np.mean(transferred):.1%} of the pairs that it "
+            "was not trained on."
         )
-    return Chapter("The answer", [Lines(told)])
+    return Chapter("The answer", [Lines(lines)])
 
 
 def _picks(made: list[Record]) -> Chapter:
-    found = one_against_one(made)
-    tables = distinct(found, "table")
+    rates = one_against_one(made)
+    tables = distinct(rates, "table")
 
     def row(table: Any, what: str) -> list[Any]:
-        by = {r["metric"]: r[what] for r in where(found, table=table)}
+        by = {r["metric"]: r[what] for r in where(rates, table=table)}
         return [table, *(by.get(m) for m in METRICS)]
 
     header = ["table", *(short(m) for m in METRICS)]
@@ -285,12 +286,12 @@ def _picks(made: list[Record]) -> Chapter:
 
 def _meta(made: list[Record], picks: list[Record]) -> Chapter:
     tables, algorithms = distinct(made, "table"), distinct(made, "algorithm")
-    own = transfer(picks, "own", tables)
+    transferred = transfer(picks, "own", tables)
     parts: list[Any] = [
         Lines(
             ["A learner of all metrics, for each table, algorithm and utility; pairs of held-out releases (Table 4.2)."]
         ),
-        grid(["table", "right picks"], [[t, own.get((t, t))] for t in tables]),
+        grid(["table", "right picks"], [[t, transferred.get((t, t))] for t in tables]),
     ]
     for kind, over, number in (("algorithm", algorithms, 3), ("table", tables, 4), ("utility", list(UTILITIES), 5)):
         if len(over) < 2:
@@ -304,22 +305,22 @@ def _meta(made: list[Record], picks: list[Record]) -> Chapter:
 
 
 def _effects(made: list[Record]) -> Chapter:
-    found = sorted(effect_sizes(made), key=lambda r: -float(r["effect"]))
-    if not found:
+    effects = sorted(effect_sizes(made), key=lambda r: -float(r["effect"]))
+    if not effects:
         return Chapter(
             "Effect sizes (Figure 4.8)", [Lines(["There are too few releases for regressions on all metrics."])]
         )
     figure, ((axes,),) = panels(1, 1, (6.5, 3.6))
-    places = range(len(found))
-    middle = [r["effect"] for r in found]
-    reach = [[r["effect"] - r["low"] for r in found], [r["high"] - r["effect"] for r in found]]
+    places = range(len(effects))
+    middle = [r["effect"] for r in effects]
+    reach = [[r["effect"] - r["low"] for r in effects], [r["high"] - r["effect"] for r in effects]]
     axes.errorbar(middle, list(places), xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=3, linewidth=1.2)
-    axes.set_yticks(list(places), [short(r["metric"]) for r in found], fontsize=8)
+    axes.set_yticks(list(places), [short(r["metric"]) for r in effects], fontsize=8)
     axes.invert_yaxis()
     axes.axvline(0, color=INK, linewidth=0.8)
     label(axes, x="mean absolute coefficient of the standardised metric, 95 % interval")
     about = "Linear regressions of each utility on all metrics, one for each table, algorithm and utility."
-    rows = [[short(r["metric"]), float(r["effect"]), float(r["low"]), float(r["high"]), r["n"]] for r in found]
+    rows = [[short(r["metric"]), float(r["effect"]), float(r["low"]), float(r["high"]), r["n"]] for r in effects]
     table = grid(["metric", "effect", "low", "high", "regressions"], rows)
     return Chapter("Effect sizes (Figure 4.8)", [Figure("effect-sizes", about, figure), table])
 
@@ -372,9 +373,9 @@ def _spread(made: list[Record], raw: list[Record]) -> Chapter:
         for i, what in enumerate(columns):
             for j, table in enumerate(tables):
                 _histogram(axes[i][j], where(made, table=table), algorithms, what)
-                known = [r[what] for r in where(raw, table=table) if r.get(what) is not None]
-                if known:
-                    axes[i][j].axvline(known[0], color=INK, linewidth=1, linestyle=":")
+                raw_values = [r[what] for r in where(raw, table=table) if r.get(what) is not None]
+                if raw_values:
+                    axes[i][j].axvline(raw_values[0], color=INK, linewidth=1, linestyle=":")
                 label(axes[i][j], title=str(table) if i == 0 else "", y=short(what) if j == 0 else "")
         legend(figure, [str(a) for a in algorithms], lines=False)
         parts.append(Figure(f"histograms-{name}", title, figure))
@@ -383,10 +384,10 @@ def _spread(made: list[Record], raw: list[Record]) -> Chapter:
 
 def _histogram(axes: Any, records: list[Record], algorithms: Sequence[Any], what: str) -> None:
     values = [column(where(records, algorithm=a), what) for a in algorithms]
-    known = np.concatenate([v[~np.isnan(v)] for v in values]) if values else np.zeros(0)
-    if not len(known):
+    present = np.concatenate([v[~np.isnan(v)] for v in values]) if values else np.zeros(0)
+    if not len(present):
         return
-    low, high = float(known.min()), float(known.max())
+    low, high = float(present.min()), float(present.max())
     edges = np.linspace(low - 1e-9, high + 1e-9 if high > low else low + 1e-3, 21)
     for place, some in enumerate(values):
         axes.hist(some[~np.isnan(some)], edges, color=COLOURS[place % len(COLOURS)], alpha=0.55)
@@ -394,10 +395,10 @@ def _histogram(axes: Any, records: list[Record], algorithms: Sequence[Any], what
 
 
 def _trends(made: list[Record]) -> Chapter:
-    found = slopes(made)
+    trends = slopes(made)
     rows = []
     for metric in METRICS:
-        every = [r for r in found if r["metric"] == metric and r["algorithm"] != "all"]
+        every = [r for r in trends if r["metric"] == metric and r["algorithm"] != "all"]
         if every:
             falling = float(np.mean([r["slope"] < 0 for r in every]))
             strength = float(np.mean([abs(r["correlation"]) for r in every]))

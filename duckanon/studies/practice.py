@@ -56,30 +56,30 @@ class Practice(Study):
     def tasks(self, settings: Settings) -> list[Task]:
         names = ("learners", "rows", "test_size", "trees", "neighbours", "seeds", "bounds", "tested", "seed")
         given = {n: settings[n] for n in names}
-        found = []
+        tasks = []
         for name, table in settings.tables.items():
-            own = {**given, "table": dict(table)}
-            found.append(Task({"part": "raw", "table": name, "algorithm": "none", "k": 1}, own))
+            task_given = {**given, "table": dict(table)}
+            tasks.append(Task({"part": "raw", "table": name, "algorithm": "none", "k": 1}, task_given))
             for algorithm in settings["algorithms"]:
-                chosen = {**own, "metric": settings["metric"], "limit": settings["suppression_limit"]}
+                chosen = {**task_given, "metric": settings["metric"], "limit": settings["suppression_limit"]}
                 labels = {"part": "algorithms", "table": name, "algorithm": algorithm}
-                found += [Task({**labels, "k": k}, chosen) for k in settings["ks"]]
+                tasks += [Task({**labels, "k": k}, chosen) for k in settings["ks"]]
             if name not in settings["ola_tables"] and not settings.synthetic:
                 continue
             for metric in settings["ola_metrics"]:
                 for limit in settings["ola_limits"]:
                     close = {"part": "ola", "table": name, "algorithm": "ola", "metric": metric, "limit": limit}
-                    chosen = {**own, "metric": metric, "limit": limit, "learners": settings["ola_learners"]}
-                    found += [Task({**close, "k": k}, chosen) for k in settings["ola_ks"]]
-        return found
+                    chosen = {**task_given, "metric": metric, "limit": limit, "learners": settings["ola_learners"]}
+                    tasks += [Task({**close, "k": k}, chosen) for k in settings["ola_ks"]]
+        return tasks
 
     def run(self, task: Task) -> list[Record]:
         given = task.given
         spec = given["table"]
         table, parts = divide(spec, given["rows"], given["test_size"], given["seed"])
         if task.labels["algorithm"] == "none":
-            found = _evaluate(given, parts.train, parts.train, test=parts.test, baseline=True)
-            return [line for line in found if line.pop("trained_on") == "raw"]
+            records = _evaluate(given, parts.train, parts.train, test=parts.test, baseline=True)
+            return [line for line in records if line.pop("trained_on") == "raw"]
         whole = given["tested"] == "released"
         with release_of(
             table if whole else parts.train,
@@ -95,16 +95,16 @@ class Practice(Study):
             facts = described(release, spec["target"])
             from duckanon.assess.utility.released_features import hierarchies_of, released_table
 
-            released, known = released_table(release), hierarchies_of(release)
-            more: dict[str, Any] = {"hierarchies": known}
+            released, made_by = released_table(release), hierarchies_of(release)
+            more: dict[str, Any] = {"hierarchies": made_by}
             taught = released
             if whole:
                 # As in the paper: published rows are divided as the raw ones are.
                 taught, more["released_test"] = (_rows_of(released, p) for p in (parts.train, parts.test))
-            found = _evaluate(given, parts.train, taught, test=parts.test, baseline=False, **more)
+            records = _evaluate(given, parts.train, taught, test=parts.test, baseline=False, **more)
         wanted = "release" if whole else "raw"
         return [
-            {**line, **facts} for line in found if line.pop("trained_on") == "release" and line["tested_on"] == wanted
+            {**line, **facts} for line in records if line.pop("trained_on") == "release" and line["tested_on"] == wanted
         ]
 
     def page(self, records: list[Record], settings: Settings) -> list[Chapter]:
@@ -124,19 +124,19 @@ def learners_of(names: list[str], trees: int, neighbours: int = 10) -> dict[str,
 
     from duckanon.assess.utility.neighbours import NearestNeighbours
 
-    own = {
+    makers = {
         "random_forest": RandomForestClassifier(n_estimators=trees),
         "knn": NearestNeighbours(n_neighbors=neighbours),
         "gradient_boosting": HistGradientBoostingClassifier(max_iter=100),
     }
-    return {name: own.get(name, name) for name in names}
+    return {name: makers.get(name, name) for name in names}
 
 
 def _evaluate(given: Mapping[str, Any], raw: pa.Table, release: Any, **more: Any) -> list[Record]:
     from duckanon.assess import utility
 
     spec = given["table"]
-    found = utility.evaluate(
+    evaluation = utility.evaluate(
         raw,
         release,
         target=spec["target"],
@@ -149,8 +149,8 @@ def _evaluate(given: Mapping[str, Any], raw: pa.Table, release: Any, **more: Any
         workers=1,
         **more,
     )
-    told = ("learner", "trained_on", "tested_on", *SCORES, "f1_deviation")
-    return [{name: line[name] for name in told} for line in found.summary().to_pylist()]
+    columns = ("learner", "trained_on", "tested_on", *SCORES, "f1_deviation")
+    return [{name: line[name] for name in columns} for line in evaluation.summary().to_pylist()]
 
 
 _LIMITS = ("0 %", "3 %", "6 %", "9 %")
@@ -161,19 +161,19 @@ def chapters(records: list[Record], settings: Settings) -> list[Chapter]:
     raw = where(records, part="raw")
     made = where(records, part="algorithms")
     close = where(records, part="ola")
-    found = []
+    parts = []
     if made:
-        found += [_answer(made, raw), _curves(made, raw), _fluctuation(made), _classes(made)]
+        parts += [_answer(made, raw), _curves(made, raw), _fluctuation(made), _classes(made)]
         if any(r.get("levels") for r in made):
-            found.append(_levels(made))
+            parts.append(_levels(made))
     if close:
-        found.append(_ola(close))
-    return found
+        parts.append(_ola(close))
+    return parts
 
 
 def _baseline(raw: Sequence[Record], table: Any, learner: str) -> float | None:
-    known = where(raw, table=table, learner=learner)
-    return float(known[0]["f1"]) if known else None
+    baseline = where(raw, table=table, learner=learner)
+    return float(baseline[0]["f1"]) if baseline else None
 
 
 def _answer(made: list[Record], raw: list[Record]) -> Chapter:
@@ -181,8 +181,10 @@ def _answer(made: list[Record], raw: list[Record]) -> Chapter:
     rows = []
     for table in distinct(made, "table"):
         for learner in learners:
-            own = [mean([r["f1"] for r in where(made, table=table, learner=learner, algorithm=a)]) for a in algorithms]
-            rows.append([table, learner, _baseline(raw, table, learner), *own, _baseline(raw, table, "zero_rule")])
+            means = [
+                mean([r["f1"] for r in where(made, table=table, learner=learner, algorithm=a)]) for a in algorithms
+            ]
+            rows.append([table, learner, _baseline(raw, table, learner), *means, _baseline(raw, table, "zero_rule")])
     header = ["table", "learner", "raw", *(shown(a) for a in algorithms), "zero rule"]
     ks = distinct(made, "k")
     about = (
@@ -263,26 +265,30 @@ def _levels(made: list[Record]) -> Chapter:
     some = [r for r in made if r.get("levels")]
     learner = "random_forest" if where(some, learner="random_forest") else distinct(some, "learner")[0]
     for table in distinct(some, "table"):
-        own = sorted(where(some, table=table, learner=learner), key=lambda r: int(r["k"]))
-        names = list(own[0]["levels"])
+        points = sorted(where(some, table=table, learner=learner), key=lambda r: int(r["k"]))
+        names = list(points[0]["levels"])
         figure, ((axes,),) = panels(1, 1, (8, 3.0))
-        bottom = np.zeros(len(own))
-        places = np.arange(len(own))
+        bottom = np.zeros(len(points))
+        places = np.arange(len(points))
         for place, name in enumerate(names):
-            heights = np.array([r["levels"].get(name, 0) for r in own], dtype=np.float64)
+            heights = np.array([r["levels"].get(name, 0) for r in points], dtype=np.float64)
             shade = 1.0 if place < len(COLOURS) else 0.45
             axes.bar(
                 places, heights, bottom=bottom, color=COLOURS[place % len(COLOURS)], alpha=shade, label=escape(name)
             )
             bottom += heights
-        axes.set_xticks(places[:: max(1, len(own) // 20)], [str(r["k"]) for r in own][:: max(1, len(own) // 20)])
+        axes.set_xticks(
+            places[:: max(1, len(points) // 20)], [str(r["k"]) for r in points][:: max(1, len(points) // 20)]
+        )
         label(axes, x="k", y="levels of OLA, one on another")
         twin = axes.twinx()
-        twin.plot(places, [r["f1"] for r in own], color=INK, marker="o", markersize=3, linewidth=1.4)
+        twin.plot(places, [r["f1"] for r in points], color=INK, marker="o", markersize=3, linewidth=1.4)
         twin.tick_params(labelsize=7, colors=INK)
         twin.set_ylabel(f"F1 of {learner}", fontsize=8, color=INK)
-        told = axes.legend(fontsize=7, frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1.14, 0.5))
-        for text in told.get_texts():
+        legend_of_levels = axes.legend(
+            fontsize=7, frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1.14, 0.5)
+        )
+        for text in legend_of_levels.get_texts():
             text.set_color(INK)
         parts.append(Figure(f"levels-{table}", f"{table}: what OLA generalized at each k, and F1 (Figure 5).", figure))
     return Chapter("What OLA generalized", parts)
@@ -307,7 +313,7 @@ def _ola(close: list[Record]) -> Chapter:
         about = f"{table}: F1 after OLA by metric (rows) and suppression limit (Figure 4)."
         parts.append(Figure(f"ola-{table}", about, figure))
         for metric in metrics:
-            own = [mean([r["f1"] for r in where(close, table=table, metric=metric, limit=x)]) for x in limits]
-            rows.append([table, metric, *own])
+            means = [mean([r["f1"] for r in where(close, table=table, metric=metric, limit=x)]) for x in limits]
+            rows.append([table, metric, *means])
     header = ["table", "metric", *(f"{limit:.0%}" for limit in limits)]
     return Chapter("OLA by metric and suppression limit", [grid(header, rows, words=2), *parts])

@@ -87,5 +87,5 @@ class PrivateBayes:
         for j, shares in enumerate(self.shares):
             logs += shares[:, cells[:, j]].T
         odds = np.exp(logs - logs.max(axis=1, keepdims=True))
-        found: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
-        return found
+        probabilities: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
+        return probabilities

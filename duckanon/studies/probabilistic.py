@@ -69,7 +69,7 @@ class Probabilistic(Study):
         given = {n: settings[n] for n in ("learners", "attacks", "base_k", "rows", "test_size", "trees", "seed")}
         left_out = {PRIVATE} if self.left_out(settings) else set()
         methods = [m for m in ("none", *settings["methods"]) if m not in left_out]
-        found = []
+        tasks = []
         for trial in range(settings["trials"]):
             for name, table in settings.tables.items():
                 for quasi in settings["quasi"]:
@@ -78,11 +78,11 @@ class Probabilistic(Study):
                             # As in the paper, whose Figure 4 is of a part of the columns.
                             continue
                         levels = _levels(settings, table, method)
-                        own = given if method in settings["attacked"] else {**given, "attacks": []}
+                        task_given = given if method in settings["attacked"] else {**given, "attacks": []}
                         for level in levels:
                             labels = {"table": name, "method": method, "quasi": quasi, "level": level, "trial": trial}
-                            found.append(Task(labels, {**own, "table": dict(table)}))
-        return found
+                            tasks.append(Task(labels, {**task_given, "table": dict(table)}))
+        return tasks
 
     def left_out(self, settings: Settings) -> list[str]:
         from duckanon.studies.private_bayes import NEEDED, has_opendp
@@ -106,10 +106,10 @@ class Probabilistic(Study):
             learned = _learned(parts, parts.train, quasi, given, raw=True)
             return [*_attacked(parts, parts.train, quasi, given), *learned]
         with _release(parts.train, spec, quasi, method, task.labels["level"], given["base_k"], seed) as release:
-            found = [_lost(release)]
-            found += _attacked(parts, release, quasi, given)
-            found += _learned(parts, release, quasi, given, raw=False)
-        return found
+            records = [_lost(release)]
+            records += _attacked(parts, release, quasi, given)
+            records += _learned(parts, release, quasi, given, raw=False)
+        return records
 
     def page(self, records: list[Record], settings: Settings) -> list[Chapter]:
 
@@ -131,7 +131,7 @@ def _release(
     from duckanon.api import anonymize
 
     rest = [c for c in train.column_names if c not in quasi and c != spec["target"]]
-    known = {name: h for name, h in hierarchies(spec).items() if name in quasi}
+    given_hierarchies = {name: h for name, h in hierarchies(spec).items() if name in quasi}
     promise: dict[str, Any] = {"k": level}
     algorithm: Any = "mondrian"
     if method in ("gower", "ahmad_dey"):
@@ -145,7 +145,7 @@ def _release(
         quasi_identifiers=quasi,
         sensitive=[spec["target"]],
         insensitive=rest,
-        hierarchies=known or None,
+        hierarchies=given_hierarchies or None,
         algorithm=algorithm,
         seed=seed,
         **promise,
@@ -155,11 +155,11 @@ def _release(
 def _lost(release: Any) -> Record:
     """Return the loss of mutual information between columns (section 5.1)."""
     try:
-        found = [m for m in release.measure(["mutual_information_loss"]) if m.attribute is None]
+        losses = [m for m in release.measure(["mutual_information_loss"]) if m.attribute is None]
     except ParameterError:
         # A single quasi-identifier shares nothing with others.
-        found = []
-    return {"what": "loss", "value": found[0].value if found else None}
+        losses = []
+    return {"what": "loss", "value": losses[0].value if losses else None}
 
 
 def _attacked(parts: Any, release: Any, quasi: list[str], given: Mapping[str, Any]) -> list[Record]:
@@ -174,12 +174,12 @@ def _attacked(parts: Any, release: Any, quasi: list[str], given: Mapping[str, An
         # Raw and permuted values alike are what they say: there is nothing that a release knows better.
         named |= {"quasi_identifiers": quasi, "sensitive": [given["table"]["target"]]}
         release = release.to_arrow() if isinstance(release, Release) else release
-    found = attack(parts.train, release, attacks=given["attacks"], **named)
+    attacked = attack(parts.train, release, attacks=given["attacks"], **named)
     lines: list[Record] = []
-    for f in found.findings:
+    for f in attacked.findings:
         if f.attribute in (None, given["table"]["target"]) and f.adversary in (None, "full"):
-            told = {"success": f.success, "base_rate": f.base_rate, "control": f.control, "rows": f.rows}
-            lines.append({"what": "attack", "attack": f.attack, "about": f.attribute, "text": f.text, **told})
+            figures = {"success": f.success, "base_rate": f.base_rate, "control": f.control, "rows": f.rows}
+            lines.append({"what": "attack", "attack": f.attack, "about": f.attribute, "text": f.text, **figures})
     return lines
 
 
@@ -187,7 +187,7 @@ def _learned(parts: Any, release: Any, quasi: list[str], given: Mapping[str, Any
     from duckanon.assess import utility
 
     named: dict[str, Any] = {"quasi_identifiers": quasi} if raw else {}
-    found = utility.evaluate(
+    evaluation = utility.evaluate(
         parts.train,
         release,
         target=given["table"]["target"],
@@ -200,19 +200,19 @@ def _learned(parts: Any, release: Any, quasi: list[str], given: Mapping[str, Any
         workers=1,
         **named,
     )
-    told = "raw" if raw else "release"
-    lines = [line for line in found.summary().to_pylist() if line["trained_on"] == told]
+    trained_on = "raw" if raw else "release"
+    lines = [line for line in evaluation.summary().to_pylist() if line["trained_on"] == trained_on]
     return [{"what": "learner", **{n: line[n] for n in ("learner", "accuracy", "f1", "auroc")}} for line in lines]
 
 
 def _learners(given: Mapping[str, Any]) -> dict[str, Any]:
     from sklearn.neural_network import MLPClassifier
 
-    found = learners_of(given["learners"], given["trees"])
-    if "mlp" in found:
+    makers = learners_of(given["learners"], given["trees"])
+    if "mlp" in makers:
         # Three layers of 32, as in section 5.3.
-        found["mlp"] = MLPClassifier((32, 32, 32), max_iter=100, early_stopping=True)
-    return found
+        makers["mlp"] = MLPClassifier((32, 32, 32), max_iter=100, early_stopping=True)
+    return makers
 
 
 def _private(table: pa.Table, parts: Any, spec: Mapping[str, Any], epsilon: float) -> Record:
@@ -227,12 +227,12 @@ def _private(table: pa.Table, parts: Any, spec: Mapping[str, Any], epsilon: floa
     coded = [codes(both.column(name), 10) for name in names]
     truth, classes = codes(both.column(spec["target"]), both.num_rows)
     cells, train = np.column_stack([c for c, _ in coded]), parts.train.num_rows
-    found = []
+    records = []
     for _ in range(_DRAWS):
         learner = PrivateBayes(epsilon, classes, [size for _, size in coded]).fit(cells[:train], truth[:train])
         sure = learner.confidence(cells[train:])
-        found.append(scores(truth[train:], sure.argmax(axis=1), sure, None))
-    means = {n: float(np.mean([s[n] for s in found])) for n in ("accuracy", "f1", "auroc")}
+        records.append(scores(truth[train:], sure.argmax(axis=1), sure, None))
+    means = {n: float(np.mean([s[n] for s in records])) for n in ("accuracy", "f1", "auroc")}
     return {"what": "learner", "learner": "private_bayes", **means}
 
 
@@ -250,12 +250,12 @@ _PERMUTED = ("gower", "ahmad_dey")
 
 def chapters(records: list[Record]) -> list[Chapter]:
     """Return what was lost, learned by attackers, and kept for learners."""
-    found = [_answer(records)]
+    parts = [_answer(records)]
     if where(records, what="loss"):
-        found.append(_loss(records))
+        parts.append(_loss(records))
     if where(records, what="attack"):
-        found.append(_attacks(records))
-    return [*found, _predictions(records), _compared(records)]
+        parts.append(_attacks(records))
+    return [*parts, _predictions(records), _compared(records)]
 
 
 def _answer(records: list[Record]) -> Chapter:
@@ -313,13 +313,13 @@ def _attacks(records: list[Record]) -> Chapter:
         for i, attack in enumerate(attacks):
             for j, table in enumerate(tables):
                 one = axes[i][j]
-                own = where(lines, quasi=quasi, table=table, attack=attack)
+                matching = where(lines, quasi=quasi, table=table, attack=attack)
                 for place, method in enumerate((*_PERMUTED, "k_anonymity")):
-                    some = where(own, method=method)
+                    some = where(matching, method=method)
                     ks = sorted(distinct(some, "level"))
                     line(one, ks, [_or_nan(mean([r["success"] for r in where(some, level=k)])) for k in ks], place)
-                raw = mean([r["success"] for r in where(own, method="none")])
-                base = mean([r["base_rate"] for r in own])
+                raw = mean([r["success"] for r in where(matching, method="none")])
+                base = mean([r["base_rate"] for r in matching])
                 for value, dash in ((raw, "--"), (base, ":")):
                     if value is not None:
                         one.axhline(value, color=INK, linestyle=dash, linewidth=0.9)
@@ -359,16 +359,16 @@ def _predictions(records: list[Record]) -> Chapter:
     figure, axes = panels(1, len(tables), (2.4, 2.3), sharey=True)
     rows = []
     for j, table in enumerate(tables):
-        own = where(lines, table=table)
+        matching = where(lines, table=table)
         for place, (method, quasi) in enumerate(series):
-            some = where(own, method=method, quasi=quasi)
+            some = where(matching, method=method, quasi=quasi)
             ks = sorted(distinct(some, "level"))
             line(axes[0][j], ks, [_or_nan(mean([r["f1"] for r in where(some, level=k)])) for k in ks], place)
-        raw = mean([r["f1"] for r in where(own, method="none")])
+        raw = mean([r["f1"] for r in where(matching, method="none")])
         if raw is not None:
             axes[0][j].axhline(raw, color=INK, linestyle="--", linewidth=0.9)
         label(axes[0][j], title=str(table), x="k", y="F1" if j == 0 else "")
-        rows.append([table, raw, *(mean([r["f1"] for r in where(own, method=m, quasi=q)]) for m, q in series)])
+        rows.append([table, raw, *(mean([r["f1"] for r in where(matching, method=m, quasi=q)]) for m, q in series)])
     legend(figure, [f"{_WORDS[m]}, {q}" for m, q in series])
     about = "F1 of learners by k, mean over learners (Figure 3); dashed: taught by the original."
     header = ["table", "original", *(f"{_WORDS[m]}, {q}" for m, q in series)]
@@ -381,13 +381,13 @@ def _compared(records: list[Record]) -> Chapter:
     figure, ((axes,),) = panels(1, 1, (7.5, 3.2))
     rows = []
     for at, method in enumerate(methods):
-        own = where(lines, method=method)
+        matching = where(lines, method=method)
         for place, table in enumerate(tables):
-            y = [r["accuracy"] for r in where(own, table=table)]
+            y = [r["accuracy"] for r in where(matching, table=table)]
             x = at + (place - len(tables) / 2) * 0.09
             marker, colour = MARKERS[place % len(MARKERS)], COLOURS[place % len(COLOURS)]
             axes.scatter([x] * len(y), y, s=14, color=colour, marker=marker, alpha=0.8, linewidths=0)
-        values = [r["accuracy"] for r in own]
+        values = [r["accuracy"] for r in matching]
         axes.plot([at - 0.35, at + 0.35], [np.mean(values)] * 2, color=INK, linewidth=1.5)
         rows.append([_WORDS[method], float(np.mean(values)), float(np.median(values)), len(values)])
     axes.set_xticks(range(len(methods)), [_WORDS[m].replace(", ", ",\n") for m in methods], fontsize=7.5)

@@ -51,34 +51,34 @@ class Proportional(Study):
     def tasks(self, settings: Settings) -> list[Task]:
         names = ("encodings", "ks", "rows", "test_size", "layers", "epochs", "algorithm", "seed")
         given = {n: settings[n] for n in names}
-        found = []
+        tasks = []
         for name, table in settings.tables.items():
             for trained in settings["trained"]:
                 # Of raw rows the proportional encoding and that of parents are the same.
                 for encoding in settings["encodings"] if trained > 1 else settings["encodings"][:1]:
                     labels = {"table": name, "trained": trained, "encoding": encoding}
-                    own = {**given, "table": dict(table)}
-                    found += [Task({**labels, "draw": draw}, own) for draw in range(settings["seeds"])]
-        return found
+                    task_given = {**given, "table": dict(table)}
+                    tasks += [Task({**labels, "draw": draw}, task_given) for draw in range(settings["seeds"])]
+        return tasks
 
     def run(self, task: Task) -> list[Record]:
         given, labels = task.given, task.labels
-        told = json.dumps({n: given[n] for n in ("table", "rows", "test_size", "algorithm", "seed")}, sort_keys=True)
-        made = _Made.of(told)
+        content = json.dumps({n: given[n] for n in ("table", "rows", "test_size", "algorithm", "seed")}, sort_keys=True)
+        made = _Made.of(content)
         learner = _network(given, given["seed"] + labels["draw"])
         cells, classes, columns = made.train(labels["trained"], labels["encoding"])
         with warnings.catch_warnings():
             # A network that has not converged after all epochs is a result like any other.
             warnings.simplefilter("ignore")
             learner.fit(cells, classes)
-        found = []
+        records = []
         for k in [1, *given["ks"]]:
             if k > made.rows:
                 continue
             for encoding in given["encodings"]:
                 tested, truth = made.test(k, encoding, columns)
-                found.append({"k": k, "tested": encoding, **_scores(learner, tested, truth, len(made.values))})
-        return found
+                records.append({"k": k, "tested": encoding, **_scores(learner, tested, truth, len(made.values))})
+        return records
 
     def page(self, records: list[Record], settings: Settings) -> list[Chapter]:
         return [_answer(records), *(_curves(records, t) for t in distinct(records, "table"))]
@@ -103,17 +103,17 @@ def _network(given: Mapping[str, Any], seed: int) -> Any:
 def _scores(learner: Any, cells: Matrix, truth: NDArray[np.int64], classes: int) -> Record:
     from duckanon.assess.utility.scores import confidence_of, scores
 
-    found = scores(truth, learner.predict(cells), confidence_of(learner, cells, classes), 1 if classes == 2 else None)
-    return {"classes": classes, **{name: found[name] for name in ("accuracy", "auroc", "f1")}}
+    figures = scores(truth, learner.predict(cells), confidence_of(learner, cells, classes), 1 if classes == 2 else None)
+    return {"classes": classes, **{name: figures[name] for name in ("accuracy", "auroc", "f1")}}
 
 
 class _Made:
     """A table, how it is divided, and its releases as they are asked for; kept by the process for its next tasks."""
 
-    def __init__(self, told: str) -> None:
+    def __init__(self, content: str) -> None:
         from duckanon.assess import utility
 
-        given = json.loads(told)
+        given = json.loads(content)
         self.spec, self.algorithm, self.seed = given["table"], given["algorithm"], given["seed"]
         self.target, self.quasi = self.spec["target"], list(self.spec["quasi_identifiers"])
         self.table = numbered(read(self.spec, given["rows"]))
@@ -127,27 +127,27 @@ class _Made:
 
     @staticmethod
     @lru_cache(maxsize=2)
-    def of(told: str) -> _Made:
+    def of(content: str) -> _Made:
         """Return what was made of these settings before, or make it."""
-        return _Made(told)
+        return _Made(content)
 
     def train(self, k: int, encoding: str) -> tuple[Matrix, NDArray[np.int64], list[str]]:
         """Return training rows as numbers, their classes, and the names of the columns."""
         rows, encoded = self._encoded(k)
         matrix, names = encoded[encoding]
-        own = ~self.tested[rows]
-        return matrix[own].toarray().astype(np.float32), self.classes[rows[own]], names
+        training = ~self.tested[rows]
+        return matrix[training].toarray().astype(np.float32), self.classes[rows[training]], names
 
     def test(self, k: int, encoding: str, columns: list[str]) -> tuple[Matrix, NDArray[np.int64]]:
         """Return held-out rows in the columns that a model knows; one that this release lacks is nowhere set."""
         rows, encoded = self._encoded(k)
         matrix, names = encoded[encoding]
-        own = self.tested[rows]
+        tested = self.tested[rows]
         place = {name: at for at, name in enumerate(names)}
-        found = np.zeros((int(own.sum()), len(columns)), dtype=np.float32)
-        known = [(i, place[name]) for i, name in enumerate(columns) if name in place]
-        found[:, [i for i, _ in known]] = matrix[own][:, [j for _, j in known]].toarray()
-        return found, self.classes[rows[own]]
+        cells = np.zeros((int(tested.sum()), len(columns)), dtype=np.float32)
+        places = [(i, place[name]) for i, name in enumerate(columns) if name in place]
+        cells[:, [i for i, _ in places]] = matrix[tested][:, [j for _, j in places]].toarray()
+        return cells, self.classes[rows[tested]]
 
     def _encoded(self, k: int) -> tuple[NDArray[np.int64], dict[str, tuple[Any, list[str]]]]:
         """Return the rows of a release, by their number, and every encoding of them."""
@@ -161,13 +161,13 @@ class _Made:
         if k == 1:
             rows, released = np.arange(self.rows), self.table.select(self.quasi)
             # Of raw rows an encoding is known before any are seen: that of a value is itself and what is above it.
-            found = {m: _named(encoder.fit(released), released) for m, encoder in encoders.items()}
+            encoded = {m: _named(encoder.fit(released), released) for m, encoder in encoders.items()}
         else:
             with self._release(k) as release:
                 whole = release.to_arrow()
                 rows, released = whole.column(ROW).to_numpy(), whole.select(self.quasi)
-                found = {m: _named(encoder.fit(release), released) for m, encoder in encoders.items()}
-        self._releases[k] = (rows, found)
+                encoded = {m: _named(encoder.fit(release), released) for m, encoder in encoders.items()}
+        self._releases[k] = (rows, encoded)
         return self._releases[k]
 
     def _release(self, k: int) -> Any:
@@ -196,8 +196,8 @@ def _coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
 
     texts = column.cast(pa.string())
     values = pc.unique(texts).sort()
-    found: NDArray[np.int64] = pc.index_in(texts, value_set=values).to_numpy().astype(np.int64)
-    return values.to_pylist(), found
+    codes: NDArray[np.int64] = pc.index_in(texts, value_set=values).to_numpy().astype(np.int64)
+    return values.to_pylist(), codes
 
 
 def _listed(table: pa.Table, spec: Mapping[str, Any]) -> dict[str, Hierarchy]:
@@ -206,18 +206,18 @@ def _listed(table: pa.Table, spec: Mapping[str, Any]) -> dict[str, Hierarchy]:
     from duckanon.hierarchy import Hierarchy, resolve
 
     given = hierarchies(spec)
-    found = {}
+    hierarchies_of = {}
     engine = open_engine()
     try:
         for name in spec["quasi_identifiers"]:
-            own = given.get(name, Hierarchy.auto())
-            made = own if isinstance(own, Hierarchy) else resolve(own, engine)
+            hierarchy = given.get(name, Hierarchy.auto())
+            made = hierarchy if isinstance(hierarchy, Hierarchy) else resolve(hierarchy, engine)
             if made.levels is None:
                 made = made.materialise(table.column(name).drop_null())
-            found[name] = made
+            hierarchies_of[name] = made
     finally:
         engine.close()
-    return found
+    return hierarchies_of
 
 
 def _answer(records: list[Record]) -> Chapter:
@@ -229,8 +229,8 @@ def _answer(records: list[Record]) -> Chapter:
             for encoding in distinct(where(records, trained=trained), "encoding"):
                 some = where(records, table=table, trained=trained, encoding=encoding)
                 for score in ("auroc", "accuracy"):
-                    found = [mean([r[score] for r in where(some, tested=t) if r["k"] > 1]) for t in encodings]
-                    rows.append([_from(trained), encoding, score, *found])
+                    means = [mean([r[score] for r in where(some, tested=t) if r["k"] > 1]) for t in encodings]
+                    rows.append([_from(trained), encoding, score, *means])
         header = ["trained on", "trained by", f"{table}: score", *(f"tested by {e}" for e in encodings)]
         parts.append(grid(header, rows, words=3))
     about = (
@@ -245,17 +245,17 @@ def _from(trained: int) -> str:
 
 
 def _curves(records: list[Record], table: Any) -> Chapter:
-    own = where(records, table=table)
+    lines = where(records, table=table)
     # As in the paper: the area under the curve of two classes, else accuracy.
-    score = "auroc" if own[0]["classes"] == 2 else "accuracy"
-    pairs = [(t, e) for t in distinct(own, "trained") for e in distinct(where(own, trained=t), "encoding")]
-    tested = distinct(own, "tested")
+    score = "auroc" if lines[0]["classes"] == 2 else "accuracy"
+    pairs = [(t, e) for t in distinct(lines, "trained") for e in distinct(where(lines, trained=t), "encoding")]
+    tested = distinct(lines, "tested")
     wide = -(-len(pairs) // 2)
     figure, axes = panels(2, wide, (3.1, 2.4), sharex=True, sharey=True)
     flat = [one for row in axes for one in row]
     for at, (one, (trained, encoding)) in enumerate(zip(flat, pairs, strict=False)):
         for place, name in enumerate(tested):
-            some = where(own, trained=trained, encoding=encoding, tested=name)
+            some = where(lines, trained=trained, encoding=encoding, tested=name)
             ks = sorted(k for k in distinct(some, "k") if k > 1)
             by_k = [[r[score] for r in where(some, k=k) if r[score] is not None] for k in ks]
             middle = np.array([np.mean(v) if v else np.nan for v in by_k])

@@ -86,12 +86,12 @@ def described(release: Release, target: str) -> Record:
     import pyarrow.compute as pc
 
     table = release.to_arrow()
-    found: Record = {
+    figures: Record = {
         "suppressed": release.rows_suppressed / max(release.rows_in, 1),
         "levels": dict(release.recoding.levels) or None,
     }
     if not table.num_rows:
-        return {**found, "classes": 0, "homogeneity": None, "homogeneous": None}
+        return {**figures, "classes": 0, "homogeneity": None, "homogeneous": None}
     code = class_codes(table, list(release.recoding.columns))
     values = pc.dictionary_encode(table.column(target).combine_chunks(), null_encoding="encode").indices.to_numpy()
     counts = np.zeros((code.max() + 1, values.max() + 1), dtype=np.int64)
@@ -100,7 +100,7 @@ def described(release: Release, target: str) -> Record:
     purity = largest / sizes
     held = np.histogram(purity, np.linspace(0, 1, 11))[0] / len(sizes)
     return {
-        **found,
+        **figures,
         "classes": len(sizes),
         "class_size": float(sizes.mean()),
         "homogeneity": float(largest.sum() / sizes.sum()),
@@ -121,9 +121,9 @@ def class_codes(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
 
     code = np.zeros(table.num_rows, dtype=np.int64)
     for name in names:
-        own = pc.dictionary_encode(table.column(name).combine_chunks(), null_encoding="encode").indices
+        codes = pc.dictionary_encode(table.column(name).combine_chunks(), null_encoding="encode").indices
         # Renumbered column by column, so that the product of their sizes cannot overflow.
-        _, code = np.unique(code * (int(pc.max(own).as_py()) + 1) + own.to_numpy(), return_inverse=True)
+        _, code = np.unique(code * (int(pc.max(codes).as_py()) + 1) + codes.to_numpy(), return_inverse=True)
     return code
 
 
@@ -145,15 +145,15 @@ def row_properties(release: Release, target: str) -> dict[str, NDArray[np.float6
     _, pair, shared = np.unique(pairs, return_inverse=True, return_counts=True)
     sizes = np.bincount(code)[code]
     gone = float(release.rows_suppressed)
-    found = {
+    properties = {
         "class_size": np.full(release.rows_in, gone),
         "loss": np.ones(release.rows_in),
         "sensitive_share": np.zeros(release.rows_in),
     }
-    found["class_size"][rows] = sizes
-    found["loss"][rows] = _covered(release, table, names)
-    found["sensitive_share"][rows] = shared[pair] / sizes
-    return found
+    properties["class_size"][rows] = sizes
+    properties["loss"][rows] = _covered(release, table, names)
+    properties["sensitive_share"][rows] = shared[pair] / sizes
+    return properties
 
 
 def _covered(release: Release, table: pa.Table, names: Sequence[str]) -> NDArray[np.float64]:

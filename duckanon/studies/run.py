@@ -56,9 +56,9 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain values."""
-        told = ("study", "tasks", "done", "failed", "ran", "seconds", "left", "errors", "left_out")
+        names = ("study", "tasks", "done", "failed", "ran", "seconds", "left", "errors", "left_out")
         paths = {"folder": str(self.folder), "page": str(self.page) if self.page else None}
-        return {name: getattr(self, name) for name in told} | paths
+        return {name: getattr(self, name) for name in names} | paths
 
 
 def run_study(
@@ -143,8 +143,8 @@ def _selected(tasks: Sequence[Task], only: Mapping[str, Sequence[str]]) -> list[
     tests: list[Callable[[Task], bool]] = []
     for name, values in only.items():
         if name not in labels:
-            known = ", ".join(sorted(labels))
-            raise ParameterError(f"Tasks have no label {name!r}.{did_you_mean(name, labels)} They have: {known}.")
+            listed = ", ".join(sorted(labels))
+            raise ParameterError(f"Tasks have no label {name!r}.{did_you_mean(name, labels)} They have: {listed}.")
         known_values = {str(task.labels[name]) for task in tasks if name in task.labels}
         for value in values:
             if value not in known_values:
@@ -177,12 +177,12 @@ def _show(
 
 def _failed(study: Study, tasks: Sequence[Task], lines: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """Return the reasons of failure and how many tasks have each."""
-    found: dict[str, int] = {}
+    reasons: dict[str, int] = {}
     for task in tasks:
         line = lines.get(task.key(study))
         if line is not None and line["outcome"] == "failed":
-            found[line["error"]] = found.get(line["error"], 0) + 1
-    return found
+            reasons[line["error"]] = reasons.get(line["error"], 0) + 1
+    return reasons
 
 
 def _outcome(
@@ -204,7 +204,7 @@ def _outcome(
 
 def _left(study: Study, tasks: Sequence[Task], lines: Mapping[str, Mapping[str, Any]]) -> float | None:
     """Return how long the open tasks take: each as those done of the same table and algorithm, or as all do."""
-    known: dict[tuple[Any, ...], list[float]] = {}
+    seconds_of: dict[tuple[Any, ...], list[float]] = {}
     open_tasks = []
     for task in tasks:
         line = lines.get(task.key(study))
@@ -212,12 +212,12 @@ def _left(study: Study, tasks: Sequence[Task], lines: Mapping[str, Mapping[str, 
             open_tasks.append(task)
         elif line["outcome"] == "done":
             for group in _groups(task):
-                known.setdefault(group, []).append(line["seconds"])
-    if not known:
+                seconds_of.setdefault(group, []).append(line["seconds"])
+    if not seconds_of:
         return None
     total = 0.0
     for task in open_tasks:
-        like = next(known[group] for group in _groups(task) if group in known)
+        like = next(seconds_of[group] for group in _groups(task) if group in seconds_of)
         total += sum(like) / len(like)
     return total
 

@@ -100,22 +100,22 @@ class Results:
         wanted = {task.key(study) for task in tasks}
         names = ("key", "outcome", "error", "seconds", "records", "finished")
         query = exp.select(*(col(n) for n in names)).from_(_place("tasks")).order_by(col("finished"))
-        found: dict[str, dict[str, Any]] = {}
+        lines: dict[str, dict[str, Any]] = {}
         for row in self._engine.arrow(query).to_pylist():
             # A task that failed once may be done now, never the other way round.
-            if row["key"] in wanted and found.get(row["key"], {}).get("outcome") != "done":
-                found[row["key"]] = {**row, "records": json.loads(row["records"])}
-        return found
+            if row["key"] in wanted and lines.get(row["key"], {}).get("outcome") != "done":
+                lines[row["key"]] = {**row, "records": json.loads(row["records"])}
+        return lines
 
     def records(self, study: Study, tasks: Sequence[Task]) -> list[Record]:
         """Return the records of all tasks that are done, in the order of the tasks, with the labels before each."""
         lines = self.lines(study, tasks)
-        found: list[Record] = []
+        records: list[Record] = []
         for task in tasks:
             line = lines.get(task.key(study))
             if line is not None and line["outcome"] == "done":
-                found += [{**task.labels, **record} for record in line["records"]]
-        return found
+                records += [{**task.labels, **record} for record in line["records"]]
+        return records
 
     def publish(self, study: Study, records: Sequence[Record]) -> None:
         """Write all records as one wide table, called like the study with underscores."""
@@ -156,11 +156,11 @@ def _plain(value: Any) -> Any:
 def _column(values: list[Any]) -> pa.Array:
     import pyarrow as pa
 
-    known = [v for v in values if v is not None]
-    if all(isinstance(v, bool) for v in known):
+    present = [v for v in values if v is not None]
+    if all(isinstance(v, bool) for v in present):
         return pa.array(values, pa.bool_())
-    if all(isinstance(v, int) for v in known):
+    if all(isinstance(v, int) for v in present):
         return pa.array(values, pa.int64())
-    if all(isinstance(v, int | float) for v in known):
+    if all(isinstance(v, int | float) for v in present):
         return pa.array(values, pa.float64())
     return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string())

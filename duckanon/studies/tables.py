@@ -35,8 +35,8 @@ def divide(given: Mapping[str, Any], rows: int, test_size: float, seed: int) -> 
     """
     from duckanon.assess.utility import Split, split
 
-    found, learned = _read(json.dumps(dict(given), sort_keys=True), rows)
-    table = numbered(found)
+    whole, learned = _read(json.dumps(dict(given), sort_keys=True), rows)
+    table = numbered(whole)
     if learned is None:
         return table, split(table, target=given["target"], test_size=test_size, seed=seed)
     share = 1 - learned / table.num_rows
@@ -44,12 +44,12 @@ def divide(given: Mapping[str, Any], rows: int, test_size: float, seed: int) -> 
 
 
 @lru_cache(maxsize=8)
-def _read(told: str, rows: int) -> tuple[pa.Table, int | None]:
+def _read(content: str, rows: int) -> tuple[pa.Table, int | None]:
     """Return a table, and how many of its rows, which come first, its authors learn from."""
     import numpy as np
     import pyarrow.compute as pc
 
-    given = json.loads(told)
+    given = json.loads(content)
     table = _hospital(given["hospital"]) if "hospital" in given else _file(given["path"])
     names = [*given["quasi_identifiers"], given["target"]]
     for name in names:
@@ -65,8 +65,8 @@ def _read(told: str, rows: int) -> tuple[pa.Table, int | None]:
         table = table.set_column(place, given["target"], above)
     most = min((n for n in (rows, given.get("rows", 0)) if n), default=0)
     if most and table.num_rows > most:
-        kept = np.sort(np.random.default_rng(_SAMPLE).permutation(table.num_rows)[:most])
-        table, origin = table.take(kept), origin[kept]
+        sampled = np.sort(np.random.default_rng(_SAMPLE).permutation(table.num_rows)[:most])
+        table, origin = table.take(sampled), origin[sampled]
     learned = int((origin < given["train"]).sum()) if "train" in given else None
     return table.combine_chunks(), learned
 
@@ -100,13 +100,13 @@ def hierarchies(given: Mapping[str, Any]) -> dict[str, Hierarchy | str]:
     """Return the hierarchies that are given of a table's quasi-identifiers."""
     from duckanon.hierarchy import Hierarchy
 
-    found: dict[str, Hierarchy | str] = {}
+    made: dict[str, Hierarchy | str] = {}
     for name, rule in (given.get("hierarchies") or {}).items():
         if isinstance(rule, str):
-            found[name] = rule
+            made[name] = rule
         else:
-            found[name] = Hierarchy.from_rule({k: v for k, v in rule.items() if k != "digest"})
-    return found
+            made[name] = Hierarchy.from_rule({k: v for k, v in rule.items() if k != "digest"})
+    return made
 
 
 def quasi_identifiers(given: Mapping[str, Any], what: str = "full") -> list[str]:
@@ -144,16 +144,16 @@ def codes(column: pa.ChunkedArray, bins: int) -> tuple[NDArray[np.int64], int]:
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
         column = column.cast(pa.float64() if pa.types.is_decimal(column.type) else pa.int8())
-    known = column.drop_null()
-    values = pc.unique(known).sort()
+    present = column.drop_null()
+    values = pc.unique(present).sort()
     if len(values) > bins and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        numbers = known.cast(pa.float64()).to_numpy()
+        numbers = present.cast(pa.float64()).to_numpy()
         edges = np.linspace(numbers.min(), numbers.max(), bins + 1)[1:-1]
         placed = np.searchsorted(edges, numbers, side="right")
         used, placed = np.unique(placed, return_inverse=True)
         size = len(used)
     else:
-        placed, size = pc.index_in(known, values).to_numpy(), len(values)
-    found = np.full(len(column), size, dtype=np.int64)
-    found[~missing] = placed
-    return found, size + int(missing.any())
+        placed, size = pc.index_in(present, values).to_numpy(), len(values)
+    numbered = np.full(len(column), size, dtype=np.int64)
+    numbered[~missing] = placed
+    return numbered, size + int(missing.any())

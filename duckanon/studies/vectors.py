@@ -56,7 +56,7 @@ class PropertyVectors(Study):
         given = task.given
         spec = given["table"]
         table = numbered(read(spec, given["rows"]))
-        found: dict[str, dict[str, NDArray[np.float64]]] = {}
+        vectors: dict[str, dict[str, NDArray[np.float64]]] = {}
         for name in given["algorithms"]:
             with release_of(
                 table,
@@ -69,23 +69,23 @@ class PropertyVectors(Study):
                 seed=given["seed"],
                 insensitive=[ROW],
             ) as release:
-                found[name] = row_properties(release, spec["target"])
+                vectors[name] = row_properties(release, spec["target"])
         rare = rarity(table, list(spec["quasi_identifiers"]), given["groups"])
-        return [*_games(found, given["by"]), *_by_group(found, rare), *_bias(found)]
+        return [*_games(vectors, given["by"]), *_by_group(vectors, rare), *_bias(vectors)]
 
     def page(self, records: list[Record], settings: Settings) -> list[Chapter]:
 
         return chapters(records)
 
 
-def _games(found: Mapping[str, Mapping[str, NDArray[np.float64]]], by: list[str]) -> list[Record]:
+def _games(vectors: Mapping[str, Mapping[str, NDArray[np.float64]]], by: list[str]) -> list[Record]:
     """Return who is better in each pair by each comparator, and how many rows gain and lose by how much."""
     from duckanon.assess.comparison import better
 
     lines: list[Record] = []
-    for one, other in permutations(found, 2):
+    for one, other in permutations(vectors, 2):
         for what, higher in PROPERTIES.items():
-            a, b = (_oriented(found[name][what], higher) for name in (one, other))
+            a, b = (_oriented(vectors[name][what], higher) for name in (one, other))
             gain = a - b
             labels = {"algorithm": one, "against": other, "property": what}
             won = {index: better(a, b, by=index, ideal=_ideal(a, higher)) for index in [*by, "dominance"]}
@@ -116,22 +116,22 @@ def _ideal(values: NDArray[np.float64], higher: bool) -> float:
     return float(len(values)) if higher else 1.0
 
 
-def _by_group(found: Mapping[str, Mapping[str, NDArray[np.float64]]], rare: NDArray[np.int64]) -> list[Record]:
+def _by_group(of_releases: Mapping[str, Mapping[str, NDArray[np.float64]]], rare: NDArray[np.int64]) -> list[Record]:
     sizes = np.bincount(rare)
     return [
         {"what": "rarity", "algorithm": name, "property": what, "group": group, "mean": float(value)}
-        for name, vectors in found.items()
+        for name, vectors in of_releases.items()
         for what in PROPERTIES
         for group, value in enumerate(np.bincount(rare, vectors[what]) / sizes)
     ]
 
 
-def _bias(found: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> list[Record]:
+def _bias(of_releases: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> list[Record]:
     """Return how unequal the rows of each release are treated (section 2)."""
     from duckanon.assess.comparison import gini
 
     lines = []
-    for name, vectors in found.items():
+    for name, vectors in of_releases.items():
         sizes = vectors["class_size"]
         risk = np.sort(1.0 / np.maximum(sizes, 1.0))[::-1]
         lines.append(
@@ -158,12 +158,12 @@ def rarity(table: pa.Table, quasi: list[str], groups: int) -> NDArray[np.int64]:
     """
     surprise = np.zeros(table.num_rows)
     for name in quasi:
-        own, size = codes(table.column(name), 20)
-        surprise -= np.log2(np.bincount(own, minlength=size) / len(own))[own]
+        column_codes, size = codes(table.column(name), 20)
+        surprise -= np.log2(np.bincount(column_codes, minlength=size) / len(column_codes))[column_codes]
     ranks = np.empty(table.num_rows, dtype=np.int64)
     ranks[np.argsort(surprise, kind="stable")] = np.arange(table.num_rows)
-    found: NDArray[np.int64] = ranks * min(groups, table.num_rows) // max(table.num_rows, 1)
-    return found
+    groups_of_rows: NDArray[np.int64] = ranks * min(groups, table.num_rows) // max(table.num_rows, 1)
+    return groups_of_rows
 
 
 _WORDS = {"class_size": "class size / k", "loss": "loss", "sensitive_share": "share of own sensitive value"}
@@ -266,10 +266,10 @@ def _bias_chapter(records: list[Record]) -> Chapter:
         for algorithm in distinct(lines, "algorithm"):
             some = where(lines, table=table, algorithm=algorithm)
             risk = mean([r["mean_risk"] * r["k"] for r in some])
-            told = [
+            sentences = [
                 mean([r[name] for r in some]) for name in ("gini", "in_smallest", "risk_of_top_tenth", "gini_of_loss")
             ]
-            rows.append([table, shown(algorithm), told[0], told[1], risk, told[2], told[3]])
+            rows.append([table, shown(algorithm), sentences[0], sentences[1], risk, sentences[2], sentences[3]])
     header = ["table", "algorithm", "Gini of class sizes", "rows in smallest", "mean risk x k", "risk on top tenth"]
     about = "The anonymization bias (section 2): how unequally rows are treated. Means over the values of k."
     return Chapter("Bias", [Lines([about]), grid([*header, "Gini of loss"], rows, words=2)])

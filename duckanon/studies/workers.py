@@ -43,10 +43,10 @@ def work(study: str, task: Task) -> Ended:
             # That a release has nothing left to learn from, which learners complain of, is a result like any other.
             warnings.simplefilter("ignore")
             records = get_study(study).run(task)
-    except DuckanonError as found:
-        error = f"{type(found).__name__}: {found}"
-    except Exception as found:
-        error = f"{type(found).__name__} (its message is withheld: it may quote data){_place(found)}"
+    except DuckanonError as unexpected:
+        error = f"{type(unexpected).__name__}: {unexpected}"
+    except Exception as unexpected:
+        error = f"{type(unexpected).__name__} (its message is withheld: it may quote data){_place(unexpected)}"
     return Ended(task, records, time.process_time() - started, error)
 
 

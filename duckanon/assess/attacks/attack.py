@@ -192,17 +192,17 @@ def _of_release(
     if settings.k is None:
         settings = replace(settings, k=metric_parameters(release.plan.models)["k"])
     columns = originals(release, list(released.quasi))
-    known, others = _sides(release.engine, original, control, columns)
+    people, others = _sides(release.engine, original, control, columns)
     roles = release.plan.roles
     theirs = {*roles.named(Role.SENSITIVE), *roles.named(Role.INSENSITIVE)}
     # Permuted values have no hierarchies.
     used = zip((a.name for a in roles.quasi_identifiers), release.used, strict=bool(release.used))
     case = Case(
-        original=known,
+        original=people,
         released=released,
         relations=released.relations(("class_values",)),
         mappings=_mappings(released, release, None),
-        carried=[n for n in _shared(known, released) if n in theirs],
+        carried=[n for n in _shared(people, released) if n in theirs],
         published={name: release.plan.published_as.get(name, (name,)) for name in columns},
         control=others,
         release=release,
@@ -228,20 +228,20 @@ def _of_table(
     published = _published(relation.names, quasi_identifiers)
     columns = None if published is None else [c for made in published.values() for c in made]
     released = of_table(engine, source, columns, sensitive)
-    known, others = _sides(engine, original, control, list(published or released.quasi))
+    people, others = _sides(engine, original, control, list(published or released.quasi))
     placed = None
-    if hierarchies is not None and len(known.quasi) == len(released.quasi):
+    if hierarchies is not None and len(people.quasi) == len(released.quasi):
         try:
-            placed = label_levels(known, released, hierarchies)
+            placed = label_levels(people, released, hierarchies)
         except HierarchyError:
             # Its cells may be regions of a partition, which can still be read.
             placed = None
     case = Case(
-        original=known,
+        original=people,
         released=released,
         relations=released.relations(("class_values",)),
         mappings=_mappings(released, None, placed),
-        carried=_shared(known, released),
+        carried=_shared(people, released),
         published=published or {name: (name,) for name in released.quasi},
         control=others,
         files=tuple(relation.files),
@@ -255,10 +255,10 @@ def _sides(
     engine: Engine, original: object, control: object, columns: Sequence[str]
 ) -> tuple[AssessedTable, AssessedTable | None]:
     """Return the people of the original and those of the control table, if there is one."""
-    found: list[AssessedTable | None] = []
+    sides: list[AssessedTable | None] = []
     for word, data in (("original", original), ("control", control)):
         if data is None and word == "control":
-            found.append(None)
+            sides.append(None)
             continue
         try:
             side = of_table(engine, data, columns)
@@ -266,10 +266,10 @@ def _sides(
             raise RoleError(f"In the {word}: {wrong}") from None
         if not side.rows():
             raise DataError(f"The {word} has no rows: there is nobody to attack.")
-        found.append(side)
-    known, others = found
-    assert known is not None
-    return known, others
+        sides.append(side)
+    people, others = sides
+    assert people is not None
+    return people, others
 
 
 def _published(present: Sequence[str], names: Sequence[str] | None) -> dict[str, tuple[str, ...]] | None:
@@ -283,17 +283,17 @@ def _published(present: Sequence[str], names: Sequence[str] | None) -> dict[str,
     if names is None:
         return None
     lowered = {name.lower(): name for name in present}
-    found: dict[str, tuple[str, ...]] = {}
+    published: dict[str, tuple[str, ...]] = {}
     for name in column_names(names, "quasi_identifiers"):
         sides = [lowered[side] for side in (f"{name}_lo".lower(), f"{name}_hi".lower()) if side in lowered]
-        found[name] = (name,) if name.lower() in lowered or len(sides) < 2 else tuple(sides)
-    return found
+        published[name] = (name,) if name.lower() in lowered or len(sides) < 2 else tuple(sides)
+    return published
 
 
-def _shared(known: AssessedTable, released: AssessedTable) -> list[str]:
+def _shared(people: AssessedTable, released: AssessedTable) -> list[str]:
     """Return the columns that both tables have, but for quasi-identifiers."""
-    quasi = {name.lower() for name in (*released.quasi, *known.quasi)}
-    both = {name.lower() for name in known.types} - quasi
+    quasi = {name.lower() for name in (*released.quasi, *people.quasi)}
+    both = {name.lower() for name in people.types} - quasi
     return [n for n in released.types if n.lower() in both]
 
 
@@ -355,8 +355,8 @@ def _given(engine: Engine, release: Release, attribute: str) -> exp.Query:
 
 
 def _looked_up(placed: LabelLevels) -> exp.Query:
-    known = exp.case().when(col("known", "t"), col("text", "v")).else_(text(placed.levels.top))
-    label = known if placed.level == 0 else col(f"l{placed.level}", "t")
+    value = exp.case().when(col("known", "t"), col("text", "v")).else_(text(placed.levels.top))
+    label = value if placed.level == 0 else col(f"l{placed.level}", "t")
     on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
     query = exp.select(named(col("text", "v"), "value"), named(label, "label")).from_(table(placed.values, "v"))
     return query.join(table(placed.levels.tree, "t"), on=on)

@@ -52,7 +52,7 @@ def wilson(share: float, rows: float, z: float = Z) -> Interval:
     return (0.0 if share == 0 else max(middle - half, 0.0)), (1.0 if share == 1 else min(middle + half, 1.0))
 
 
-def difference(share: float, own: Interval, other: float, others: Interval) -> Interval:
+def difference(share: float, interval: Interval, other: float, others: Interval) -> Interval:
     """Return the interval of ``share - other``, made of the intervals of both.
 
     References
@@ -64,8 +64,8 @@ def difference(share: float, own: Interval, other: float, others: Interval) -> I
     >>> [round(b, 4) for b in difference(56 / 70, wilson(56 / 70, 70), 48 / 80, wilson(48 / 80, 80))]
     [0.0524, 0.3339]
     """
-    below = sqrt((share - own[0]) ** 2 + (others[1] - other) ** 2)
-    above = sqrt((own[1] - share) ** 2 + (other - others[0]) ** 2)
+    below = sqrt((share - interval[0]) ** 2 + (others[1] - other) ** 2)
+    above = sqrt((interval[1] - share) ** 2 + (other - others[0]) ** 2)
     return max(share - other - below, -1.0), min(share - other + above, 1.0)
 
 
@@ -194,8 +194,8 @@ class Finding:
         """Return the finding as plain values."""
         names = ("attack", "attribute", "adversary", "text", "rows", "sampled_from", "success", "interval")
         more = ("control", "controls", "control_interval", "base_rate", "allowed", "gain", "gain_interval", "risk")
-        found = {name: getattr(self, name) for name in (*names, *more, "level", "verdict")}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        values = {name: getattr(self, name) for name in (*names, *more, "level", "verdict")}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -260,8 +260,8 @@ class Case:
         if self.settings.k is not None:
             return 1 / self.settings.k
         smallest = exp.select(exp.Min(this=col("n"))).from_(table(self.relations["classes"]))
-        found = int(self.released.engine.row(smallest)[0])
-        return 1 / found if found > 1 else None
+        size = int(self.released.engine.row(smallest)[0])
+        return 1 / size if size > 1 else None
 
 
 class Attacker(ABC):

@@ -26,7 +26,7 @@ class ClassValues(Attacker):
     def run(self, case: Case) -> list[Finding]:
         file = load(f"attacks/{self.name}")
         bound = file.bind({r: case.relations[r] for r in file.reads})
-        found = case.released.engine.rows(bound, {"k": None if case.allowed is None else round(1 / case.allowed)})
+        rows_of = case.released.engine.rows(bound, {"k": None if case.allowed is None else round(1 / case.allowed)})
         return [
             Finding(
                 attack=self.name,
@@ -37,7 +37,7 @@ class ClassValues(Attacker):
                 text=f"{self.share} {attribute}",
                 allowed=None if allowed is None else float(allowed),
             )
-            for attribute, rows, success, base, allowed in found
+            for attribute, rows, success, base, allowed in rows_of
         ]
 
 

@@ -28,8 +28,8 @@ class DistanceLinkage(Attacker):
         return needs_secret(case)
 
     def run(self, case: Case) -> list[Finding]:
-        found = []
+        findings = []
         for adversary, columns in case.space.adversaries().items():
             view, most = case.space.view(columns), case.settings.sample
-            found += linked(self.name, case, adversary, view, Projection.nearest, most)
-        return found
+            findings += linked(self.name, case, adversary, view, Projection.nearest, most)
+        return findings

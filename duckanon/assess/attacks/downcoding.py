@@ -91,12 +91,12 @@ def singled_out(lines: Sequence[Line], cells: NDArray[np.int32], points: Floats,
     leading = points[sorted_by, order[0]]
     hits = count = tuples_hit = 0
     chance = 0.0
-    for own in cells:
-        inside = _members(lines, order, own, points, sorted_by, leading)
+    for tuple_cells in cells:
+        inside = _members(lines, order, tuple_cells, points, sorted_by, leading)
         tuples_hit += int(weights[inside].sum() == 1)
         for j, line in enumerate(lines):
-            allowed = domains[j][_covered(line, own[j], domains[j])]
-            bounds = _bounds(line, int(own[j]))
+            allowed = domains[j][_covered(line, tuple_cells[j], domains[j])]
+            bounds = _bounds(line, int(tuple_cells[j]))
             if not len(bounds):
                 continue
             here, back = np.unique(points[inside, j], return_inverse=True)
@@ -108,16 +108,21 @@ def singled_out(lines: Sequence[Line], cells: NDArray[np.int32], points: Floats,
 
 
 def _members(
-    lines: Sequence[Line], order: Sequence[int], own: NDArray[np.int32], points: Floats, by: Ints, leading: Floats
+    lines: Sequence[Line],
+    order: Sequence[int],
+    cell_codes: NDArray[np.int32],
+    points: Floats,
+    by: Ints,
+    leading: Floats,
 ) -> Ints:
     """Return the people whom a tuple can stand for."""
     first = order[0]
-    line, cell = lines[first], own[first]
+    line, cell = lines[first], cell_codes[first]
     ends = np.searchsorted(leading, line.low[cell], "left"), np.searchsorted(leading, line.high[cell], "right")
     inside = by[ends[0] : ends[1]]
     inside = inside[_covered(line, cell, points[inside, first])]
     for j in order[1:]:
-        inside = inside[_covered(lines[j], own[j], points[inside, j])]
+        inside = inside[_covered(lines[j], cell_codes[j], points[inside, j])]
     return inside
 
 
@@ -179,29 +184,29 @@ class Downcoding(Attacker):
         chosen = np.sort(draw.permutation(len(view.cells))[:most])
         cells = view.cells[chosen]
         points, weights = np.unique(everybody.points[:, : space.quasi], axis=0, return_counts=True)
-        found = singled_out(lines, cells, points, weights)
+        predicates = singled_out(lines, cells, points, weights)
         mixed = np.stack([draw.permutation(column) for column in cells.T], axis=1)
         chance = singled_out(lines, mixed, points, weights)
         total = len(view.cells) if len(cells) < len(view.cells) else None
         findings = []
-        if found.bounds:
+        if predicates.bounds:
             findings.append(
                 Finding(
                     attack=self.name,
-                    success=found.bounds_hit / found.bounds,
-                    base_rate=found.bounds_chance / found.bounds,
-                    rows=found.bounds,
+                    success=predicates.bounds_hit / predicates.bounds,
+                    base_rate=predicates.bounds_chance / predicates.bounds,
+                    rows=predicates.bounds,
                     text="share of predicates with a published bound that hold for one person alone",
-                    sampled_from=None if total is None else round(found.bounds * total / len(cells)),
+                    sampled_from=None if total is None else round(predicates.bounds * total / len(cells)),
                     remark=" ".join(filter(None, (_said(case, "bounds"), everybody.sample_note))),
                 )
             )
         findings.append(
             Finding(
                 attack=self.name,
-                success=found.tuples_hit / found.tuples,
+                success=predicates.tuples_hit / predicates.tuples,
                 base_rate=chance.tuples_hit / chance.tuples,
-                rows=found.tuples,
+                rows=predicates.tuples,
                 text="share of published tuples that describe one person alone",
                 sampled_from=total,
                 remark=" ".join(filter(None, (_said(case, "output"), everybody.sample_note))),

@@ -29,13 +29,13 @@ class File(Attacker):
         return None if _paths(case) else "a Parquet or CSV file, or a folder of them"
 
     def run(self, case: Case) -> list[Finding]:
-        found = []
+        findings = []
         for path in _paths(case):
             # Beside the private file of a release lies what belongs to it.
             for leak in file_leaks(path, siblings=case.release is None):
                 share = min(leak.count / leak.of, 1.0) if leak.of else 1.0
                 level = LITTLE if leak.kind in _MINOR else MUCH
-                found.append(
+                findings.append(
                     Finding(
                         attack=self.name,
                         success=share,
@@ -47,21 +47,21 @@ class File(Attacker):
                         remark=leak.text,
                     )
                 )
-        if found:
-            return found
+        if findings:
+            return findings
         text = "what the file tells beyond its rows: dictionaries, statistics, metadata, index, order, leftovers"
         return [Finding(self.name, 0.0, 0.0, max(case.released.rows(), 1), text, level=NOTHING)]
 
 
 def _paths(case: Case) -> list[Path]:
-    found: list[Path] = []
+    paths: list[Path] = []
     for given in case.files:
         if is_remote(given):
             continue
         path = Path(given)
         if is_folder(path) and any(p.suffix.lower() in _READ[:2] for p in path.rglob("*")):
-            found.append(path)
+            paths.append(path)
         else:
             named = [path] if is_file(path) else [Path(p) for p in sorted(glob(given, recursive=True))]
-            found += [p for p in named if p.is_file() and {s.lower() for s in p.suffixes[-2:]} & set(_READ)]
-    return found
+            paths += [p for p in named if p.is_file() and {s.lower() for s in p.suffixes[-2:]} & set(_READ)]
+    return paths

@@ -30,18 +30,18 @@ def linked(name: str, case: Case, adversary: str, view: Projection, link: Link, 
     controls = space.controls.first(most) if space.controls is not None else None
     links = link(view, people)
     others = link(view, controls) if controls is not None else None
-    found = []
+    findings = []
     for secret in secrets(case):
         guesses = links.guessed(secret, people)
         theirs = others.guessed(secret, controls) if others is not None and controls is not None else None
-        found.append(guessed(name, case, adversary, secret, guesses, theirs, people))
+        findings.append(guessed(name, case, adversary, secret, guesses, theirs, people))
     if people.own is not None:
-        own = links.identified(people.own)
-        found.append(
+        identified = links.identified(people.own)
+        findings.append(
             Finding(
                 attack=name,
                 adversary=adversary,
-                success=float(own.mean()),
+                success=float(identified.mean()),
                 base_rate=1 / space.published,
                 rows=len(people),
                 sampled_from=people.sampled_from,
@@ -50,7 +50,7 @@ def linked(name: str, case: Case, adversary: str, view: Projection, link: Link, 
                 allowed=case.allowed,
             )
         )
-    return found
+    return findings
 
 
 def secrets(case: Case) -> list[SecretColumn]:

@@ -30,11 +30,11 @@ class Inference(Attacker):
 
     def run(self, case: Case) -> list[Finding]:
         space = case.space
-        found = []
+        findings = []
         for secret in secrets(case):
             view = space.view([j for j in range(len(space.axes)) if j != secret.column])
             hits = view.nearest(space.targets).guessed(secret, space.targets)
             controls = space.controls
             theirs = None if controls is None else view.nearest(controls).guessed(secret, controls)
-            found.append(guessed(self.name, case, ALL, secret, hits, theirs, space.targets))
-        return found
+            findings.append(guessed(self.name, case, ALL, secret, hits, theirs, space.targets))
+        return findings

@@ -61,12 +61,12 @@ class Linkage(Attacker):
         """Return the number of people and the mean chance, each recoded as the release was."""
         assert case.mappings is not None
         width = len(case.mappings)
-        known = exp.select(
+        persons = exp.select(
             *(named(cast(e.copy(), "VARCHAR"), f"t_{j}") for j, e in enumerate(people.quasi.values())),
             named(exp.Count(this=exp.Star()), "n"),
         )
-        known = known.from_(subquery(people.query, "s")).group_by(exp.var("ALL"))
-        labelled = exp.select(col("n", "k")).from_(subquery(known, "k"))
+        persons = persons.from_(subquery(people.query, "s")).group_by(exp.var("ALL"))
+        labelled = exp.select(col("n", "k")).from_(subquery(persons, "k"))
         for j, mapping in enumerate(case.mappings):
             labelled = labelled.select(named(col("label", f"m_{j}"), f"l_{j}"))
             labelled = labelled.join(
@@ -92,7 +92,7 @@ class Linkage(Attacker):
             right = 1 / links.rows if people.own is None else links.identified(people.own)
             return float(np.where(links.far == 0, right, 0.0).mean())
 
-        told = space.targets.own is not None
+        has_key = space.targets.own is not None
         return Finding(
             attack=self.name,
             adversary="full",
@@ -102,5 +102,5 @@ class Linkage(Attacker):
             sampled_from=space.targets.sampled_from,
             text="the row picked from those whose cells can stand for a known person's values is the right one",
             allowed=case.allowed,
-            remark="" if told else "At most: whether a row that fits is the person's own, only a key can say.",
+            remark="" if has_key else "At most: whether a row that fits is the person's own, only a key can say.",
         )

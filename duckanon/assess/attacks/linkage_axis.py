@@ -122,10 +122,12 @@ def _lined(
     """Read the labels of numbers, dates or times."""
     import numpy as np
 
-    own = size(col("value"), type_name)
-    assert own is not None
+    size_of_value = size(col("value"), type_name)
+    assert size_of_value is not None
     sizes = engine.fresh("sizes")
-    engine.create(sizes, exp.select(col("code"), col("text"), named(own, "number")).from_(table(values.table)))
+    engine.create(
+        sizes, exp.select(col("code"), col("text"), named(size_of_value, "number")).from_(table(values.table))
+    )
     ordered = exp.select(col("number")).from_(table(sizes)).order_by(col("code"))
     numbers = engine.arrow(ordered).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
     finite = numbers[~np.isnan(numbers)]
@@ -133,16 +135,16 @@ def _lined(
     span = (float(finite.max()) - least if len(finite) else 0.0) or 1.0
     count = _count(engine, cells)
     low, high = np.full(count, np.nan), np.full(count, np.nan)
-    known = np.zeros(count, dtype=bool)
+    read = np.zeros(count, dtype=bool)
     on = same(col("text", "v"), col("label", "c"))
-    found = exp.select(col("cell", "c"), col("number", "v")).from_(table(cells, "c")).join(table(sizes, "v"), on=on)
-    at, bounds = _columns(engine, found)
-    low[at], high[at], known[at] = bounds, bounds, True
+    labelled = exp.select(col("cell", "c"), col("number", "v")).from_(table(cells, "c")).join(table(sizes, "v"), on=on)
+    at, bounds = _columns(engine, labelled)
+    low[at], high[at], read[at] = bounds, bounds, True
     for cell, lowest, highest in _spans(engine, sizes, levels, cells):
-        fresh = ~known[cell]
-        low[cell[fresh]], high[cell[fresh]], known[cell[fresh]] = lowest[fresh], highest[fresh], True
+        fresh = ~read[cell]
+        low[cell[fresh]], high[cell[fresh]], read[cell[fresh]] = lowest[fresh], highest[fresh], True
     lost = 0
-    for place, label in _labels(engine, cells, ~known):
+    for place, label in _labels(engine, cells, ~read):
         bounds_of = (-inf, inf) if label == WHOLE else _read_span(label, type_name, STEP * span)
         if bounds_of is None:
             lost += 1
@@ -163,7 +165,7 @@ def _spans(engine: Engine, sizes: str, levels: Levels | None, cells: str) -> lis
     """Return cell, least and largest number of the labels that stand on each level, the lowest level first."""
     import numpy as np
 
-    found = []
+    spans = []
     for level in range(1, 0 if levels is None else levels.height + 1):
         assert levels is not None
         on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
@@ -179,8 +181,8 @@ def _spans(engine: Engine, sizes: str, levels: Levels | None, cells: str) -> lis
         cell, low, high, n = _columns(engine, query)
         every = n == _count(engine, sizes)
         low, high = (np.where(every, bound, side) for bound, side in ((-inf, low), (inf, high)))
-        found.append((cell, low, high))
-    return found
+        spans.append((cell, low, high))
+    return spans
 
 
 def _read_span(label: str | None, type_name: str, step: float) -> tuple[float, float] | None:
@@ -268,8 +270,8 @@ def _count(engine: Engine, name: str) -> int:
 
 
 def _columns(engine: Engine, query: exp.Query) -> list[NDArray[np.int64]]:
-    found = engine.arrow(query)
-    return [found.column(i).to_numpy() for i in range(found.num_columns)]
+    columns = engine.arrow(query)
+    return [columns.column(i).to_numpy() for i in range(columns.num_columns)]
 
 
 def _labels(engine: Engine, cells: str, wanted: NDArray[np.bool_]) -> list[tuple[int, str | None]]:
@@ -282,9 +284,9 @@ def _labels(engine: Engine, cells: str, wanted: NDArray[np.bool_]) -> list[tuple
     engine.register(incoming, pa.table({"cell": wanted.nonzero()[0]}))
     on = exp.EQ(this=col("cell", "i"), expression=col("cell", "c"))
     query = exp.select(col("cell", "c"), col("label", "c")).from_(table(cells, "c")).join(table(incoming, "i"), on=on)
-    found = [(int(cell), label) for cell, label in engine.rows(query)]
+    labels = [(int(cell), label) for cell, label in engine.rows(query)]
     engine.unregister(incoming)
-    return found
+    return labels
 
 
 def _require_read(name: str, lost: int, total: int, levels: bool) -> None:

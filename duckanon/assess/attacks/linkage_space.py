@@ -136,9 +136,9 @@ class Projection:
         far, counts = np.empty(len(points)), np.empty(len(points), dtype=np.int64)
         least(self.places, self.cells, self._tree, points, far, counts)
         starts = np.concatenate(([0], np.cumsum(counts)))
-        found = np.empty(starts[-1], dtype=np.int64)
-        gather(self.places, self.cells, self._tree, points, far, starts, found)
-        return Links(self, starts, found, far / len(self.columns))
+        nearest = np.empty(starts[-1], dtype=np.int64)
+        gather(self.places, self.cells, self._tree, points, far, starts, nearest)
+        return Links(self, starts, nearest, far / len(self.columns))
 
     def fitting(self, cells: NDArray[np.int32], people: People, enough: int) -> Ints:
         """Return for how many people each tuple of cells can stand; counting ends at ``enough``.
@@ -152,8 +152,11 @@ class Projection:
         ranges = []
         for at, column in enumerate(self.columns):
             axis, (_, places) = self.space.axes[column], people.sorted_by(column)
-            own = cells[:, at]
-            sides = np.searchsorted(places, axis.low[own], "left"), np.searchsorted(places, axis.high[own], "right")
+            column_cells = cells[:, at]
+            sides = (
+                np.searchsorted(places, axis.low[column_cells], "left"),
+                np.searchsorted(places, axis.high[column_cells], "right"),
+            )
             ranges.append(np.stack(sides))
         begins, ends = np.stack(ranges, axis=1)
         narrowest = (ends - begins).argmin(axis=0)
@@ -161,10 +164,10 @@ class Projection:
         columns = np.array(self.columns)
         for at, column in enumerate(self.columns):
             here = np.flatnonzero(narrowest == at)
-            found, order = np.empty(len(here), dtype=np.int64), people.sorted_by(column)[0]
+            fits, order = np.empty(len(here), dtype=np.int64), people.sorted_by(column)[0]
             some = begins[at, here], ends[at, here]
-            fitting(self.places, cells[here], people.points, columns, order, *some, enough, found)
-            counts[here] = found
+            fitting(self.places, cells[here], people.points, columns, order, *some, enough, fits)
+            counts[here] = fits
         return counts
 
 
@@ -185,13 +188,13 @@ class Links:
         total = np.concatenate(([0], np.cumsum(self.view.sizes[self.found])))
         return total[self.starts[1:]] - total[self.starts[:-1]]
 
-    def identified(self, own: Ints) -> Floats:
+    def identified(self, own_tuples: Ints) -> Floats:
         """Return the chance that a row drawn from those linked is the person's own."""
         import numpy as np
 
-        person = np.repeat(np.arange(len(own)), np.diff(self.starts))
-        mine = np.where(own >= 0, self.view.of[np.maximum(own, 0)], -1)
-        hit = np.zeros(len(own), dtype=bool)
+        person = np.repeat(np.arange(len(own_tuples)), np.diff(self.starts))
+        mine = np.where(own_tuples >= 0, self.view.of[np.maximum(own_tuples, 0)], -1)
+        hit = np.zeros(len(own_tuples), dtype=bool)
         hit[person[self.found == mine[person]]] = True
         return np.where(hit, 1.0 / self.rows, 0.0)
 
@@ -256,13 +259,13 @@ class SecretColumn:
         truth = self.truth(people)
         if not self.measured:
             return float((truth == counts.argmax()).mean())
-        known = np.flatnonzero(~np.isnan(self.numbers))
-        numbers, weight = self.numbers[known], np.concatenate(([0.0], np.cumsum(counts[known])))
+        present = np.flatnonzero(~np.isnan(self.numbers))
+        numbers, weight = self.numbers[present], np.concatenate(([0.0], np.cumsum(counts[present])))
         slack = self.tolerance
         # A guess g is right for every x with |g - x| <= slack |x|: between g / (1 + slack) and g / (1 - slack).
         ends = np.sort(np.stack((numbers / (1 + slack), numbers / (1 - slack))), axis=0)
         first, last = np.searchsorted(numbers, ends[0], "left"), np.searchsorted(numbers, ends[1], "right")
-        guess = numbers[(weight[last] - weight[first]).argmax()] if len(known) else np.nan
+        guess = numbers[(weight[last] - weight[first]).argmax()] if len(present) else np.nan
         theirs = self.numbers[truth]
         return float((np.abs(guess - theirs) <= slack * np.abs(theirs)).mean())
 
@@ -334,8 +337,8 @@ class LinkageSpace:
 
         column = next(j for j, axis in enumerate(self.axes) if j >= self.quasi and axis.name.lower() == name.lower())
         axis = self.axes[column]
-        found = [axis.low, axis.places]
-        places = np.unique(np.concatenate(found))
+        all_places = [axis.low, axis.places]
+        places = np.unique(np.concatenate(all_places))
         numbers = np.where(places == MISSING, np.nan, axis.least + axis.span * places) if axis.ordered else places
         measured = axis.ordered and len(places) > FEW_NUMBERS
         return SecretColumn(self, column, self.tolerance, measured, places, numbers.astype(np.float64))
@@ -345,12 +348,12 @@ def grouped(parts: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints]:
     """Return the first row of each distinct tuple of codes, and for each row the number of its tuple."""
     import numpy as np
 
-    code, room = np.zeros(len(parts[0]) if parts else 0, dtype=np.int64), 1
+    code, limit = np.zeros(len(parts[0]) if parts else 0, dtype=np.int64), 1
     for part, size in zip(parts, sizes, strict=True):
-        if room * size >= 2**62:
+        if limit * size >= 2**62:
             _, code = np.unique(code, return_inverse=True)
-            room = int(code.max()) + 1
-        code, room = code * size + part, room * size
+            limit = int(code.max()) + 1
+        code, limit = code * size + part, limit * size
     _, first, of = np.unique(code, return_index=True, return_inverse=True)
     return first, of
 
@@ -375,7 +378,7 @@ def read_linkage_space(case: Case) -> LinkageSpace:
     controls = _people(case, case.control, list(pairs), columns, None) if case.control is not None else None
     engine.drop(*(name for c in columns for name in (c.values.table, c.cells)))
     names = [name.lower() for name in pairs]
-    known = None if settings.known is None else tuple(names.index(n.lower()) for n in settings.known)
+    part = None if settings.known is None else tuple(names.index(n.lower()) for n in settings.known)
     return LinkageSpace(
         axes=tuple(c.axis for c in columns),
         quasi=len(case.published),
@@ -384,7 +387,7 @@ def read_linkage_space(case: Case) -> LinkageSpace:
         everybody=people,
         others=controls,
         sample=settings.sample,
-        known=known,
+        known=part,
         tolerance=settings.tolerance,
     )
 
@@ -412,11 +415,11 @@ def _column(case: Case, name: str, made: tuple[str, ...], carried: bool) -> Colu
             # A column that is published as numbers has points, not labels.
             if hierarchies is None or len(made) > 1 or released.type_of(made[0]).upper().startswith("STRUCT"):
                 return None
-            own = None
+            original_values = None
             if case.control is not None:
                 alone = exp.select(named(_typed(original, name, kind), "value")).from_(subquery(original.query, "s"))
-                own = dictionary(original.engine, alone, name, col("value")).table
-            return column_levels(original, released, made[0], name, values, hierarchies, own)
+                original_values = dictionary(original.engine, alone, name, col("value")).table
+            return column_levels(original, released, made[0], name, values, hierarchies, original_values)
 
         return levels_of
 
@@ -437,8 +440,8 @@ def _column(case: Case, name: str, made: tuple[str, ...], carried: bool) -> Colu
 
 
 def _typed(subject: AssessedTable, name: str, kind: str) -> exp.Expr:
-    own = subject.column(name)
-    return own if subject.type_of(name) == kind else cast(own, kind)
+    value = subject.column(name)
+    return value if subject.type_of(name) == kind else cast(value, kind)
 
 
 def _label(released: AssessedTable, made: Sequence[str]) -> exp.Expr:
@@ -479,9 +482,9 @@ def _released(case: Case, made: Sequence[Sequence[str]], columns: Sequence[Colum
     else:
         coded = coded.select(named(exp.Count(this=exp.Star()), "n")).group_by(exp.var("ALL"))
         coded = coded.order_by(*(col(f"c_{j}") for j in range(len(columns))))
-    found = engine.arrow(coded)
-    cells = np.stack([found.column(j).to_numpy() for j in range(len(columns))], axis=1).astype(np.int32)
-    rows = np.ones(len(cells), dtype=np.int64) if keyed else found.column("n").to_numpy().astype(np.int64)
+    published_rows = engine.arrow(coded)
+    cells = np.stack([published_rows.column(j).to_numpy() for j in range(len(columns))], axis=1).astype(np.int32)
+    rows = np.ones(len(cells), dtype=np.int64) if keyed else published_rows.column("n").to_numpy().astype(np.int64)
     return rows, cells
 
 
@@ -519,16 +522,16 @@ def _people(
         coded = coded.select(named(exp.Coalesce(this=col("i", "k"), expressions=[exp.convert(0)]), "own"))
         on = exp.EQ(this=col("k", "k"), expression=col("k", "s"))
         coded = coded.join(subquery(_keys(case), "k"), on=on, join_type="left")
-    found = engine.arrow(coded.order_by(col("at", "s")))
+    people_rows = engine.arrow(coded.order_by(col("at", "s")))
     engine.unregister(drawn)
-    codes = [found.column(f"c_{j}").to_numpy() for j in range(len(columns))]
+    codes = [people_rows.column(f"c_{j}").to_numpy() for j in range(len(columns))]
     points = np.stack([c.axis.places[code] for c, code in zip(columns, codes, strict=True)], axis=1)
-    own = None
+    own_tuples = None
     if keyed:
         assert of is not None
-        at = found.column("own").to_numpy()
-        own = np.where(at > 0, of[np.maximum(at - 1, 0)], -1)
-    return People(np.ascontiguousarray(points), total, own, chosen)
+        at = people_rows.column("own").to_numpy()
+        own_tuples = np.where(at > 0, of[np.maximum(at - 1, 0)], -1)
+    return People(np.ascontiguousarray(points), total, own_tuples, chosen)
 
 
 def _keys(case: Case) -> exp.Query:

@@ -106,10 +106,10 @@ def worlds(values: Ints, seed: int = 0) -> tuple[NDArray[np.int64], bool]:
            [7, 9, 7],
            [9, 7, 7]]), True)
     """
-    known, counts = np.unique(values, return_counts=True)
+    distinct, counts = np.unique(values, return_counts=True)
     several = len(values) > _PEOPLE or factorial(len(values)) // prod(factorial(int(c)) for c in counts) > WORLDS
     if not several:
-        return known[_arrangements(tuple(int(c) for c in counts))], True
+        return distinct[_arrangements(tuple(int(c) for c in counts))], True
     draw = np.random.default_rng(seed)
     # Of a class with many people fewer worlds fit into memory.
     count = max(100, min(WORLDS, _CELLS // len(values)))
@@ -120,11 +120,11 @@ def worlds(values: Ints, seed: int = 0) -> tuple[NDArray[np.int64], bool]:
 def _arrangements(counts: tuple[int, ...]) -> NDArray[np.int64]:
     """Return all different orders of ``counts[0]`` zeros, ``counts[1]`` ones and so on."""
     left, row = list(counts), list[int]()
-    found: list[tuple[int, ...]] = []
+    arrangements: list[tuple[int, ...]] = []
 
     def step() -> None:
         if len(row) == sum(counts):
-            found.append(tuple(row))
+            arrangements.append(tuple(row))
             return
         for value, more in enumerate(left):
             if more:
@@ -135,29 +135,29 @@ def _arrangements(counts: tuple[int, ...]) -> NDArray[np.int64]:
                 left[value] += 1
 
     step()
-    return np.array(found, dtype=np.int64).reshape(-1, sum(counts))
+    return np.array(arrangements, dtype=np.int64).reshape(-1, sum(counts))
 
 
 def refused(members: Members, tried: NDArray[np.int64], allowed: Judge) -> Booleans:
     """Return for each world and each division whether the division breaks the promise there."""
     count = len(tried)
-    found = np.zeros((count, members.parts.shape[1]), dtype=np.bool_)
+    refusals = np.zeros((count, members.parts.shape[1]), dtype=np.bool_)
     for c in range(members.parts.shape[1]):
-        own = members.parts[:, c]
-        width = int(own.max()) + 1
-        group = (np.arange(count)[:, None] * width + own[None, :]).ravel()
+        parts = members.parts[:, c]
+        width = int(parts.max()) + 1
+        group = (np.arange(count)[:, None] * width + parts[None, :]).ravel()
         fine = allowed(group, tried.ravel(), count * width)
-        found[:, c] = ~fine.reshape(count, width).all(axis=1)
-    return found
+        refusals[:, c] = ~fine.reshape(count, width).all(axis=1)
+    return refusals
 
 
 def by_cuts(members: Members, allowed: Judge, seed: int = 0) -> Believed:
     """Return what is believed of a class that was divided no further: every division listed was refused."""
     tried, exact = worlds(members.values, seed)
-    known = np.unique(members.values)
+    distinct = np.unique(members.values)
     left = tried[refused(members, tried, allowed).all(axis=1)] if members.parts.shape[1] else tried
     # Of drawn worlds none may be left: then nothing is learned from them.
-    return Believed(known, _shares(left if len(left) else tried, known), exact)
+    return Believed(distinct, _shares(left if len(left) else tried, distinct), exact)
 
 
 def by_levels(classes: Sequence[Members], allowed: Judge, seed: int = 0) -> list[Believed] | None:
@@ -185,27 +185,27 @@ def by_levels(classes: Sequence[Members], allowed: Judge, seed: int = 0) -> list
             return None
     signs = np.array([(-1.0) ** len(t) for t in chosen])
     whole = 1 + float(signs @ passing.prod(axis=0))
-    found = []
+    beliefs = []
     for i, (members, (tried, fine, exact)) in enumerate(zip(classes, seen, strict=True)):
-        known = np.unique(members.values)
+        distinct = np.unique(members.values)
         others = np.delete(passing, i, axis=0).prod(axis=0)
         # Each world of this class, weighted by how likely the other classes explain what it does not.
         weight = 1 + fine @ (signs * others)
-        chances = _shares(tried, known, np.maximum(weight, 0.0)) if whole > _SURE else _shares(tried, known)
-        found.append(Believed(known, chances, exact))
-    return found
+        chances = _shares(tried, distinct, np.maximum(weight, 0.0)) if whole > _SURE else _shares(tried, distinct)
+        beliefs.append(Believed(distinct, chances, exact))
+    return beliefs
 
 
-def _shares(tried: NDArray[np.int64], known: Ints, weight: Floats | None = None) -> Floats:
-    own = np.ones(len(tried)) if weight is None or not weight.any() else weight
-    shares: Floats = np.stack([(own[:, None] * (tried == value)).sum(axis=0) for value in known], axis=1)
-    return np.asarray(shares / own.sum(), dtype=np.float64)
+def _shares(tried: NDArray[np.int64], distinct: Ints, weight: Floats | None = None) -> Floats:
+    weights = np.ones(len(tried)) if weight is None or not weight.any() else weight
+    shares: Floats = np.stack([(weights[:, None] * (tried == value)).sum(axis=0) for value in distinct], axis=1)
+    return np.asarray(shares / weights.sum(), dtype=np.float64)
 
 
-def best_guess(chances: Floats, known: Ints, truth: Ints) -> float:
+def best_guess(chances: Floats, distinct: Ints, truth: Ints) -> float:
     """Return how many people's values are guessed rightly by the likeliest one; among equals one is drawn."""
     best = chances >= chances.max(axis=1, keepdims=True) - 1e-9
-    right = best & (known[None, :] == truth[:, None])
+    right = best & (distinct[None, :] == truth[:, None])
     return float((right.sum(axis=1) / best.sum(axis=1)).sum())
 
 
@@ -224,13 +224,13 @@ def level_classes(release: Release, sensitive: str) -> tuple[list[Members], Ints
         query = query.select(named(col(f"c{cell.level}", f"k_{j}"), f"g_{j}"))
     for j in steps:
         query = query.select(named(col(f"c{cells[j].level - 1}", f"k_{j}"), f"f_{j}"))
-    found = release.engine.arrow(query.select(named(_value(release, sensitive, "s"), "v")))
-    values, totals = _codes(found.column("v"))
-    classes = _numbered([_ints(found, f"g_{j}") for j in range(len(cells))])
+    rows = release.engine.arrow(query.select(named(_value(release, sensitive, "s"), "v")))
+    values, totals = _codes(rows.column("v"))
+    classes = _numbered([_ints(rows, f"g_{j}") for j in range(len(cells))])
     least = _least(release)
     parts = []
     for j in steps:
-        part = _numbered([classes, _ints(found, f"f_{j}")])
+        part = _numbered([classes, _ints(rows, f"f_{j}")])
         # A node with a class too small was refused for that alone.
         if np.bincount(part).min() >= least:
             parts.append(part)
@@ -245,10 +245,10 @@ def cut_classes(release: Release, sensitive: str, most: int, seed: int) -> tuple
     recoder: Any = release.recoder
     plan, cells = release.plan, recoder.cells
     # Divided rows have the codes of their values.
-    kept: list[tuple[str, exp.Expr]] = [(cell.name, col(f"{CODE}{j}")) for j, cell in enumerate(cells)]
+    cells_kept: list[tuple[str, exp.Expr]] = [(cell.name, col(f"{CODE}{j}")) for j, cell in enumerate(cells)]
     sensitive_column = next(a for a in plan.roles.attributes if a.name == sensitive)
-    kept.append((sensitive, plan.expression(sensitive_column)))
-    rows = recoder.rows(kept)
+    cells_kept.append((sensitive, plan.expression(sensitive_column)))
+    rows = recoder.rows(cells_kept)
     rows.set("order", None)
     query = exp.select().from_(subquery(rows, "r"))
     labels = [inner for _, inner in recoder.shown]
@@ -264,22 +264,27 @@ def cut_classes(release: Release, sensitive: str, most: int, seed: int) -> tuple
         query = query.select(named(col(f"p_{j}", "r"), f"o_{j}"), named(col(f"c{level}", f"k_{j}"), f"a_{j}"))
         query = query.select(named(missing, f"n_{j}"))
     value = named(cast(col(f"p_{len(cells)}", "r"), "VARCHAR"), "v")
-    found = release.engine.arrow(query.select(value))
-    values, totals = _codes(found.column("v"))
-    classes = _numbered([_codes(found.column(inner))[0] for inner in labels])
+    cut_rows = release.engine.arrow(query.select(value))
+    values, totals = _codes(cut_rows.column("v"))
+    classes = _numbered([_codes(cut_rows.column(inner))[0] for inner in labels])
     total = int(classes.max()) + 1 if len(classes) else 0
     chosen = np.sort(np.random.default_rng(seed).permutation(total)[:most])
     order = np.argsort(classes, kind="stable")
     starts = np.searchsorted(classes[order], np.arange(total + 1))
-    axes = [(_ints(found, f"o_{j}"), _ints(found, f"a_{j}"), found.column(f"n_{j}").to_numpy()) for j in lines]
+    axes = [(_ints(cut_rows, f"o_{j}"), _ints(cut_rows, f"a_{j}"), cut_rows.column(f"n_{j}").to_numpy()) for j in lines]
     least = _least(release)
     made = []
     for c in chosen:
-        own = order[starts[c] : starts[c + 1]]
-        cuts = [cut for place, atom, null in axes if not null[own].any() for cut in _cuts(place[own], atom[own], least)]
-        cuts.sort(key=lambda cut: abs(2 * int(cut.sum()) - len(own)))
-        parts = np.stack(cuts[:_CUTS], axis=1) if cuts else np.zeros((len(own), 0), dtype=np.int64)
-        made.append(Members(values[own], parts))
+        members = order[starts[c] : starts[c + 1]]
+        cuts = [
+            cut
+            for place, atom, null in axes
+            if not null[members].any()
+            for cut in _cuts(place[members], atom[members], least)
+        ]
+        cuts.sort(key=lambda cut: abs(2 * int(cut.sum()) - len(members)))
+        parts = np.stack(cuts[:_CUTS], axis=1) if cuts else np.zeros((len(members), 0), dtype=np.int64)
+        made.append(Members(values[members], parts))
     return made, totals, total
 
 
@@ -308,8 +313,8 @@ def _value(release: Release, sensitive: str, alias: str) -> exp.Expr:
     return cast(qualified(release.plan.expression(attribute), alias), "VARCHAR")
 
 
-def _ints(found: Any, name: str) -> Ints:
-    return np.asarray(found.column(name).to_numpy(), dtype=np.int64)
+def _ints(table: Any, name: str) -> Ints:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
 
 
 def _codes(column: Any) -> tuple[Ints, Ints]:
@@ -323,8 +328,8 @@ def _codes(column: Any) -> tuple[Ints, Ints]:
 
 def _numbered(columns: Sequence[Ints]) -> Ints:
     """Return a number for each combination of numbers."""
-    _, found = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return np.asarray(found.reshape(-1), dtype=np.int64)
+    _, numbers = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return np.asarray(numbers.reshape(-1), dtype=np.int64)
 
 
 def _split(classes: Ints, values: Ints, parts: Ints) -> list[Members]:
@@ -332,11 +337,11 @@ def _split(classes: Ints, values: Ints, parts: Ints) -> list[Members]:
     starts = np.searchsorted(classes[order], np.arange(int(classes.max(initial=-1)) + 2))
     made = []
     for first, after in pairwise(starts):
-        own = order[first:after]
-        local = np.zeros((len(own), parts.shape[1]), dtype=np.int64)
+        members = order[first:after]
+        local = np.zeros((len(members), parts.shape[1]), dtype=np.int64)
         for c in range(parts.shape[1]):
-            local[:, c] = np.unique(parts[own, c], return_inverse=True)[1]
-        made.append(Members(values[own], local))
+            local[:, c] = np.unique(parts[members, c], return_inverse=True)[1]
+        made.append(Members(values[members], local))
     return made
 
 
@@ -379,8 +384,8 @@ class Minimality(Attacker):
             "whose quasi-identifiers were all recoded: what was kept as it is (within)": bool(plan.within),
             "with numbers, dates or times to cut: why a hierarchy was": plan.algorithm.partitions and not lines(plan),
         }
-        found = [what for what, there in unfollowed.items() if there]
-        return f"a release {found[0]} is not followed" if found else None
+        missing = [what for what, there in unfollowed.items() if there]
+        return f"a release {missing[0]} is not followed" if missing else None
 
     def run(self, case: Case) -> list[Finding]:
         release: Any = case.release
@@ -404,17 +409,17 @@ class Minimality(Attacker):
         base = hits = raised = 0.0
         drawn = 0
         for i, members in enumerate(classes):
-            known, counts = np.unique(members.values, return_counts=True)
+            distinct, counts = np.unique(members.values, return_counts=True)
             prior = np.tile(counts / len(members.values), (len(members.values), 1))
-            guessed = best_guess(prior, known, members.values)
+            guessed = best_guess(prior, distinct, members.values)
             base += guessed
-            own = None if believed is None else believed[i]
-            hits += guessed if own is None else best_guess(own.chances, own.values, members.values)
-            if own is not None:
+            belief = None if believed is None else believed[i]
+            hits += guessed if belief is None else best_guess(belief.chances, belief.values, members.values)
+            if belief is not None:
                 # Shares of worlds that were drawn differ by chance.
-                slack = 1e-6 if own.exact else 0.05
-                raised += float((own.chances.max(axis=1) > prior.max(axis=1) + slack).sum())
-                drawn += not own.exact and bool(members.parts.shape[1])
+                slack = 1e-6 if belief.exact else 0.05
+                raised += float((belief.chances.max(axis=1) > prior.max(axis=1) + slack).sum())
+                drawn += not belief.exact and bool(members.parts.shape[1])
         remark = f"Of {raised / people:.1%} of the people some value is likelier than any is in their class."
         trees = len(release.plan.roles.quasi_identifiers) - len(lines(release.plan))
         if release.plan.algorithm.partitions and trees:
@@ -440,12 +445,12 @@ def lines(plan: Plan) -> list[str]:
 
 def _promised(release: Release) -> dict[str, list[Any]]:
     """Return the models about values of each sensitive column that look at classes alone."""
-    found: dict[str, list[Any]] = {}
+    promised: dict[str, list[Any]] = {}
     for model in release.plan.models:
         name = getattr(model, "sensitive", None)
         if name is not None and not model.needs_population and not model.needs_hierarchy and not model.needs_order:
-            found.setdefault(name, []).append(model)
-    return found
+            promised.setdefault(name, []).append(model)
+    return promised
 
 
 __all__ = [

@@ -32,8 +32,8 @@ def of_tuples(view: Projection) -> Floats:
 
     parts = []
     for j, axis in enumerate(view.space.axes[c] for c in view.columns):
-        own = _shares(axis) if _split(axis) else _middles(axis)[:, None]
-        parts.append(own[view.cells[:, j]])
+        features = _shares(axis) if _split(axis) else _middles(axis)[:, None]
+        parts.append(features[view.cells[:, j]])
     return np.concatenate(parts, axis=1)
 
 
@@ -45,11 +45,11 @@ def of_people(view: Projection, people: People) -> Floats:
     for j, column in enumerate(view.columns):
         axis = view.space.axes[column]
         rows = np.bincount(view.cells[:, j], weights=view.sizes, minlength=len(axis.low)).astype(np.float64)
-        own = people.points[:, column]
+        places = people.points[:, column]
         if _split(axis):
-            parts.append(_value_shares(axis, rows)[own.astype(np.int64)])
+            parts.append(_value_shares(axis, rows)[places.astype(np.int64)])
         else:
-            parts.append(_value_middles(axis, rows, own)[:, None])
+            parts.append(_value_middles(axis, rows, places)[:, None])
     return np.concatenate(parts, axis=1)
 
 
@@ -135,7 +135,7 @@ class ModelInference(Attacker):
 
     def run(self, case: Case) -> list[Finding]:
         space = case.space
-        found = []
+        findings = []
         for adversary, columns in space.adversaries().items():
             view = space.view(columns)
             for secret in secrets(case):
@@ -144,8 +144,8 @@ class ModelInference(Attacker):
                 theirs = ask(space.controls) if space.controls is not None else None
                 near = f"within {100 * secret.tolerance:g} %" if secret.measured else "right"
                 text = f"the guess of {secret.name} by {self.words} is {near}"
-                found.append(guessed(self.name, case, adversary, secret, hits, theirs, space.targets, text))
-        return found
+                findings.append(guessed(self.name, case, adversary, secret, hits, theirs, space.targets, text))
+        return findings
 
 
 @attackers.register("forest_inference")

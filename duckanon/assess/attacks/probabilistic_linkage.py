@@ -92,9 +92,9 @@ def estimate(patterns: NDArray[np.int64], counts: Floats, share: float) -> Model
     at = np.arange(columns)
     for _ in range(ROUNDS):
         # Logarithms: many columns would underflow.
-        own = np.log(np.maximum(m, FLOOR))[at, patterns].sum(axis=1) + np.log(max(share, FLOOR))
+        likelihoods = np.log(np.maximum(m, FLOOR))[at, patterns].sum(axis=1) + np.log(max(share, FLOOR))
         other = np.log(np.maximum(u, FLOOR))[at, patterns].sum(axis=1) + np.log(max(1 - share, FLOOR))
-        belongs = 1 / (1 + np.exp(np.clip(other - own, -700, 700)))
+        belongs = 1 / (1 + np.exp(np.clip(other - likelihoods, -700, 700)))
         before = m, u, share
         m, u = shares(counts * belongs), shares(counts * (1 - belongs))
         share = float((counts * belongs).sum() / counts.sum())
@@ -133,14 +133,14 @@ class ProbabilisticLinkage(Attacker):
         return needs_secret(case)
 
     def run(self, case: Case) -> list[Finding]:
-        found = []
+        findings = []
         for adversary, columns in case.space.adversaries().items():
-            told = sorted(columns, key=lambda j: (-len(case.space.axes[j].places), j))[:WIDEST]
-            view = case.space.view(sorted(told))
+            widest = sorted(columns, key=lambda j: (-len(case.space.axes[j].places), j))[:WIDEST]
+            view = case.space.view(sorted(widest))
             most = max(min(case.settings.sample, PAIRS // len(view.cells)), 1)
             linking = _Linking(view, case.space.targets)
-            found += linked(self.name, case, adversary, view, linking.links, most)
-        return found
+            findings += linked(self.name, case, adversary, view, linking.links, most)
+        return findings
 
 
 class _Linking:
@@ -172,6 +172,6 @@ class _Linking:
         best, counts = np.empty(len(points)), np.empty(len(points), dtype=np.int64)
         heaviest(view.places, view.cells, points, NEAR, self.weights, best, counts)
         starts = np.concatenate(([0], np.cumsum(counts)))
-        found = np.empty(starts[-1], dtype=np.int64)
-        gather_heaviest(view.places, view.cells, points, NEAR, self.weights, best, starts, found)
-        return Links(view, starts, found, best)
+        linked_tuples = np.empty(starts[-1], dtype=np.int64)
+        gather_heaviest(view.places, view.cells, points, NEAR, self.weights, best, starts, linked_tuples)
+        return Links(view, starts, linked_tuples, best)

@@ -51,15 +51,15 @@ class Seed(Attacker):
     def run(self, case: Case) -> list[Finding]:
         assert case.release is not None
         seeds = case.settings.seeds
-        found = guess(case.release, range(seeds))
+        guessed = guess(case.release, range(seeds))
         return [
             Finding(
                 attack=self.name,
-                success=1.0 if found is not None else 0.0,
+                success=1.0 if guessed is not None else 0.0,
                 base_rate=0.0,
                 rows=max(case.release.rows_published, 1),
                 text=f"share of people whose row is known by trying the seeds 0 to {seeds - 1:,}",
-                remark="" if found is None else "The seed of the release can be guessed: it is for tests alone.",
+                remark="" if guessed is None else "The seed of the release can be guessed: it is for tests alone.",
             )
         ]
 
@@ -82,19 +82,19 @@ def guess(release: Release, seeds: Sequence[int]) -> int | None:
     from duckanon.algorithms.permutation.permuting import Draw, permute
     from duckanon.recoding.permutation import secret_of
 
-    call, codes, known = _replayed(release)
+    call, codes, published = _replayed(release)
     if call is None:
         return None
-    own: Any = release.recoder
-    shown = np.sort(_packed(release, own.division.ids, codes))
+    recoder: Any = release.recoder
+    shown = np.sort(_packed(release, recoder.division.ids, codes))
     first = _first_groups(call, _ROWS)
-    budget = known.k if release.plan.algorithm.redraw else None  # type: ignore[attr-defined]
+    budget = published.k if release.plan.algorithm.redraw else None  # type: ignore[attr-defined]
     sizes = [len(c) for c in codes]
-    sieve = _Sieve.of(_first_groups(call, _SIEVED), codes, known.blocks, shown)
+    sieve = _Sieve.of(_first_groups(call, _SIEVED), codes, published.blocks, shown)
     for begin in range(0, len(seeds), _BATCH):
         for seed in sieve.left(seeds[begin : begin + _BATCH]):
             draw = Draw(secret_of(seed))
-            places = permute(first.items, first.parts, first.units, known.blocks, draw, call.label, budget).places
+            places = permute(first.items, first.parts, first.units, published.blocks, draw, call.label, budget).places
             tuples = _one_number([c[places[:, j]] for j, c in enumerate(codes)], sizes)
             if np.isin(tuples, shown).all():
                 return seed
@@ -136,12 +136,12 @@ class _Sieve:
         words = [np.stack([d.words(count, self.label, b, 0) for d in draws]) for b in range(len(self.blocks))]
         fits = np.ones(len(seeds), dtype=np.bool_)
         for begin, end in pairwise(self.starts):
-            own = self.places[begin:end]
-            made = np.repeat(own[None], len(seeds), axis=0)
+            places = self.places[begin:end]
+            made = np.repeat(places[None], len(seeds), axis=0)
             again = np.zeros(len(seeds), dtype=np.bool_)
             for block, drawn in zip(self.blocks, words, strict=True):
                 taken = np.argsort(drawn[:, begin:end], axis=1, kind="stable")
-                columns = own[:, list(block)]
+                columns = places[:, list(block)]
                 moved = columns[taken]
                 made[:, :, list(block)] = moved
                 if (columns != columns[0]).any():
@@ -200,14 +200,14 @@ def _packed(release: Release, ids: str, codes: Sequence[NDArray[np.int64]]) -> N
     from duckanon.recoding.partitioned_rows import RELEASED
 
     names = [f"{RELEASED}{j}" for j in range(len(codes))]
-    found = release.engine.arrow(exp.select(*(col(n) for n in names)).distinct().from_(table(ids)))
-    columns = [np.asarray(found.column(n).to_numpy(), dtype=np.int64) for n in names]
+    packed = release.engine.arrow(exp.select(*(col(n) for n in names)).distinct().from_(table(ids)))
+    columns = [np.asarray(packed.column(n).to_numpy(), dtype=np.int64) for n in names]
     return _one_number(columns, [len(c) for c in codes])
 
 
 def _one_number(columns: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
     """Return a number for each combination of codes; combinations beyond 64 bits wrap around, and may rarely meet."""
-    found = np.zeros(len(columns[0]), dtype=np.uint64)
-    for own, size in zip(columns, sizes, strict=True):
-        found = found * np.uint64(size + 1) + own.astype(np.uint64)
-    return found.astype(np.int64)
+    numbers = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column, size in zip(columns, sizes, strict=True):
+        numbers = numbers * np.uint64(size + 1) + column.astype(np.uint64)
+    return numbers.astype(np.int64)

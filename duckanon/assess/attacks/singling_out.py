@@ -58,18 +58,18 @@ class SinglingOut(Attacker):
         everybody, controls = space.everybody, space.others
         random = np.random.default_rng([case.settings.seed, 2])
         each = -(-min(case.settings.sample, 2000) // SUBSETS)
-        own, chance, other = [], [], []
+        successes, chance, other = [], [], []
         for columns in _subsets(width, random):
             view = space.view(columns)
             rarest = np.argsort(view.sizes + random.random(len(view.sizes)), kind="stable")[:each]
             cells = view.cells[rarest]
             fits = view.fitting(cells, everybody, 2)
-            own.append(fits == 1)
+            successes.append(fits == 1)
             mixed = _mixed(view, len(cells), random)
             chance.append(view.fitting(mixed, everybody, 2) == 1)
             if controls is not None:
                 other.append(expected(view.fitting(cells, controls, MOST), len(controls), len(everybody)))
-        hits, base = np.concatenate(own), np.concatenate(chance)
+        hits, base = np.concatenate(successes), np.concatenate(chance)
         theirs = np.concatenate(other) if other else None
         return Finding(
             attack=self.name,
@@ -105,11 +105,11 @@ def expected(fits: NDArray[np.int64], controls: int, rows: int) -> NDArray[np.fl
 
 def _subsets(columns: int, random: np.random.Generator) -> list[tuple[int, ...]]:
     """Return different sets of two to five columns."""
-    found = set()
+    subsets = set()
     for _ in range(SUBSETS):
         width = int(random.integers(2, min(columns, WIDEST) + 1))
-        found.add(tuple(sorted(random.permutation(columns)[:width].tolist())))
-    return sorted(found)
+        subsets.add(tuple(sorted(random.permutation(columns)[:width].tolist())))
+    return sorted(subsets)
 
 
 def _mixed(view: Projection, count: int, random: np.random.Generator) -> NDArray[np.int32]:

@@ -29,15 +29,15 @@ def gini(values: Any, counts: Any = None) -> float:
     """
     import numpy as np
 
-    found = np.asarray(values, dtype=np.float64)
-    weights = np.ones_like(found) if counts is None else np.asarray(counts, dtype=np.float64)
-    order = np.argsort(found, kind="stable")
-    found, weights = found[order], weights[order]
-    total, rows = float((found * weights).sum()), float(weights.sum())
+    ordered = np.asarray(values, dtype=np.float64)
+    weights = np.ones_like(ordered) if counts is None else np.asarray(counts, dtype=np.float64)
+    order = np.argsort(ordered, kind="stable")
+    ordered, weights = ordered[order], weights[order]
+    total, rows = float((ordered * weights).sum()), float(weights.sum())
     if total == 0 or rows == 0:
         return 0.0
     # The area under the Lorenz curve, one trapezoid for each value.
-    heights = np.concatenate([[0.0], np.cumsum(found * weights)]) / total
+    heights = np.concatenate([[0.0], np.cumsum(ordered * weights)]) / total
     area = float((weights / rows * (heights[1:] + heights[:-1]) / 2).sum())
     return max(0.0, 1 - 2 * area)
 
@@ -56,8 +56,8 @@ def size_counts(release: Release) -> tuple[NDArray[np.float64], NDArray[np.float
         .order_by(col("units"))
     )
     rows = release.engine.rows(query)
-    kept = [(float(size), float(n)) for is_kept, size, n in rows if is_kept]
-    sizes, counts = (np.array([pair[i] for pair in kept], dtype=np.float64) for i in range(2))
+    published = [(float(size), float(n)) for is_kept, size, n in rows if is_kept]
+    sizes, counts = (np.array([pair[i] for pair in published], dtype=np.float64) for i in range(2))
     return sizes, counts, sum(int(n) for is_kept, _, n in rows if not is_kept)
 
 
@@ -116,19 +116,19 @@ def groups_of(release: Release) -> list[dict[str, Any]]:
     # Rows of one class have the risk 1/n each, so a class adds 1 to the risk of its cells.
     query = exp.select("*").from_(subquery(union_all(parts), "g"))
     query = query.order_by(col("place"), exp.Ordered(this=col("risk"), desc=True), col("cell"))
-    found = release.engine.rows(query.with_(ident("classes"), as_=counted))
-    rows, risk = (float(sum(line[i] for line in found if line[0] == 0)) for i in (3, 4))
+    lines = release.engine.rows(query.with_(ident("classes"), as_=counted))
+    rows, risk = (float(sum(line[i] for line in lines if line[0] == 0)) for i in (3, 4))
     return [
         {
             "attribute": attribute,
             "cell": cell,
             "rows": int(n),
-            "mean_risk": own / n,
+            "mean_risk": group_risk / n,
             "share_of_rows": n / rows,
-            "share_of_risk": own / risk,
-            "bias": (own / risk) / (n / rows),
+            "share_of_risk": group_risk / risk,
+            "bias": (group_risk / risk) / (n / rows),
         }
-        for _, attribute, cell, n, own in found
+        for _, attribute, cell, n, group_risk in lines
     ]
 
 

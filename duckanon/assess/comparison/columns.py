@@ -107,18 +107,18 @@ def write_properties(
     """
     if connection is None:
         raise ParameterError("Property vectors are written into a database of the owner: give its connection.")
-    found = vectors(release, properties, row_id=row_id)
+    table_of_vectors = vectors(release, properties, row_id=row_id)
     engine = open_engine(connection)
     try:
         if not replace and engine.catalog.find(name) is not None:
             raise ParameterError(f"There is a table {name!r} already: give another name, or replace=True.")
         registered = engine.fresh("vectors")
-        engine.register(registered, found)
+        engine.register(registered, table_of_vectors)
         content = exp.select("*").from_(table(registered))
         engine.run(exp.Create(this=engine.catalog.place(name), kind="TABLE", replace=True, expression=content))
     finally:
         engine.close()
-    return int(found.num_rows)
+    return int(table_of_vectors.num_rows)
 
 
 __all__ = ["vectors", "write_properties"]

@@ -219,8 +219,8 @@ def _bias(named: Mapping[str, Release]) -> dict[str, pa.Table]:
     groups = [{"release": name, **group} for name, release in named.items() for group in groups_of(release)]
     sizes = []
     for name, release in named.items():
-        found, counts, _ = size_counts(release)
-        sizes += [{"release": name, "size": int(s), "rows": int(n)} for s, n in zip(found, counts, strict=True)]
+        class_sizes, counts, _ = size_counts(release)
+        sizes += [{"release": name, "size": int(s), "rows": int(n)} for s, n in zip(class_sizes, counts, strict=True)]
     strings = [("release", pa.string()), ("attribute", pa.string()), ("cell", pa.string()), ("rows", pa.int64())]
     numbers = [(n, pa.float64()) for n in ("mean_risk", "share_of_rows", "share_of_risk", "bias")]
     return {
@@ -234,12 +234,12 @@ def _bias(named: Mapping[str, Release]) -> dict[str, pa.Table]:
 def _side_by_side(named: Mapping[str, Release], metrics: Sequence[str] | None) -> pa.Table:
     import pyarrow as pa
 
-    found: dict[tuple[str, str | None, str], dict[str, Any]] = {}
+    measured: dict[tuple[str, str | None, str], dict[str, Any]] = {}
     for name, release in named.items():
         for m in release.measure(metrics):
-            found.setdefault((m.metric, m.attribute, m.direction), {})[name] = m.value
+            measured.setdefault((m.metric, m.attribute, m.direction), {})[name] = m.value
     keys = ("metric", "attribute", "direction")
-    lines = [dict(zip(keys, key, strict=True)) | values for key, values in found.items()]
+    lines = [dict(zip(keys, key, strict=True)) | values for key, values in measured.items()]
     schema = pa.schema([*((k, pa.string()) for k in keys), *((n, pa.float64()) for n in named)])
     return pa.Table.from_pylist(lines, schema=schema)
 

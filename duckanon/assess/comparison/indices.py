@@ -55,8 +55,8 @@ def get_index(index: str | Index) -> tuple[Index, bool]:
         return unary[index], True
     if index in binary:
         return binary[index], False
-    known = sorted([*unary, *binary, rank.__name__])
-    raise ParameterError(f"Unknown index {index!r}.{did_you_mean(str(index), known)} Known: {', '.join(known)}.")
+    names = sorted([*unary, *binary, rank.__name__])
+    raise ParameterError(f"Unknown index {index!r}.{did_you_mean(str(index), names)} Known: {', '.join(names)}.")
 
 
 def _takes_one(index: Index) -> bool:
@@ -92,14 +92,14 @@ def vector(values: Any) -> Vector:
 
         return ClassSize().vector(Rows.of(values))
     try:
-        found = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"A property vector is a sequence of numbers. Got a {type(values).__name__}.") from None
-    if found.ndim != 1 or not len(found):
+    if array.ndim != 1 or not len(array):
         raise ParameterError("A property vector has one dimension and at least one number.")
-    if np.isnan(found).any():
-        raise ParameterError(f"A property vector has no missing numbers. Got {int(np.isnan(found).sum())}.")
-    return found
+    if np.isnan(array).any():
+        raise ParameterError(f"A property vector has no missing numbers. Got {int(np.isnan(array).sum())}.")
+    return array
 
 
 def pair(a: Any, b: Any) -> tuple[Vector, Vector]:
@@ -303,9 +303,9 @@ def dominates(a: Any, b: Any, *, strict: bool = False) -> bool:
     >>> dominates([[3, 4], [1, 1]], [[3, 3], [1, 1]], strict=True)
     True
     """
-    found = pairs(a, b)
-    weakly = all(bool((x >= y).all()) for x, y in found)
-    return weakly and (not strict or any(bool((x > y).any()) for x, y in found))
+    both = pairs(a, b)
+    weakly = all(bool((x >= y).all()) for x, y in both)
+    return weakly and (not strict or any(bool((x > y).any()) for x, y in both))
 
 
 def incomparable(a: Any, b: Any) -> bool:
@@ -316,5 +316,5 @@ def incomparable(a: Any, b: Any) -> bool:
     >>> incomparable([3, 4], [4, 3]), incomparable([[3, 4], [1, 1]], [[3, 3], [2, 2]])
     (True, True)
     """
-    found = pairs(a, b)
-    return any(bool((x < y).any()) for x, y in found) and any(bool((x > y).any()) for x, y in found)
+    both = pairs(a, b)
+    return any(bool((x < y).any()) for x, y in both) and any(bool((x > y).any()) for x, y in both)

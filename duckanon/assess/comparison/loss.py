@@ -121,17 +121,17 @@ def measure(
 
 def _classes(original: AssessedTable, released: AssessedTable) -> str:
     """Create ``classes`` of the released table, with the rows that it lacks as one suppressed class."""
-    engine, kept = released.engine, released.classes()
+    engine, classes = released.engine, released.classes()
     rows, published = original.rows(), released.rows()
     if published > rows:
         raise DataError(f"The released table has {published} rows, the original only {rows}: it was not made from it.")
     if published == rows:
-        return kept
-    names = [c.name for c in engine.columns(exp.select("*").from_(table(kept)))]
+        return classes
+    names = [c.name for c in engine.columns(exp.select("*").from_(table(classes)))]
     blank = {"class_id": number(0), "n": number(rows - published), "suppressed": exp.true()}
     lost = exp.select(*(named(blank.get(n, exp.null()), n) for n in names))
     name = engine.fresh("classes")
-    engine.create(name, union_all([exp.select("*").from_(table(kept)), lost]))
+    engine.create(name, union_all([exp.select("*").from_(table(classes)), lost]))
     return name
 
 
@@ -172,9 +172,9 @@ class _TableRelations(ReleaseRelations):
         return exp.select("*").from_(table(self._members))
 
     def source_rows(self) -> exp.Query:
-        own = [named(e.copy(), f"q_{j}") for j, e in enumerate(self.original.quasi.values())]
+        quasi = [named(e.copy(), f"q_{j}") for j, e in enumerate(self.original.quasi.values())]
         rest = [named(self.original.column(name), f"p_{i}") for i, (name, _) in enumerate(self.passed)]
-        return exp.select(*own, *rest).from_(subquery(self.original.query.copy(), "s"))
+        return exp.select(*quasi, *rest).from_(subquery(self.original.query.copy(), "s"))
 
     def class_rows(self) -> exp.Query:
         released = self.released
@@ -183,8 +183,8 @@ class _TableRelations(ReleaseRelations):
         counted = exp.select(*keys, *values, named(exp.Count(this=exp.Star()), "n"))
         counted = counted.from_(subquery(released.query.copy(), "s")).group_by(exp.var("ALL"))
         on = conjunction([same(col(f"q_{j}", "v"), col(f"q_{j}", "c")) for j in range(len(keys))])
-        found = [col("class_id", "c"), *(col(f"p_{i}", "v") for i in range(len(values))), col("n", "v")]
-        return exp.select(*found).from_(subquery(counted, "v")).join(table(self.table("classes"), "c"), on=on)
+        columns = [col("class_id", "c"), *(col(f"p_{i}", "v") for i in range(len(values))), col("n", "v")]
+        return exp.select(*columns).from_(subquery(counted, "v")).join(table(self.table("classes"), "c"), on=on)
 
     def follow_rows(self) -> None:
         """Follow the original rows to the classes that cover them, if each fits one class and no class lacks any."""
@@ -200,9 +200,9 @@ def _members(relations: _TableRelations) -> str | None:
     engine, width = relations.engine, len(relations.domains)
     codes = [col(f"c_{j}", "f") for j in range(width)]
     texts: list[exp.Expr] = []
-    found: str | None = None
+    members: str | None = None
     for j in range(width):
-        base = table(relations.table("frequency"), "f") if found is None else table(found, "f")
+        base = table(relations.table("frequency"), "f") if members is None else table(members, "f")
         keep = [*codes, col("n", "f"), *(col(f"l_{i}", "f") for i in range(j))]
         texts.append(col(f"l_{j}"))
         beginnings = exp.select(*(t.copy() for t in texts)).distinct().from_(table(relations.table("labelled")))
@@ -221,13 +221,13 @@ def _members(relations: _TableRelations) -> str | None:
             .join(subquery(beginnings, "b"), on=conjunction(fits)),
         )
         (grown,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(name)))
-        if found is not None:
-            engine.drop(found)
-        found = name
+        if members is not None:
+            engine.drop(members)
+        members = name
         if grown > _WIDEST:
             return None
-    assert found is not None
-    return _checked(relations, found, width)
+    assert members is not None
+    return _checked(relations, members, width)
 
 
 def _checked(relations: _TableRelations, found: str, width: int) -> str | None:

@@ -130,13 +130,13 @@ def tables(all_rows: Mapping[str, Rows], chosen: Sequence[Property], settings: S
             gains += _both_ways({"property": kind.label}, first, second, *_gains(a, b))
             for by in settings.by:
                 if by not in SETS:
-                    found = matched(a, b, by, epsilon=settings.epsilon, ideal=ideal)
-                    indices += _lines(kind.label, by, first, second, found)
+                    match = matched(a, b, by, epsilon=settings.epsilon, ideal=ideal)
+                    indices += _lines(kind.label, by, first, second, match)
     for by in settings.by:
         if by in SETS:
             for first, second in combinations(names, 2):
-                found = matched(sets[first], sets[second], by, **settings.of_sets(by, ideals))
-                indices += _lines(None, by, first, second, found)
+                match = matched(sets[first], sets[second], by, **settings.of_sets(by, ideals))
+                indices += _lines(None, by, first, second, match)
     labels = [*(kind.label for kind in chosen), None]
 
     def place(line: Mapping[str, Any]) -> tuple[int, ...]:
@@ -168,17 +168,17 @@ def _both_ways(
 
 
 def _lines(
-    label: str | None, by: str, first: str, second: str, found: tuple[float, float, str]
+    label: str | None, by: str, first: str, second: str, match: tuple[float, float, str]
 ) -> list[dict[str, Any]]:
-    forth, back, winner = found
-    own, other = _VERDICTS[winner]
+    forth, back, winner = match
+    verdict, other = _VERDICTS[winner]
     head = {"property": label, "index": by}
-    return _both_ways(head, first, second, {"value": forth, "verdict": own}, {"value": back, "verdict": other})
+    return _both_ways(head, first, second, {"value": forth, "verdict": verdict}, {"value": back, "verdict": other})
 
 
 def _summary(name: str, kind: Property, values: Vector) -> dict[str, Any]:
-    found = np.quantile(values, [0, 0.25, 0.5, 0.75, 1], method="inverted_cdf")
-    low, q25, median, q75, high = (float(q) for q in found)
+    quantiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1], method="inverted_cdf")
+    low, q25, median, q75, high = (float(q) for q in quantiles)
     numbers_found = {"minimum": low, "q25": q25, "median": median, "mean": float(values.mean()), "q75": q75}
     return {"release": name, "property": kind.label, "direction": kind.direction, **numbers_found, "maximum": high}
 

@@ -40,8 +40,8 @@ def draw(comparison: Comparison, path: str | Path) -> Path:
     _gains(right, bars)
     panels = bottom.subplots(lines, columns, squeeze=False).flatten()
     _tournament(panels[0], comparison)
-    for axes, found in zip(panels[1:], maps, strict=False):
-        _map(axes, found, names)
+    for axes, lines_of_map in zip(panels[1:], maps, strict=False):
+        _map(axes, lines_of_map, names)
     for axes in panels[1 + len(maps) :]:
         axes.set_visible(False)
     title = "Index of the release in the row beside that in the column: blue is better, orange worse, grey neither"
@@ -89,7 +89,7 @@ def _sizes(axes: Any, comparison: Comparison, names: list[str]) -> None:
     for line in comparison.sizes.to_pylist():
         counts[line["release"]].append((line["size"], line["rows"]))
     bias = {line["release"]: line for line in comparison.bias.to_pylist()}
-    largest = max(size for found in counts.values() for size, _ in found)
+    largest = max(size for pairs in counts.values() for size, _ in pairs)
     for position, name in enumerate(names):
         sizes, rows = (np.array([pair[i] for pair in counts[name]], dtype=np.float64) for i in range(2))
         shares = np.cumsum(rows) / rows.sum()
@@ -131,14 +131,14 @@ def _bars(comparison: Comparison, names: list[str]) -> list[tuple[str, dict[str,
     if len(labels) * (1 + len(pairs)) > _MOST_BARS:
         best, *others = comparison.ranking
         pairs = [(best, other) for other in others]
-    found: list[tuple[str, dict[str, Any] | None]] = []
+    bars: list[tuple[str, dict[str, Any] | None]] = []
     for label in labels:
-        found.append((label, None))
-        found += [(f"{_short(a)} vs {_short(b)}", lines[label, a, b]) for a, b in pairs]
-    if len(found) > _MOST_BARS:
-        left_out = sum(line is not None for _, line in found[_MOST_BARS - 1 :])
-        found = [*found[: _MOST_BARS - 1], (f"and {left_out} more", None)]
-    return found
+        bars.append((label, None))
+        bars += [(f"{_short(a)} vs {_short(b)}", lines[label, a, b]) for a, b in pairs]
+    if len(bars) > _MOST_BARS:
+        left_out = sum(line is not None for _, line in bars[_MOST_BARS - 1 :])
+        bars = [*bars[: _MOST_BARS - 1], (f"and {left_out} more", None)]
+    return bars
 
 
 def _gains(axes: Any, bars: list[tuple[str, dict[str, Any] | None]]) -> None:
@@ -231,10 +231,10 @@ def _beside(axes: Any, place: int, share: float, side: int, words: str) -> None:
 
 def _maps(comparison: Comparison) -> list[list[dict[str, Any]]]:
     """Return the lines of each index and property."""
-    found: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
+    maps: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
     for line in comparison.indices.to_pylist():
-        found.setdefault((line["index"], line["property"]), []).append(line)
-    return list(found.values())
+        maps.setdefault((line["index"], line["property"]), []).append(line)
+    return list(maps.values())
 
 
 def _map(axes: Any, lines: list[dict[str, Any]], names: list[str]) -> None:

@@ -64,14 +64,14 @@ class Rows:
     def of(cls, release: Release, row_id: str | None = None) -> Rows:
         """Return the rows of a release; they are numbered once, and the table is kept as long as the release."""
         key = _column(release, row_id) if row_id is not None else None
-        kept = "row_classes" if key is None else f"row_classes by {key}"
-        if not release.relations.has(kept):
+        relation = "row_classes" if key is None else f"row_classes by {key}"
+        if not release.relations.has(relation):
             if key is not None:
                 _require_unique(release, key)
             name = release.engine.fresh("row_classes")
             release.engine.create(name, numbered(release, key, with_key=key is not None))
-            release.relations.add(kept, name)
-        return cls(release, key, release.relations.table(kept))
+            release.relations.add(relation, name)
+        return cls(release, key, release.relations.table(relation))
 
     def __len__(self) -> int:
         return int(self.release.rows_in)
@@ -84,8 +84,8 @@ class Rows:
         query = (
             exp.select(col("class_id")).from_(table(self.release.relations.table("classes"))).order_by(col("class_id"))
         )
-        found: NDArray[np.int64] = self.release.engine.arrow(query).column(0).to_numpy().astype(np.int64)
-        return found
+        ids: NDArray[np.int64] = self.release.engine.arrow(query).column(0).to_numpy().astype(np.int64)
+        return ids
 
     @cached_property
     def positions(self) -> NDArray[np.int64]:
@@ -134,10 +134,12 @@ class Rows:
         """Return for each row the position of its class, -1 for a row that has none."""
         import numpy as np
 
-        found = self.release.engine.arrow(exp.select(col("row_id"), col("class_id")).from_(table(name)))
+        table_of_rows = self.release.engine.arrow(exp.select(col("row_id"), col("class_id")).from_(table(name)))
         placed = np.full(len(self), -1, dtype=np.int64)
-        if found.num_rows == len(self):
-            placed[found.column(0).to_numpy()] = np.searchsorted(self.class_ids, found.column(1).to_numpy())
+        if table_of_rows.num_rows == len(self):
+            placed[table_of_rows.column(0).to_numpy()] = np.searchsorted(
+                self.class_ids, table_of_rows.column(1).to_numpy()
+            )
         return placed
 
 
@@ -167,8 +169,10 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
             continue
         alias = f"m_{j}"
         # Where the recoding is local, a row's class depends on its values, else on their codes at the chosen levels.
-        known = exp.select(col("value"), named(col("code"), "g")).from_(table(cell.values)) if local else _codes(cell)
-        query = query.join(subquery(known, alias), on=same(col(f"v_{j}", "r"), col("value", alias)))
+        codes_of_values = (
+            exp.select(col("value"), named(col("code"), "g")).from_(table(cell.values)) if local else _codes(cell)
+        )
+        query = query.join(subquery(codes_of_values, alias), on=same(col(f"v_{j}", "r"), col("value", alias)))
         codes.append(col("g", alias))
     coded = release.problem.frequency.coded if local and release.problem is not None else ()
     words = pack(codes, [c.dictionary.size for c in coded] if local else [c.size for c in cells])
@@ -239,15 +243,17 @@ def require_same_rows(all_rows: Iterable[Rows]) -> None:
 def _fingerprints(rows: Rows, columns: list[str]) -> dict[str, int]:
     """Return for each column a number that depends on which row has which value, not on the order of reading."""
     release = rows.release
-    found = [_column(release, name) for name in columns] + ([rows.key] if rows.key is not None else [])
+    fingerprinted = [_column(release, name) for name in columns] + ([rows.key] if rows.key is not None else [])
     who = _fixed(release, rows.key) if rows.key is not None else exp.Window(this=exp.RowNumber())
-    inner = exp.select(named(who, "row_id"), *(named(_fixed(release, c), f"v_{i}") for i, c in enumerate(found)))
+    inner = exp.select(
+        named(who, "row_id"), *(named(_fixed(release, c), f"v_{i}") for i, c in enumerate(fingerprinted))
+    )
     inner = inner.from_(subquery(release.plan.relation.query.copy(), "s"))
     # Hashed twice: a hash of two values is the exclusive or of both hashes, which would not tell who has which value.
-    mixed = [hash_of(hash_of(col("row_id"), col(f"v_{i}"))) for i in range(len(found))]
+    mixed = [hash_of(hash_of(col("row_id"), col(f"v_{i}"))) for i in range(len(fingerprinted))]
     hashes = [call("bit_xor", one) for one in mixed]
     values = release.engine.row(exp.select(*hashes).from_(subquery(inner, "r")))
-    return {name.lower(): int(value) for name, value in zip(found, values, strict=True)}
+    return {name.lower(): int(value) for name, value in zip(fingerprinted, values, strict=True)}
 
 
 def _fixed(release: Release, column: str) -> exp.Expr:
@@ -294,10 +300,11 @@ def _require_unique(release: Release, key: str) -> None:
     value = _expression(release, key)
     distinct = call("count", exp.Distinct(expressions=[value]))
     query = exp.select(exp.Count(this=exp.Star()), distinct).from_(subquery(release.plan.relation.query.copy(), "s"))
-    rows, found = (int(n) for n in release.engine.row(query))
-    if rows != found:
+    rows, distinct_values = (int(n) for n in release.engine.row(query))
+    if rows != distinct_values:
         raise ParameterError(
-            f"row_id must name a column with another value in every row. {key!r} has {found} values in {rows} rows."
+            f"row_id must name a column with another value in every row. "
+            f"{key!r} has {distinct_values} values in {rows} rows."
         )
 
 

@@ -227,10 +227,10 @@ def matched(
     if by == "goal":
         both = _both(a, b, index, ideal)
         return _goal(both, goals, _names(a), index, goal_vectors, ideal, tolerance)
-    found = pairs(a, b)
-    if len(found) != 1:
+    vectors = pairs(a, b)
+    if len(vectors) != 1:
         raise ParameterError(f"{by!r} compares one property. For several: dominance, {', '.join(SETS)}.")
-    return _single(*found[0], by, tolerance, ideal)
+    return _single(*vectors[0], by, tolerance, ideal)
 
 
 def _single(first: Vector, second: Vector, by: str | Index, epsilon: float, ideal: Any) -> tuple[float, float, str]:
@@ -259,9 +259,9 @@ def _rank(values: Any, ideal: Any) -> float:
 
 def _number(function: Index, *given: Vector) -> float:
     """Return what an index says, which may be a function of the caller's own."""
-    found = function(*given)
+    index_value = function(*given)
     try:
-        value = float(found)
+        value = float(index_value)
     except (TypeError, ValueError):
         value = math.nan
     if math.isnan(value):
@@ -308,11 +308,11 @@ def _one(epsilon: Numbers) -> float:
 
 def _both(a: Any, b: Any, index: Choice, ideal: Any) -> list[Both]:
     """Return (P(a_i, b_i), P(b_i, a_i)) for each property; ``index`` is one index or one for each property."""
-    found = pairs(a, b)
-    chosen = [get_index(i) for i in _indices(index, len(found))]
-    ideals = _ideals(ideal, len(found), _names(a))
+    vectors = pairs(a, b)
+    chosen = [get_index(i) for i in _indices(index, len(vectors))]
+    ideals = _ideals(ideal, len(vectors), _names(a))
     both = []
-    for (function, alone), (x, y), wished in zip(chosen, found, ideals, strict=True):
+    for (function, alone), (x, y), wished in zip(chosen, vectors, ideals, strict=True):
         if function is hypervolume:
             both.append(Both(volume(x, y), volume(y, x)))
         else:

@@ -33,15 +33,15 @@ def cell_domains(
     A label is looked for among the original values and on the levels of the hierarchy; then it is read as ``*``, an
     interval, a number or a set of values. Labels that are none of these are a HierarchyError with their number.
     """
-    found = []
+    domains = []
     for ours, theirs in zip(released.quasi, original.quasi, strict=True):
         values = dictionary(original.engine, original.query, theirs, original.quasi[theirs])
         levels = None
         if hierarchies is not None:
             levels = column_levels(original, released, ours, theirs, values.table, hierarchies)
         column = _Column(original.engine, ours, original.types[theirs], values.table, values.size, levels)
-        found.append(column.described(released_labels(released, ours)))
-    return found
+        domains.append(column.described(released_labels(released, ours)))
+    return domains
 
 
 def covered(engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, labels: str) -> str:
@@ -111,24 +111,24 @@ class _Column:
             return exp.select(named(col("text"), "cell"), col("code")).from_(table(self.values))
         if level > 0:
             return exp.select(named(col(f"l{level}"), "cell"), col("code")).from_(table(self.levels.tree))
-        own = exp.case().when(col("known", "t"), col("text", "v")).else_(text(self.levels.top))
+        value_label = exp.case().when(col("known", "t"), col("text", "v")).else_(text(self.levels.top))
         on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
-        query = exp.select(named(own, "cell"), col("code", "v")).from_(table(self.values, "v"))
+        query = exp.select(named(value_label, "cell"), col("code", "v")).from_(table(self.values, "v"))
         return query.join(table(self.levels.tree, "t"), on=on)
 
     def _whole_level(self, level: int) -> tuple[exp.Query, exp.Query]:
         """Return cells and covers of one level, on which all labels stand; it may have more than are published."""
         assert self.levels is not None
-        known = self._made("known", domain_labels(self.levels, self.values))
+        labels_of_levels = self._made("known", domain_labels(self.levels, self.values))
         under = self._made("under", self._labelled(level))
-        own = exp.select(col("cell")).distinct().from_(table(under))
+        distinct_labels = exp.select(col("cell")).distinct().from_(table(under))
         on = exp.and_(
             exp.EQ(this=col("level", "k"), expression=number(level)), same(col("label", "k"), col("cell", "c"))
         )
         cells = (
             exp.select(col("cell", "c"), col("level", "k"), col("leaves", "k"), *_no_bounds())
-            .from_(subquery(own, "c"))
-            .join(table(known, "k"), on=on)
+            .from_(subquery(distinct_labels, "c"))
+            .join(table(labels_of_levels, "k"), on=on)
         )
         made = self._made("cells", cells)
         return exp.select("*").from_(table(made)), self._covers(exp.select("*").from_(table(under)), made)
@@ -189,8 +189,8 @@ class _Column:
         # Among numbers, one that no row had is a point, a centroid say; among texts it is just another word. An
         # interval without any value in it is no generalization of this column.
         points = {label for label, (low, high, *_) in spans.items() if self.ordered and low == high}
-        known = covered | reaches.covering | points
-        self._require_read(labels, [n for label, n in rows.items() if label not in known])
+        understood = covered | reaches.covering | points
+        self._require_read(labels, [n for label, n in rows.items() if label not in understood])
         return _Read(self._measured(listed), exp.select("*").from_(table(listed)), reaches)
 
     def _require_read(self, labels: str, lost: list[int]) -> None:
@@ -220,10 +220,10 @@ class _Column:
 
     def _numbers(self) -> exp.Query:
         """Return ``(code, text, number)``; texts that are written like numbers have one, too."""
-        own = size(col("value"), self.type)
-        if own is None:
-            own = exp.TryCast(this=col("text"), to=exp.DataType.build("DOUBLE"))
-        return exp.select(col("code"), col("text"), named(own, "number")).from_(table(self.values))
+        number_of = size(col("value"), self.type)
+        if number_of is None:
+            number_of = exp.TryCast(this=col("text"), to=exp.DataType.build("DOUBLE"))
+        return exp.select(col("code"), col("text"), named(number_of, "number")).from_(table(self.values))
 
     def _set_covers(self, parsed: Mapping[str, Parsed]) -> exp.Query:
         """Return ``(cell, code)`` of the sets all of whose members are values, by their texts or as numbers."""
@@ -238,26 +238,26 @@ class _Column:
             query = exp.select(col("cell", "m"), col("members", "m"), col("member", "m"), col("code", "v"))
             on = exp.EQ(this=col(theirs, "m"), expression=col(ours, "v"))
             parts.append(query.from_(table(members, "m")).join(subquery(self._numbers(), "v"), on=on))
-        found = self._made("found", exp.union(parts[0], parts[1], distinct=True))
+        matches = self._made("found", exp.union(parts[0], parts[1], distinct=True))
         matched = exp.Count(this=exp.Distinct(expressions=[col("member")]))
-        complete = exp.select(col("cell")).from_(table(found)).group_by(col("cell"), col("members"))
+        complete = exp.select(col("cell")).from_(table(matches)).group_by(col("cell"), col("members"))
         complete = complete.having(exp.EQ(this=matched, expression=col("members")))
         inside = exp.In(this=col("cell"), query=exp.Subquery(this=complete))
-        return exp.select(col("cell"), col("code")).distinct().from_(table(found)).where(inside)
+        return exp.select(col("cell"), col("code")).distinct().from_(table(matches)).where(inside)
 
     def _range_covers(self, labels: list[str]) -> exp.Query:
         """Return ``(cell, code)`` of ranges of texts, whose ends must be values."""
-        found = {label: text_range(label) for label in labels} if not self.ordered else {}
-        rows = [(label, *ends) for label, ends in found.items() if ends is not None]
+        ends_of = {label: text_range(label) for label in labels} if not self.ordered else {}
+        rows = [(label, *ends) for label, ends in ends_of.items() if ends is not None]
         ranges = self._table("ranges", rows, _RANGES)
         query = exp.select(col("cell", "r"), col("code", "v")).from_(table(ranges, "r"))
         inside: list[exp.Expr] = [present(col("text", "v"))]
         for end, side in (("lo", exp.GTE), ("hi", exp.LTE)):
-            known = exp.In(
+            is_value = exp.In(
                 this=col(end, "r"), query=exp.Subquery(this=exp.select(col("text")).from_(table(self.values)))
             )
             beyond = side(this=col("text", "v"), expression=col(end, "r"))
-            inside.append(exp.or_(exp.Is(this=col(end, "r"), expression=exp.null()), exp.and_(known, beyond)))
+            inside.append(exp.or_(exp.Is(this=col(end, "r"), expression=exp.null()), exp.and_(is_value, beyond)))
         return query.join(table(self.values, "v"), on=exp.and_(*inside))
 
     def _measured(self, covers: str) -> exp.Query:
@@ -344,8 +344,8 @@ class _Reaches:
         rows = np.searchsorted(tree.column("code").to_numpy(), codes)
         level = np.full(len(first), height)
         for i in range(height - 1, 0, -1):
-            own = tree.column(f"l{i}").combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-            changes = np.concatenate([[0], np.cumsum(np.diff(own[rows]) != 0)])
+            groups = tree.column(f"l{i}").combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+            changes = np.concatenate([[0], np.cumsum(np.diff(groups[rows]) != 0)])
             level[changes[first] == changes[last]] = i
         level[first == last] = 0
         return level

@@ -106,9 +106,10 @@ def column_levels(
 def _has_groups(released: AssessedTable, name: str, values: str) -> bool:
     """Say whether some cells of a column are neither values nor the top: where texts are divided, they are groups."""
     engine, labels = released.engine, released_labels(released, name)
-    known = exp.Subquery(this=exp.select(col("text")).from_(table(values)).where(present(col("text"))))
+    values_of_column = exp.Subquery(this=exp.select(col("text")).from_(table(values)).where(present(col("text"))))
     other = exp.and_(
-        exp.Not(this=exp.In(this=col("label"), query=known)), exp.NEQ(this=col("label"), expression=text("*"))
+        exp.Not(this=exp.In(this=col("label"), query=values_of_column)),
+        exp.NEQ(this=col("label"), expression=text("*")),
     )
     (count,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(labels)).where(other))
     engine.drop(labels)
@@ -133,11 +134,11 @@ def candidates_of(engine: Engine, labels: str, values: str, levels: Levels | Non
     """
     candidates = engine.fresh("candidates")
     on = same(col("label", "c"), col("label", "l"))
-    found = exp.select(col("label", "l"), col("level", "c"), col("leaves", "c"), col("n", "l")).from_(
+    standing = exp.select(col("label", "l"), col("level", "c"), col("leaves", "c"), col("n", "l")).from_(
         table(labels, "l")
     )
-    own = _own_labels(values) if levels is None else domain_labels(levels, values)
-    engine.create(candidates, found.join(subquery(own, "c"), on=on, join_type="left"))
+    level_labels = _own_labels(values) if levels is None else domain_labels(levels, values)
+    engine.create(candidates, standing.join(subquery(level_labels, "c"), on=on, join_type="left"))
     return candidates
 
 
@@ -150,8 +151,11 @@ def _own_labels(values: str) -> exp.Select:
 def domain_labels(levels: Levels, values: str) -> exp.Query:
     """Return (label, level, leaves) of level 0, the values themselves, and of all levels above."""
     on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
-    own = _own_labels(values).join(table(levels.tree, "t"), on=on).where(col("known", "t"))
-    parts: list[exp.Query] = [own, exp.select(col("label"), col("level"), col("leaves")).from_(table(levels.leaves))]
+    value_labels = _own_labels(values).join(table(levels.tree, "t"), on=on).where(col("known", "t"))
+    parts: list[exp.Query] = [
+        value_labels,
+        exp.select(col("label"), col("level"), col("leaves")).from_(table(levels.leaves)),
+    ]
     if levels.unknown:
         whole = cast(number(levels.size), "BIGINT")
         parts.append(exp.select(named(text(levels.top), "label"), named(number(0), "level"), named(whole, "leaves")))

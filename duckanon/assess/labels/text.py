@@ -59,9 +59,9 @@ def parse(label: str, type_name: str) -> Parsed:
     ('a, b', 'c', 'd, e')
     """
     members = _members(label)
-    found = _SPAN.fullmatch(label)
-    if found is not None:
-        opening, low, separator, high, closing = found.groups()
+    between = _SPAN.fullmatch(label)
+    if between is not None:
+        opening, low, separator, high, closing = between.groups()
         bounds = size_of(low, type_name), size_of(high, type_name)
         if bool(opening) == bool(closing) and None not in bounds and bounds[0] <= bounds[1]:  # type: ignore[operator]
             span = (bounds[0], bounds[1], opening == "(", closing == ")")
@@ -70,23 +70,23 @@ def parse(label: str, type_name: str) -> Parsed:
     side = _OPEN.fullmatch(label)
     if side is not None:
         sign, end = side.groups()
-        own = size_of(end, type_name)
-        if own is not None:
-            return Parsed((-inf, own, False, sign == "<") if sign[0] == "<" else (own, inf, sign == ">", False))
+        bound = size_of(end, type_name)
+        if bound is not None:
+            return Parsed((-inf, bound, False, sign == "<") if sign[0] == "<" else (bound, inf, sign == ">", False))
     point = _POINT.fullmatch(label)
     if point is not None:
-        own = size_of(point.group(1), type_name)
-        if own is not None:
-            return Parsed((own, own, False, False))
+        bound = size_of(point.group(1), type_name)
+        if bound is not None:
+            return Parsed((bound, bound, False, False))
     return Parsed(_calendar(label, type_name), members)
 
 
 def _calendar(label: str, type_name: str) -> Span | None:
     """Return the days of a month, quarter, week, year or decade as the rule ``dates`` writes them."""
-    found = _CALENDAR.fullmatch(label)
-    if found is None or ColumnType.parse(type_name).kind != "date":
+    match = _CALENDAR.fullmatch(label)
+    if match is None or ColumnType.parse(type_name).kind != "date":
         return None
-    year, month, quarter, week, decade = found.groups()
+    year, month, quarter, week, decade = match.groups()
     try:
         if week:
             first = date.fromisocalendar(int(year), int(week), 1)
@@ -147,10 +147,10 @@ def size_of(bound: str, type_name: str) -> float | None:
         seconds = moment.replace(tzinfo=UTC).timestamp()
         return seconds / 86400 if family == "date" else seconds
     try:
-        found = float(bound)
+        value = float(bound)
     except ValueError:
         return None
-    return found if isfinite(found) else None
+    return value if isfinite(value) else None
 
 
 def spans(label: str, type_name: str) -> list[Span] | None:
@@ -161,16 +161,20 @@ def spans(label: str, type_name: str) -> list[Span] | None:
     >>> spans("[15, 20)", "BIGINT"), spans("{3, 5}", "BIGINT"), spans("old", "BIGINT")
     ([(15.0, 20.0, False, True)], [(3.0, 3.0, False, False), (5.0, 5.0, False, False)], None)
     """
-    found = parse(label, type_name)
-    if found.span is not None:
-        return [found.span]
-    points = [parse(member, type_name).span for member in found.members]
+    parsed = parse(label, type_name)
+    if parsed.span is not None:
+        return [parsed.span]
+    points = [parse(member, type_name).span for member in parsed.members]
     return None if not points or None in points else [point for point in points if point is not None]
 
 
-def outermost(found: list[Span] | None) -> tuple[float, float] | None:
+def outermost(spans_of_label: list[Span] | None) -> tuple[float, float] | None:
     """Return the lowest and the highest bound."""
-    return None if found is None else (min(span[0] for span in found), max(span[1] for span in found))
+    return (
+        None
+        if spans_of_label is None
+        else (min(span[0] for span in spans_of_label), max(span[1] for span in spans_of_label))
+    )
 
 
 def half_open(span: Span, whole: bool) -> tuple[float, float]:

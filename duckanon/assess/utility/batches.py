@@ -149,35 +149,35 @@ class Layout:
         {'age': ('age_lo', 'age_hi'), 'sex': ('sex',)}
         """
         present = list(names)
-        found: dict[str, tuple[str, ...]] = {}
+        attributes: dict[str, tuple[str, ...]] = {}
         for name in names:
             stem = name[:-3]
             if name.endswith(("_lo", "_hi")) and f"{stem}_lo" in present and f"{stem}_hi" in present:
-                found[stem] = (f"{stem}_lo", f"{stem}_hi")
+                attributes[stem] = (f"{stem}_lo", f"{stem}_hi")
             else:
-                found[name] = (name,)
+                attributes[name] = (name,)
         if columns is None:
-            return cls(found)
+            return cls(attributes)
         chosen: dict[str, tuple[str, ...]] = {}
         for name in columns:
-            stem = name if name in found else name[:-3]
-            if stem not in found:
+            stem = name if name in attributes else name[:-3]
+            if stem not in attributes:
                 raise DataError(f"There is no column {name!r}.{did_you_mean(name, present)}")
-            chosen[stem] = found[stem]
+            chosen[stem] = attributes[stem]
         return cls(chosen)
 
     def cells(self, rows: pa.Table, attribute: str) -> Cells:
         """Return the cells of one attribute; rows that have not been generalized may lack the bounds."""
         parts = self.attributes[attribute]
-        known = rows.column_names
-        if all(part in known for part in parts):
+        present = rows.column_names
+        if all(part in present for part in parts):
             columns = [_flat(rows.column(part)) for part in parts]
             return _of_bounds(*columns) if len(columns) == 2 else cells_of(columns[0])
-        if attribute in known:
+        if attribute in present:
             return cells_of(_flat(rows.column(attribute)))
-        if f"{attribute}_lo" in known and f"{attribute}_hi" in known:
+        if f"{attribute}_lo" in present and f"{attribute}_hi" in present:
             return _of_bounds(*(_flat(rows.column(f"{attribute}_{end}")) for end in ("lo", "hi")))
-        raise DataError(f"There is no column {attribute!r}.{did_you_mean(attribute, known)}")
+        raise DataError(f"There is no column {attribute!r}.{did_you_mean(attribute, present)}")
 
 
 def _flat(column: Any) -> pa.Array:
@@ -203,9 +203,9 @@ def cells_of(column: pa.Array) -> Cells:
     if pa.types.is_large_list(kind) or (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
         pairs = column.values
         return _mixtures(column, *(_flat(pc.struct_field(pairs, name)) for name in ("key", "value")))
-    found = _numbers(column)
-    if found is not None:
-        return Values(found, type_of(kind))
+    numbers = _numbers(column)
+    if numbers is not None:
+        return Values(numbers, type_of(kind))
     return _texts(column)
 
 
@@ -236,8 +236,8 @@ def _numbers(column: pa.Array) -> Numbers | None:
         scale = 1.0
     else:
         return None
-    found = column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return np.asarray(found / scale if scale != 1.0 else found, dtype=np.float64)
+    numbers = column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return np.asarray(numbers / scale if scale != 1.0 else numbers, dtype=np.float64)
 
 
 def _texts(column: pa.Array) -> Texts:

@@ -67,11 +67,11 @@ class Codebook:
         if self.single:
             blank = [f"{self.domain.name}_{MISSING}"] if self.domain.missing is not None else []
             return [self.domain.name, *blank]
-        found: list[str] = []
+        names: list[str] = []
         for label, level in zip(self.labels, self.levels, strict=True):
             name = f"{self.domain.name}_{label}"
-            found.append(name if name not in found else f"{name} (level {level})")
-        return found
+            names.append(name if name not in names else f"{name} (level {level})")
+        return names
 
     def _features(self, seen: Seen, most: int) -> None:
         domain, size, released = self.domain, len(self.domain.atoms), seen.labels
@@ -82,7 +82,7 @@ class Codebook:
                 sets.append(node.atoms)
                 self.labels.append(str(node.label))
                 self.levels.append(node.level)
-        own = {key: at for at, key in reversed(list(enumerate(self.labels)))}
+        by_label = {key: at for at, key in reversed(list(enumerate(self.labels)))}
         by_set = {_key(members): at for at, members in reversed(list(enumerate(sets)))}
         rows = np.zeros(len(sets), dtype=np.int64)
         np.add.at(rows, domain.at(seen.values), seen.counts)
@@ -95,7 +95,7 @@ class Codebook:
             members = domain.members(label)
             if not len(members):
                 continue
-            at = own.get(label) if _same(sets, own.get(label), members) else by_set.get(_key(members))
+            at = by_label.get(label) if _same(sets, by_label.get(label), members) else by_set.get(_key(members))
             if label == WHOLE and at is not None and at < size and self.labels[at] != WHOLE:
                 # All that is known to be there is one value, but anything could be.
                 at = None
@@ -109,7 +109,7 @@ class Codebook:
             if at is not None:
                 self.own[label] = at
                 rows[at] += released[label]
-        for label, at in own.items():
+        for label, at in by_label.items():
             self.own.setdefault(label, at)
         if self.method == "one_class" and not domain.has_tree:
             sets, rows = self._only_released(sets, rows)
@@ -130,28 +130,28 @@ class Codebook:
 
     def _features_of(self, seen: Seen, rows: Indices) -> NDArray[np.bool_]:
         """Return which features the release has; ``rows`` are those with each atom as their value."""
-        found = np.zeros(len(self.labels), dtype=np.bool_)
+        shown = np.zeros(len(self.labels), dtype=np.bool_)
         self._shown = None
         labels = list(seen.labels)
         for start in range(0, len(labels), _CHUNK):
             for indices, _ in self._vectors(labels[start : start + _CHUNK]):
-                found[indices] = True
+                shown[indices] = True
         atoms = np.flatnonzero(rows)
-        own = [self.own.get(self.domain.atoms[at]) for at in atoms]
-        for indices, _ in self._of_sets([np.array([at]) for at in atoms], own):
-            found[indices] = True
-        return found
+        features = [self.own.get(self.domain.atoms[at]) for at in atoms]
+        for indices, _ in self._of_sets([np.array([at]) for at in atoms], features):
+            shown[indices] = True
+        return shown
 
     def _only_released(self, sets: list[Indices], rows: Indices) -> tuple[list[Indices], Indices]:
         """Leave out atoms that were never published by themselves, where no hierarchy says that they are categories."""
-        kept = [at for at in range(len(sets)) if rows[at] > 0 or at == self.domain.missing]
-        if not kept:
+        published = [at for at in range(len(sets)) if rows[at] > 0 or at == self.domain.missing]
+        if not published:
             return sets, rows
-        position = {old: new for new, old in enumerate(kept)}
-        self.labels = [self.labels[at] for at in kept]
-        self.levels = [self.levels[at] for at in kept]
+        position = {old: new for new, old in enumerate(published)}
+        self.labels = [self.labels[at] for at in published]
+        self.levels = [self.levels[at] for at in published]
         self.own = {label: position[at] for label, at in self.own.items() if at in position}
-        return [sets[at] for at in kept], rows[kept]
+        return [sets[at] for at in published], rows[published]
 
     # How cells become rows
 
@@ -173,7 +173,7 @@ class Codebook:
             for start in range(0, len(fresh), _CHUNK):
                 part = fresh[start : start + _CHUNK]
                 self._rows.update(zip(part, self._vectors(part), strict=True))
-        found = [self._rows[label] for label in labels]
+        vectors = [self._rows[label] for label in labels]
         # Values that are no cells of the release may be as many as there are rows: they are not kept.
         for label in fresh:
             size = len(self._rows[label][0])
@@ -181,41 +181,41 @@ class Codebook:
                 self._entries += size
             elif len(self._rows) > _CHUNK and label not in getattr(self, "own", {}):
                 del self._rows[label]
-        return _matrix(found, len(self.names))
+        return _matrix(vectors, len(self.names))
 
     def _vectors(self, labels: Sequence[str | None]) -> list[tuple[Indices, Numbers]]:
         if self.single:
             return [self._middle(label) for label in labels]
         members = [self.domain.members(label) for label in labels]
-        own = [self.own.get(self.domain.alias(label)) if label is not None else None for label in labels]
-        found = self._of_sets(members, own)
-        return [row if len(cell) else self._unknown() for row, cell in zip(found, members, strict=True)]
+        features = [self.own.get(self.domain.alias(label)) if label is not None else None for label in labels]
+        vectors = self._of_sets(members, features)
+        return [row if len(cell) else self._unknown() for row, cell in zip(vectors, members, strict=True)]
 
     def _unknown(self) -> tuple[Indices, Numbers]:
         """Return the row of a value that is under no label but one that stands for everything."""
-        own = len(self.domain.atoms)
-        found = [at for at in self._open if at < own] if self.method == "fill_child" else self._open
+        atoms = len(self.domain.atoms)
+        features = [at for at in self._open if at < atoms] if self.method == "fill_child" else self._open
         if self.method == "one_class":
-            found = [at for at in found if self.released[at]][:1]
+            features = [at for at in features if self.released[at]][:1]
         if self._shown is not None:
-            found = [at for at in found if self._shown[at]]
-        return np.array(found, dtype=np.int64), np.ones(len(found))
+            features = [at for at in features if self._shown[at]]
+        return np.array(features, dtype=np.int64), np.ones(len(features))
 
-    def _of_sets(self, members: Sequence[Indices], own: Sequence[int | None]) -> list[tuple[Indices, Numbers]]:
+    def _of_sets(self, members: Sequence[Indices], features: Sequence[int | None]) -> list[tuple[Indices, Numbers]]:
         if self.method == "value_set":
-            return [(found, np.ones(len(found))) for found in members]
+            return [(atoms, np.ones(len(atoms))) for atoms in members]
         cells = np.zeros((len(members), self.held.shape[1]), dtype=np.float64)
-        for at, found in enumerate(members):
-            weights = self.domain.weights[found] if self.method == "proportional" else np.ones(len(found))
-            if self.method == "proportional" and len(found):
-                weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(found), 1 / len(found))
-            cells[at, found] = weights
+        for at, atoms in enumerate(members):
+            weights = self.domain.weights[atoms] if self.method == "proportional" else np.ones(len(atoms))
+            if self.method == "proportional" and len(atoms):
+                weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(atoms), 1 / len(atoms))
+            cells[at, atoms] = weights
         common = cells @ self.held.T
         if self.method == "proportional":
             return [_sparse(row) for row in common]
-        sizes = np.array([len(found) for found in members], dtype=np.float32)[:, None]
+        sizes = np.array([len(atoms) for atoms in members], dtype=np.float32)[:, None]
         levels = np.array(self.levels)
-        level = np.array([-1 if at is None else self.levels[at] for at in own])[:, None]
+        level = np.array([-1 if at is None else self.levels[at] for at in features])[:, None]
         same = (common == sizes) & (common == self.sizes)
         some = sizes > 0
         if self.method == "fill_child":
@@ -228,19 +228,19 @@ class Codebook:
                 # What no row of the release has no learner has met: a value lies under the nodes that are known.
                 above &= self._shown
             return [_sparse(row.astype(float)) for row in above]
-        return [self._one(row, at, same[i]) for i, (row, at) in enumerate(zip(above, own, strict=True))]
+        return [self._one(row, at, same[i]) for i, (row, at) in enumerate(zip(above, features, strict=True))]
 
-    def _one(self, above: Any, own: int | None, same: Any) -> tuple[Indices, Numbers]:
+    def _one(self, above: Any, feature: int | None, same: Any) -> tuple[Indices, Numbers]:
         """Return the feature of a label: its own, or the smallest published one that holds it where it is not."""
-        if own is None:
-            found = np.flatnonzero(same)
-            own = int(found[0]) if len(found) else None
-        if own is None or not self.released[own]:
+        if feature is None:
+            features = np.flatnonzero(same)
+            feature = int(features[0]) if len(features) else None
+        if feature is None or not self.released[feature]:
             wider = self._preference[(above & self.released)[self._preference]]
-            own = int(wider[0]) if len(wider) else own
-        if own is None:
+            feature = int(wider[0]) if len(wider) else feature
+        if feature is None:
             return np.empty(0, dtype=np.int64), np.empty(0)
-        return np.array([own]), np.ones(1)
+        return np.array([feature]), np.ones(1)
 
     def _numbers(self, numbers: Numbers) -> sp.csr_matrix:
         import scipy.sparse as sp
@@ -253,8 +253,8 @@ class Codebook:
             return sp.csr_matrix(np.column_stack(columns))
         if self._atoms is None:
             every = [np.array([at]) for at in range(len(self.domain.atoms))]
-            own = [self.own.get(label) for label in self.domain.atoms]
-            self._atoms = _matrix([*self._of_sets(every, own), self._unknown()], len(self.names))
+            features = [self.own.get(label) for label in self.domain.atoms]
+            self._atoms = _matrix([*self._of_sets(every, features), self._unknown()], len(self.names))
         return self._atoms[self.domain.at(numbers)]
 
     def _mixed(self, cells: Mixtures) -> sp.csr_matrix:
@@ -264,15 +264,15 @@ class Codebook:
         shares = sp.csr_matrix((cells.shares, cells.codes, cells.starts), shape=shape)
         if self.single:
             middles = np.array([self._middle(label)[1][0] for label in cells.labels])
-            found = shares @ middles
+            means = shares @ middles
             width = len(self.names)
-            return sp.csr_matrix(np.column_stack([found, *[np.zeros(len(found))] * (width - 1)]))
+            return sp.csr_matrix(np.column_stack([means, *[np.zeros(len(means))] * (width - 1)]))
         if self.method == "proportional":
             return sp.csr_matrix(shares @ self._book(cells.labels))
         if self.method == "value_set":
-            found = sp.csr_matrix(shares.sign() @ self._book(cells.labels))
-            found.data[:] = 1.0
-            return found
+            means = sp.csr_matrix(shares.sign() @ self._book(cells.labels))
+            means.data[:] = 1.0
+            return means
         texts = as_sets(cells)
         return self._book([*texts.labels, None])[texts.codes]
 
@@ -288,8 +288,8 @@ class Codebook:
     def _middle(self, label: str | None) -> tuple[Indices, Numbers]:
         if label is None:
             blank = self.domain.missing is not None
-            found = [self._typical, 1.0] if blank else [self._typical]
-            return np.arange(len(found)), np.array(found)
+            values = [self._typical, 1.0] if blank else [self._typical]
+            return np.arange(len(values)), np.array(values)
         low, high = (-np.inf, np.inf) if label == WHOLE else self.domain.ends(label) or (-np.inf, np.inf)
         low, high = (low if np.isfinite(low) else self._outer[0]), (high if np.isfinite(high) else self._outer[1])
         return np.array([0]), np.array([low / 2 + high / 2])
@@ -297,12 +297,12 @@ class Codebook:
 
 def _outer(domain: Domain, seen: Seen) -> tuple[float, float]:
     """Return the outermost bounds that are known: they stand for open ones."""
-    known = [e for label in seen.labels if label != WHOLE for e in domain.ends(label) or () if np.isfinite(e)]
+    finite = [e for label in seen.labels if label != WHOLE for e in domain.ends(label) or () if np.isfinite(e)]
     if isinstance(domain, Leaves) and domain.sizes is not None:
-        known += [float(domain.sizes[0]), float(domain.sizes[-1])]
+        finite += [float(domain.sizes[0]), float(domain.sizes[-1])]
     if len(seen.values):
-        known += [float(seen.values[0]), float(seen.values[-1])]
-    return (min(known), max(known)) if known else (0.0, 0.0)
+        finite += [float(seen.values[0]), float(seen.values[-1])]
+    return (min(finite), max(finite)) if finite else (0.0, 0.0)
 
 
 def _same(sets: Sequence[Indices], at: int | None, members: Indices) -> bool:
@@ -314,8 +314,8 @@ def _key(members: Indices) -> bytes:
 
 
 def _sparse(row: Numbers) -> tuple[Indices, Numbers]:
-    found = np.flatnonzero(row)
-    return found, row[found]
+    places = np.flatnonzero(row)
+    return places, row[places]
 
 
 def _matrix(rows: Sequence[tuple[Indices, Numbers]], width: int) -> sp.csr_matrix:
@@ -337,8 +337,10 @@ def as_sets(cells: Mixtures) -> Texts:
     labels: dict[str, int] = {}
     codes = np.empty(len(cells), dtype=np.int64)
     for at in range(len(cells)):
-        own = slice(cells.starts[at], cells.starts[at + 1])
-        members = [cells.labels[c] for c, share in zip(cells.codes[own], cells.shares[own], strict=True) if share > 0]
+        entries = slice(cells.starts[at], cells.starts[at + 1])
+        members = [
+            cells.labels[c] for c, share in zip(cells.codes[entries], cells.shares[entries], strict=True) if share > 0
+        ]
         text = members[0] if len(members) == 1 else "{" + ", ".join(quoted(m) for m in sorted(members)) + "}"
         codes[at] = labels.setdefault(text, len(labels)) if members else -1
     return Texts(codes, list(labels))

@@ -91,9 +91,9 @@ class Domain(ABC):
     def ends(self, label: str) -> tuple[float, float] | None:
         """Return the bounds of a cell of a numeric column, infinite where they are open."""
 
-    def _filled(self, found: Indices, numbers: Numbers) -> Indices:
+    def _filled(self, atoms: Indices, numbers: Numbers) -> Indices:
         blank = -1 if self.missing is None else self.missing
-        return np.where(np.isnan(numbers), blank, found)
+        return np.where(np.isnan(numbers), blank, atoms)
 
 
 @dataclass(eq=False)
@@ -109,11 +109,11 @@ class Line(Domain):
     whole: bool = False
 
     def _members(self, label: str) -> Indices:
-        found = spans(label, self.type)
-        if found is None:
+        spans_of_label = spans(label, self.type)
+        if spans_of_label is None:
             return np.empty(0, dtype=np.int64)
         parts = []
-        for span in found:
+        for span in spans_of_label:
             low, high = half_open(span, self.whole)
             first = int(np.searchsorted(self.highs, low, side="right"))
             last = int(np.searchsorted(self.lows, high, side="left"))
@@ -125,11 +125,11 @@ class Line(Domain):
     def at(self, numbers: Numbers) -> Indices:
         if not len(self.lows):
             return self._filled(np.full(len(numbers), -1), numbers)
-        found = np.clip(np.searchsorted(self.lows, numbers, side="right") - 1, 0, len(self.lows) - 1)
-        following = np.minimum(found + 1, len(self.lows) - 1)
+        atoms = np.clip(np.searchsorted(self.lows, numbers, side="right") - 1, 0, len(self.lows) - 1)
+        following = np.minimum(atoms + 1, len(self.lows) - 1)
         with np.errstate(invalid="ignore"):
-            nearer = (numbers >= self.highs[found]) & (self.lows[following] - numbers < numbers - self.highs[found])
-        return self._filled(np.where(nearer, following, found), numbers)
+            nearer = (numbers >= self.highs[atoms]) & (self.lows[following] - numbers < numbers - self.highs[atoms])
+        return self._filled(np.where(nearer, following, atoms), numbers)
 
     def ends(self, label: str) -> tuple[float, float] | None:
         return outermost(spans(label, self.type))
@@ -163,10 +163,10 @@ class Leaves(Domain):
         named = [self.place.get(member, self.other) for member in parsed.members]
         if named and (None not in named or self.sizes is None):
             return np.array([at for at in named if at is not None], dtype=np.int64)
-        found = spans(label, self.type) if self.sizes is not None else None
-        if found is None:
+        spans_of_label = spans(label, self.type) if self.sizes is not None else None
+        if spans_of_label is None:
             return np.array([] if self.other is None else [self.other], dtype=np.int64)
-        return np.concatenate([self._inside(span) for span in found])
+        return np.concatenate([self._inside(span) for span in spans_of_label])
 
     def _inside(self, span: Span) -> Indices:
         assert self.sizes is not None
@@ -189,8 +189,8 @@ class Leaves(Domain):
     def ends(self, label: str) -> tuple[float, float] | None:
         if self.sizes is None:
             return None
-        found = outermost(spans(label, self.type))
-        if found is not None:
-            return found
+        ends = outermost(spans(label, self.type))
+        if ends is not None:
+            return ends
         inside = np.isin(self.owners, self.members(label))
         return (float(self.sizes[inside].min()), float(self.sizes[inside].max())) if inside.any() else None

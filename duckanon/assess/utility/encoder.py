@@ -128,9 +128,9 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         import scipy.sparse as sp
 
         check_is_fitted(self, "domains_")
-        found = list(self._fitted.encoded(self._validated(X, reset=False)))
-        found = found or [sp.csr_matrix((0, len(self._fitted.names)))]
-        matrix = sp.vstack(found, format="csr") if len(found) > 1 else found[0]
+        blocks = list(self._fitted.encoded(self._validated(X, reset=False)))
+        blocks = blocks or [sp.csr_matrix((0, len(self._fitted.names)))]
+        matrix = sp.vstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
         return self._wrapped(matrix, X)
 
     def transform_batches(self, X: Any, size: int = BATCH) -> Iterator[sp.csr_matrix]:  # noqa: N803

@@ -81,17 +81,17 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-def _seen(found: pa.Table, layout: Layout, name: str, method: str, counts: str) -> Seen:
+def _seen(counted: pa.Table, layout: Layout, name: str, method: str, counts: str) -> Seen:
     """Count the cells of a column, each of which stands for several rows."""
-    kind = type_of(found.schema.field(0).type)
+    kind = type_of(counted.schema.field(0).type)
     seen = Seen(name, None if kind == "VARCHAR" else kind)
-    count(seen, layout.cells(found, name), method, found.column(counts).to_numpy())
+    count(seen, layout.cells(counted, name), method, counted.column(counts).to_numpy())
     return seen
 
 
-def _encoded(book: Codebook, found: pa.Table, layout: Layout, name: str, form: str) -> Encoded:
-    matrix = book.encode(layout.cells(found, name))
-    cells, names = found.column("cell").to_pylist(), book.names
+def _encoded(book: Codebook, counted: pa.Table, layout: Layout, name: str, form: str) -> Encoded:
+    matrix = book.encode(layout.cells(counted, name))
+    cells, names = counted.column("cell").to_pylist(), book.names
     size = matrix.nnz if form == "long" else matrix.shape[0] * matrix.shape[1]
     if size > MOST_ENTRIES:
         raise UnsupportedError(

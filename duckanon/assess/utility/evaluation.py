@@ -64,10 +64,10 @@ class Target:
         codes = pc.drop_null(pc.index_in(columns["raw"], value_set=values)).to_numpy()
         rarer = int(np.argmin(np.bincount(codes, minlength=len(values))))
         if positive is not None:
-            found = pc.index(values, str(positive)).as_py()
-            if found < 0:
+            place = pc.index(values, str(positive)).as_py()
+            if place < 0:
                 raise ParameterError("The positive class is no value of the target.")
-            rarer = found
+            rarer = place
         elif len(values) != 2:
             raise ParameterError(f"The target has {len(values)} values: name the positive one, or use 'macro'.")
         return cls(name, values, rarer, notes)
@@ -77,17 +77,17 @@ class Target:
         import pyarrow.compute as pc
 
         column = table.column(self.name)
-        found = table.filter(pc.is_valid(column)) if column.null_count else table
-        if not found.num_rows:
+        rows = table.filter(pc.is_valid(column)) if column.null_count else table
+        if not rows.num_rows:
             raise DataError("A table has no row whose target is known.")
-        return found
+        return rows
 
     def codes(self, table: pa.Table) -> NDArray[np.int64]:
         """Return the class of every row by its number."""
         import pyarrow.compute as pc
 
-        found = pc.index_in(texts_of(table.column(self.name)), value_set=self.values).to_numpy()
-        return np.asarray(found, dtype=np.int64)
+        codes = pc.index_in(texts_of(table.column(self.name)), value_set=self.values).to_numpy()
+        return np.asarray(codes, dtype=np.int64)
 
 
 MOST_ROWS = 100_000
@@ -256,23 +256,23 @@ def evaluate(
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
-    found = list(range(seeds)) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
-    if not isinstance(found, Sequence) or not found or not all(isinstance(s, int) and s >= 0 for s in found):
+    numbers = list(range(seeds)) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
+    if not isinstance(numbers, Sequence) or not numbers or not all(isinstance(s, int) and s >= 0 for s in numbers):
         raise ParameterError("seeds must be how many, at least 1, or a list of ints >= 0.")
-    return list(found)
+    return list(numbers)
 
 
 def _features(tables: Mapping[str, pa.Table], target: str, wanted: Sequence[str] | None) -> list[str]:
     """Return the columns that all tables have, as the release orders them."""
     shared = [c for c in tables["release"].column_names if all(c in t.column_names for t in tables.values())]
-    found = [c for c in shared if c != target]
+    features = [c for c in shared if c != target]
     if wanted is not None:
-        found = [column_of(tables["release"].select(shared), c, "features") for c in wanted]
-        if target in found:
+        features = [column_of(tables["release"].select(shared), c, "features") for c in wanted]
+        if target in features:
             raise RoleError(f"{target!r} is the target and cannot be a feature.")
-    if not found:
+    if not features:
         raise RoleError("The release and the original have no column in common besides the target.")
-    return found
+    return features
 
 
 def _quasi(
@@ -280,14 +280,14 @@ def _quasi(
 ) -> list[str]:
     """Return the columns that are read by an encoding: generalized ones, unless all tables have numbers there."""
     if given is not None:
-        own = {name.lower() for name in given}
+        lowered = {name.lower() for name in given}
     elif isinstance(release, Release):
-        own = {a.name.lower() for a in release.plan.roles.quasi_identifiers}
+        lowered = {a.name.lower() for a in release.plan.roles.quasi_identifiers}
     else:
         released = [t for key, t in tables.items() if key.startswith("release")]
-        own = {c.lower() for table in released for c in generalized(tables["raw"], table, columns)}
+        lowered = {c.lower() for table in released for c in generalized(tables["raw"], table, columns)}
     typed = [c for c in columns if all(is_number(t.column(c).type) for t in tables.values())]
-    return [c for c in columns if c.lower() in own and c not in typed]
+    return [c for c in columns if c.lower() in lowered and c not in typed]
 
 
 def _sampled(tables: Mapping[str, pa.Table], target: str, most: int | None, notes: list[str]) -> dict[str, pa.Table]:
@@ -296,14 +296,16 @@ def _sampled(tables: Mapping[str, pa.Table], target: str, most: int | None, note
 
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
         raise ParameterError(f"max_rows must be an int >= 1, or None. Got {most!r}.")
-    found = {}
+    sampled = {}
     for key, table in tables.items():
         if most is None or table.num_rows <= most:
             continue
-        kept = drawn(codes_of(table.column(target)), most / table.num_rows, 0)
-        found[key] = table.filter(pa.array(kept))
-        notes.append(f"a sample of {found[key].num_rows} of {table.num_rows} rows ({key.replace('_', ' ')}) was used.")
-    return found
+        chosen = drawn(codes_of(table.column(target)), most / table.num_rows, 0)
+        sampled[key] = table.filter(pa.array(chosen))
+        notes.append(
+            f"a sample of {sampled[key].num_rows} of {table.num_rows} rows ({key.replace('_', ' ')}) was used."
+        )
+    return sampled
 
 
 def _lessons(
@@ -320,11 +322,11 @@ def _lessons(
         tests = {RAW: _rows(plain, tables["test"], target)}
         lessons.append(Lesson(RAW, _rows(plain, tables["raw"], target).mixed(), tests))
     rest = [c for c in columns if c not in quasi]
-    own = ReleasedEncoder(quasi, rest, encoder).fit(tables["release"])
-    tests = {RAW: _rows(own, tables["test"], target)}
+    encoder_of_release = ReleasedEncoder(quasi, rest, encoder).fit(tables["release"])
+    tests = {RAW: _rows(encoder_of_release, tables["test"], target)}
     if "released_test" in tables:
-        tests[RELEASE] = _rows(own, tables["released_test"], target)
-    lessons.append(Lesson(RELEASE, _rows(own, tables["release"], target).mixed(), tests))
+        tests[RELEASE] = _rows(encoder_of_release, tables["released_test"], target)
+    lessons.append(Lesson(RELEASE, _rows(encoder_of_release, tables["release"], target).mixed(), tests))
     return lessons
 
 
@@ -336,9 +338,9 @@ def _zero_rule(tables: Mapping[str, pa.Table], target: Target, seed: int) -> Fit
     """Return the scores of whoever always says the most frequent class of the training rows."""
     train, test = target.codes(tables["raw"]), target.codes(tables["test"])
     shares = np.bincount(train, minlength=len(target.values)) / len(train)
-    said = np.full(len(test), int(np.argmax(shares)), dtype=np.int64)
+    predicted = np.full(len(test), int(np.argmax(shares)), dtype=np.int64)
     confidence = np.tile(shares, (len(test), 1))
-    return Fitted(ZERO_RULE, seed, RAW, RAW, scores(test, said, confidence, target.positive), 0)
+    return Fitted(ZERO_RULE, seed, RAW, RAW, scores(test, predicted, confidence, target.positive), 0)
 
 
 def trial(
@@ -394,8 +396,8 @@ def trial(
                 held = stack.enter_context(anonymize(parts.test))
             except InfeasibleError:
                 notes = ("The held-out rows are too few for the promise: they were tested as they are only.",)
-        found = evaluate(parts.train, release, target=parts.target, test=parts.test, released_test=held, **options)
-    return replace(found, notes=(*found.notes, *notes))
+        evaluation = evaluate(parts.train, release, target=parts.target, test=parts.test, released_test=held, **options)
+    return replace(evaluation, notes=(*evaluation.notes, *notes))
 
 
 __all__ = ["MOST_ROWS", "evaluate"]

@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 def owned_hierarchies(release: Release) -> dict[str, Hierarchy]:
     """Return the hierarchies of a release as tables: the listed ones, else the labels of the values it was made of."""
-    found = {}
+    hierarchies = {}
     for hierarchy, levels, cell in zip(release.used, release.levels, release.recoding.cells, strict=True):
         if hierarchy.levels is not None:
-            found[levels.attribute] = hierarchy
+            hierarchies[levels.attribute] = hierarchy
             continue
         on = exp.EQ(this=col("code", "t"), expression=col("code", "v"))
         query = exp.select(
             named(col("text", "v"), "l0"), *(col(f"l{i}", "t") for i in range(1, levels.height + 1))
         ).from_(table(cell.values, "v"))
         rows = release.engine.arrow(query.join(table(levels.tree, "t"), on=on).order_by(col("code", "v")))
-        found[levels.attribute] = Hierarchy(rows, None, levels.origin, levels.top)
-    return found
+        hierarchies[levels.attribute] = Hierarchy(rows, None, levels.origin, levels.top)
+    return hierarchies
 
 
 class ClassShares:
@@ -80,11 +80,11 @@ class ClassShares:
         at = np.zeros(classes.num_rows, dtype=np.int64)
         for j, name in enumerate(self._layout.attributes):
             cells = _as_texts(self._layout.cells(classes, name))
-            known = self._codes[j]
+            positions = self._codes[j]
             for label in [None, *cells.labels]:
-                known.setdefault(label, len(known))
-            own = np.array([known[label] for label in [*cells.labels, None]])[cells.codes]
-            pairs = at * len(known) + own
+                positions.setdefault(label, len(positions))
+            codes = np.array([positions[label] for label in [*cells.labels, None]])[cells.codes]
+            pairs = at * len(positions) + codes
             distinct, at = np.unique(pairs, return_inverse=True)
             self._steps.append(distinct)
         self.size = len(self._steps[-1]) if self._steps else 0
@@ -94,10 +94,10 @@ class ClassShares:
         if not all(part in rows.column_names for parts in self._layout.attributes.values() for part in parts):
             return np.full(rows.num_rows, -1)
         at = np.zeros(rows.num_rows, dtype=np.int64)
-        for name, known, step in zip(self._layout.attributes, self._codes, self._steps, strict=True):
-            own = _as_texts(self._layout.cells(rows, name))
-            codes = np.array([known.get(label, -1) for label in [*own.labels, None]])[own.codes]
-            pairs = at * len(known) + codes
+        for name, positions, step in zip(self._layout.attributes, self._codes, self._steps, strict=True):
+            cells = _as_texts(self._layout.cells(rows, name))
+            codes = np.array([positions.get(label, -1) for label in [*cells.labels, None]])[cells.codes]
+            pairs = at * len(positions) + codes
             place = np.minimum(np.searchsorted(step, pairs), len(step) - 1)
             at = np.where((at >= 0) & (codes >= 0) & (step[place] == pairs), place, -1)
         return at
@@ -113,16 +113,16 @@ class ClassShares:
             part = pa.Table.from_batches([batch])
             at, n = self.find(part), part.column(count).to_numpy()
             for j, (book, name) in enumerate(zip(books.values(), originals, strict=True)):
-                own = part.column(name).combine_chunks()
-                atoms = _atoms(book, cells_of(own)) if coded is None else coded[j][own.to_numpy()]
-                known = atoms >= 0
+                column = part.column(name).combine_chunks()
+                atoms = _atoms(book, cells_of(column)) if coded is None else coded[j][column.to_numpy()]
+                valid = atoms >= 0
                 shape = tables[j].shape
-                tables[j] = tables[j] + sp.csr_matrix((n[known], (at[known], atoms[known])), shape=shape)
+                tables[j] = tables[j] + sp.csr_matrix((n[valid], (at[valid], atoms[valid])), shape=shape)
         blocks = []
-        for found, book in zip(tables, books.values(), strict=True):
-            total = np.asarray(found.sum(axis=1)).ravel()
+        for counts, book in zip(tables, books.values(), strict=True):
+            total = np.asarray(counts.sum(axis=1)).ravel()
             scale = sp.diags(np.divide(1.0, total, out=np.zeros_like(total), where=total > 0))
-            blocks.append(sp.csr_matrix(scale @ found @ sp.csr_matrix(book.held.T.astype(float))))
+            blocks.append(sp.csr_matrix(scale @ counts @ sp.csr_matrix(book.held.T.astype(float))))
         return sp.hstack(blocks, format="csr")
 
 
@@ -132,18 +132,18 @@ def _atoms(book: Codebook, cells: Cells) -> Indices:
         return book.domain.at(cells.numbers)
     assert isinstance(cells, Texts)
     book.domain.learn(cells.labels)
-    found = [book.domain.members(label) for label in [*cells.labels, None]]
-    return np.array([own[0] if len(own) == 1 else -1 for own in found], dtype=np.int64)[cells.codes]
+    members = [book.domain.members(label) for label in [*cells.labels, None]]
+    return np.array([atoms[0] if len(atoms) == 1 else -1 for atoms in members], dtype=np.int64)[cells.codes]
 
 
 def _by_code(release: Release, books: Mapping[str, Codebook]) -> list[Indices]:
     """Return for each attribute the atoms of its original values, by their codes."""
     values = {cell.name: cell.values for cell in _recoder(release).cells}
-    found = []
+    by_code = []
     for name, book in books.items():
         query = exp.select(col("value")).from_(table(values[name])).order_by(col("code"))
-        found.append(_atoms(book, cells_of(release.engine.arrow(query).column(0).combine_chunks())))
-    return found
+        by_code.append(_atoms(book, cells_of(release.engine.arrow(query).column(0).combine_chunks())))
+    return by_code
 
 
 def _recoder(release: Release) -> Recoder:
@@ -157,8 +157,8 @@ def _beside(release: Release, names: Sequence[str]) -> tuple[exp.Select, list[st
     recoder = _recoder(release)
     # The rows of regions are coded once, and have no other trace of the original values.
     coded = recoder.by_code
-    kept = [(c.name, col(f"{CODE}{j}") if coded else c.expression) for j, c in enumerate(recoder.cells)]
-    rows = recoder.rows(kept)
+    columns_kept = [(c.name, col(f"{CODE}{j}") if coded else c.expression) for j, c in enumerate(recoder.cells)]
+    rows = recoder.rows(columns_kept)
     rows.set("order", None)
     taken = {name for name, _ in recoder.shown}
     free = [f"original {j}" for j in range(len(recoder.cells) + len(taken) + 1)]
@@ -205,20 +205,21 @@ class Fitted:
         for rows in batches(data):
             if not seen:
                 layout = Layout.of(rows.column_names, columns)
-                known = types or {}
+                types_of = types or {}
                 seen = {
-                    name: Seen(name, known.get(name) or _type(data, rows, name, layout)) for name in layout.attributes
+                    name: Seen(name, types_of.get(name) or _type(data, rows, name, layout))
+                    for name in layout.attributes
                 }
-            for name, own in seen.items():
-                count(own, layout.cells(rows, name), method)
+            for name, cells_seen in seen.items():
+                count(cells_seen, layout.cells(rows, name), method)
         mixed = _mixed(data, layout)
         owned = owned_hierarchies(data) if isinstance(data, Release) else None
-        found = cls(layout, learnt(seen, method, hierarchies, most, owned, mixed))
+        fitted = cls(layout, learnt(seen, method, hierarchies, most, owned, mixed))
         # Rows whose values were permuted have no classes that could be seen: their cells are plain values.
         classed = isinstance(data, Release) and bool(data.recoding.cells)
         if classed and method == "proportional" and not mixed:
-            found.shares = ClassShares(data, found.books)
-        return found
+            fitted.shares = ClassShares(data, fitted.books)
+        return fitted
 
     @property
     def names(self) -> list[str]:
@@ -231,10 +232,10 @@ class Fitted:
 
         for rows in batches(data, size):
             blocks = [book.encode(self.layout.cells(rows, name)) for name, book in self.books.items()]
-            found = sp.hstack(blocks, format="csr") if blocks else sp.csr_matrix((rows.num_rows, 0))
+            encoded = sp.hstack(blocks, format="csr") if blocks else sp.csr_matrix((rows.num_rows, 0))
             if self.shares is not None:
-                found = _by_class(self.shares, rows, found)
-            yield found
+                encoded = _by_class(self.shares, rows, encoded)
+            yield encoded
 
 
 def learnt(
@@ -250,11 +251,11 @@ def learnt(
     Hierarchies are often those of a whole table: one of a column that is not encoded is passed over.
     """
     lowered = {name.lower(): name for name in seen}
-    given = {lowered[name.lower()]: own for name, own in hierarchies.items() if name.lower() in lowered}
+    given = {lowered[name.lower()]: hierarchy for name, hierarchy in hierarchies.items() if name.lower() in lowered}
     books = {}
     for name, cells in seen.items():
-        own = given.get(name) or (owned or {}).get(name)
-        domain = learn(cells, own, most, name not in given and owned is not None, name in (mixed or ()))
+        hierarchy = given.get(name) or (owned or {}).get(name)
+        domain = learn(cells, hierarchy, most, name not in given and owned is not None, name in (mixed or ()))
         books[name] = Codebook(domain, method, cells, most)
     return books
 
@@ -270,24 +271,24 @@ def require(method: str, most: int) -> None:
 
 def resolved(specs: Mapping[str, Any] | None, engine: Engine | None = None) -> dict[str, Hierarchy]:
     """Return the hierarchies that are meant, as ``anonymize`` does."""
-    found = {name: spec for name, spec in (specs or {}).items() if isinstance(spec, Hierarchy)}
-    rest = {name: spec for name, spec in (specs or {}).items() if name not in found}
+    hierarchies = {name: spec for name, spec in (specs or {}).items() if isinstance(spec, Hierarchy)}
+    rest = {name: spec for name, spec in (specs or {}).items() if name not in hierarchies}
     if rest:
-        with workspace(engine) as own:
-            found |= {name: resolve(spec, own, None) for name, spec in rest.items()}
-    return found
+        with workspace(engine) as workspace_engine:
+            hierarchies |= {name: resolve(spec, workspace_engine, None) for name, spec in rest.items()}
+    return hierarchies
 
 
 def _type(data: Any, rows: pa.Table, name: str, layout: Layout) -> str | None:
     """Return the type of a column: the original one of a release, else its own where that is a number or date."""
     if isinstance(data, Release):
-        known = {a.name: a.type for a in data.plan.roles.published}
-        if name in known:
-            return known[name]
+        types = {a.name: a.type for a in data.plan.roles.published}
+        if name in types:
+            return types[name]
     kind = rows.schema.field(layout.attributes[name][0]).type
     kind = kind.field(0).type if str(kind).startswith("struct<lo") else kind
-    found = type_of(kind)
-    return None if found == "VARCHAR" else found
+    type_name = type_of(kind)
+    return None if type_name == "VARCHAR" else type_name
 
 
 def count(seen: Seen, cells: Cells, method: str, n: Any = None) -> None:
@@ -319,16 +320,16 @@ def _mixed(data: Any, layout: Layout) -> set[str]:
     return {name for name, parts in layout.attributes.items() if types.get(parts[0], "").startswith("MAP")}
 
 
-def _by_class(shares: ClassShares, rows: pa.Table, found: sp.csr_matrix) -> sp.csr_matrix:
+def _by_class(shares: ClassShares, rows: pa.Table, encoded: sp.csr_matrix) -> sp.csr_matrix:
     """Put the shares of their classes in the place of rows that are rows of the release."""
     import scipy.sparse as sp
 
     at = shares.find(rows)
     if not (at >= 0).any():
-        return found
+        return encoded
     if (at >= 0).all():
         return shares.matrix[at]
-    both = sp.vstack([shares.matrix, found], format="csr")
+    both = sp.vstack([shares.matrix, encoded], format="csr")
     return both[np.where(at >= 0, at, shares.size + np.arange(len(at)))]
 
 

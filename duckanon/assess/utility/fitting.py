@@ -124,12 +124,12 @@ def fit_all(
     lock = threading.Lock()
 
     def one(task: tuple[Lesson, Learner, int]) -> list[Fitted]:
-        found = _fit(*task, laid_out, classes, positive)
+        results = _fit(*task, laid_out, classes, positive)
         with lock:
             done["all"] += 1
             if advance is not None:
                 advance(done["all"])
-        return found
+        return results
 
     from threadpoolctl import threadpool_limits
 
@@ -159,13 +159,13 @@ def _fit(
 
         made = DummyClassifier(strategy="most_frequent")
     made.fit(cells, lesson.train.classes)
-    found = []
+    results = []
     for name, rows in lesson.tests.items():
         tested = laid_out[lesson.name, name, _is_dense(learner, rows.cells)]
         predicted = np.asarray(made.predict(tested), dtype=np.int64)
         figures = scores(rows.classes, predicted, confidence_of(made, tested, classes), positive)
-        found.append(Fitted(learner.name, seed, lesson.name, name, figures, 0))
-    return found
+        results.append(Fitted(learner.name, seed, lesson.name, name, figures, 0))
+    return results
 
 
 def _is_dense(learner: Learner, cells: Any) -> bool:
@@ -180,22 +180,22 @@ def _laid_out(cells: Any, who: str) -> NDArray[np.float64]:
             f"{who} needs all cells of a table of {cells.shape[0]} rows and {cells.shape[1]} columns, the zeros among "
             "them: use fewer rows (max_rows), fewer features, or another learner or encoding."
         )
-    found: NDArray[np.float64] = cells.toarray()
-    return found
+    dense: NDArray[np.float64] = cells.toarray()
+    return dense
 
 
 @contextmanager
 def _counted() -> Iterator[Callable[..., list[Fitted]]]:
     """Count the warnings of every task instead of printing them; they are those of the thread that it runs in."""
-    own = threading.local()
+    local = threading.local()
 
     def count(*_: Any, **__: Any) -> None:
-        own.count = getattr(own, "count", 0) + 1
+        local.count = getattr(local, "count", 0) + 1
 
     def counted(action: Callable[[Any], list[Fitted]], task: Any) -> list[Fitted]:
-        own.count = 0
-        found = action(task)
-        return [Fitted(f.learner, f.seed, f.trained_on, f.tested_on, f.scores, own.count) for f in found]
+        local.count = 0
+        results = action(task)
+        return [Fitted(f.learner, f.seed, f.trained_on, f.tested_on, f.scores, local.count) for f in results]
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

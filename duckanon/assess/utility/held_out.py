@@ -120,10 +120,12 @@ def column_of(table: pa.Table, name: str, what: str) -> str:
     """Return the name of a column as the table spells it."""
     if not isinstance(name, str):
         raise ParameterError(f"{what} must be the name of a column. Got a {type(name).__name__}.")
-    found = [c for c in table.column_names if c == name] or [c for c in table.column_names if c.lower() == name.lower()]
-    if not found:
+    matching = [c for c in table.column_names if c == name] or [
+        c for c in table.column_names if c.lower() == name.lower()
+    ]
+    if not matching:
         raise RoleError(f"The table has no column {name!r}.{did_you_mean(name, table.column_names)}")
-    return str(found[0])
+    return str(matching[0])
 
 
 def codes_of(column: pa.ChunkedArray) -> Codes:
@@ -144,11 +146,11 @@ def drawn(strata: Codes, share: float, seed: int) -> NDArray[np.bool_]:
     missing = round(float(wanted.sum())) - int(counts.sum())
     # The largest remainders are rounded up; of equal ones those of values that come first.
     counts[np.argsort(counts - wanted, kind="stable")[:missing]] += 1
-    found = np.zeros(len(strata), dtype=bool)
+    chosen = np.zeros(len(strata), dtype=bool)
     order = np.argsort(strata, kind="stable")
     for members, count in zip(np.split(order, np.cumsum(sizes)[:-1]), counts, strict=True):
-        found[rng.permutation(members)[:count]] = True
-    return found
+        chosen[rng.permutation(members)[:count]] = True
+    return chosen
 
 
 def _held_out(strata: Codes, share: float, seed: int) -> NDArray[np.bool_]:
@@ -157,7 +159,7 @@ def _held_out(strata: Codes, share: float, seed: int) -> NDArray[np.bool_]:
     return drawn(strata, share, seed) if len(strata) else np.zeros(0, dtype=bool)
 
 
-def _mask(found: NDArray[np.bool_]) -> Any:
+def _mask(chosen: NDArray[np.bool_]) -> Any:
     import pyarrow as pa
 
-    return pa.array(found)
+    return pa.array(chosen)

@@ -43,10 +43,10 @@ class Ruled(Leaves):
     def learn(self, labels: Sequence[str]) -> None:
         fresh = [x for x in labels if x != WHOLE and x not in self.place and x not in self.labels]
         for chain in _chains(self.rule, fresh):
-            known = next((label for label in chain if label in self.place or label in self.labels), None)
-            self.labels[chain[0]] = np.empty(0, dtype=np.int64) if known is None else self.members(known)
-            if known is not None:
-                self.aliases[chain[0]] = self.alias(known)
+            published = next((label for label in chain if label in self.place or label in self.labels), None)
+            self.labels[chain[0]] = np.empty(0, dtype=np.int64) if published is None else self.members(published)
+            if published is not None:
+                self.aliases[chain[0]] = self.alias(published)
 
 
 def ruled(seen: Seen, hierarchy: Hierarchy, most: int) -> Ruled:
@@ -57,9 +57,9 @@ def ruled(seen: Seen, hierarchy: Hierarchy, most: int) -> Ruled:
     inner = {label for chain in chains for label in chain[1:] if label != chain[0]}
     leaves = [chain for chain in chains if chain[0] not in inner]
     columns = [pa.array(column, pa.string()) for column in zip(*leaves, strict=True)]
-    found = listed(seen, pa.table(columns, names=[f"l{i}" for i in range(len(columns))]), most, owned=True)
-    own = {f.name: getattr(found, f.name) for f in fields(found)}
-    return Ruled(**own, rule=hierarchy)
+    from_levels = listed(seen, pa.table(columns, names=[f"l{i}" for i in range(len(columns))]), most, owned=True)
+    fields_of_leaves = {f.name: getattr(from_levels, f.name) for f in fields(from_levels)}
+    return Ruled(**fields_of_leaves, rule=hierarchy)
 
 
 def _chains(hierarchy: Hierarchy | None, labels: Sequence[str]) -> list[tuple[str, ...]]:
@@ -75,12 +75,14 @@ def _chains(hierarchy: Hierarchy | None, labels: Sequence[str]) -> list[tuple[st
         query = exp.select(col("known", "t"), col("text", "v"), *above).from_(table(values.table, "v"))
         rows = engine.arrow(query.join(table(bound.tree, "t"), on=on).order_by(col("code", "v")))
     chains = []
-    for known, label, *up in zip(*(own.to_pylist() for own in rows.columns), strict=True):
+    for known, label, *up in zip(*(column_labels.to_pylist() for column_labels in rows.columns), strict=True):
         # Labels of a hierarchy that goes on from the shortest prefix are no codes, even if they begin like one.
-        own = above_them.get(label)
-        if own is None and not known:
-            own = (up[-1],)
-        chains.append((label, *up) if own is None else (*[label] * (len(up) + 1 - len(own)), *own))
+        column_labels = above_them.get(label)
+        if column_labels is None and not known:
+            column_labels = (up[-1],)
+        chains.append(
+            (label, *up) if column_labels is None else (*[label] * (len(up) + 1 - len(column_labels)), *column_labels)
+        )
     return chains
 
 
@@ -92,17 +94,17 @@ def _continued(hierarchy: Hierarchy, engine: Engine) -> dict[str, tuple[str, ...
     *before, last = links_of(hierarchy, engine)
     if not before or last.levels is None:
         return {}
-    columns = [own.to_pylist() for own in last.levels.columns]
+    columns = [column_labels.to_pylist() for column_labels in last.levels.columns]
     prefixes = set(columns[0])
-    found: dict[str, tuple[str, ...]] = {}
+    chains: dict[str, tuple[str, ...]] = {}
     for level in range(1, len(columns) - 1):
         for label, *up in zip(*columns[level:], strict=True):
             if label in prefixes:
                 continue
-            known = found.setdefault(label, tuple(up))
-            if len(known) == len(up) and known != tuple(up):
-                found[label] = tuple(up[-1:])
-    return found
+            chain = chains.setdefault(label, tuple(up))
+            if len(chain) == len(up) and chain != tuple(up):
+                chains[label] = tuple(up[-1:])
+    return chains
 
 
 D = TypeVar("D", bound=Domain)
@@ -180,15 +182,22 @@ def _plain(label: str) -> bool:
 
 
 def _line(seen: Seen, type_name: str, most: int) -> Line:
-    cells = {label: found for label in seen.labels if (found := spans(label, type_name)) is not None and label != WHOLE}
-    ends = np.array([e for found in cells.values() for span in found for e in span[:2]])
+    cells = {
+        label: label_spans
+        for label in seen.labels
+        if (label_spans := spans(label, type_name)) is not None and label != WHOLE
+    }
+    ends = np.array([e for label_spans in cells.values() for span in label_spans for e in span[:2]])
     finite = np.concatenate([ends[np.isfinite(ends)], seen.values])
     family = ColumnType.parse(type_name).family
     whole = family in ("integer", "date") or (family != "timestamp" and bool(np.all(finite == np.floor(finite))))
     if family == "integer" and not np.all(finite == np.floor(finite)):
         whole = False
     pieces = [
-        (*half_open(span, whole), n) for label, found in cells.items() for span in found for n in [seen.labels[label]]
+        (*half_open(span, whole), n)
+        for label, label_spans in cells.items()
+        for span in label_spans
+        for n in [seen.labels[label]]
     ]
     above = seen.values + 1 if whole else np.nextafter(seen.values, np.inf)
     cuts = np.unique(np.concatenate([[p[0] for p in pieces], [p[1] for p in pieces], seen.values, above]))
@@ -200,8 +209,8 @@ def _line(seen: Seen, type_name: str, most: int) -> Line:
         rows[first:last] += n / max(last - first, 1)
     rows[np.searchsorted(lows, seen.values)] += seen.counts
     if len(cuts):
-        kept = rows[:-1] > 0
-        lows, highs, rows = lows[kept], highs[kept], rows[:-1][kept]
+        covered = rows[:-1] > 0
+        lows, highs, rows = lows[covered], highs[covered], rows[:-1][covered]
     if len(lows) > most:
         lows, highs = _binned(lows, highs, rows, most)
     names = [_interval(low, high, whole, type_name) for low, high in zip(lows, highs, strict=True)]
@@ -260,12 +269,12 @@ def _name_by_cells(line: Line, cells: Mapping[str, list[Span]], rows: Mapping[st
     """Give atoms that are published as they are the texts under which they are, the most frequent first."""
     taken = set()
     for label in sorted(cells, key=lambda label: (-rows[label], label)):
-        found = line.members(label)
-        if len(found) == 1 and found[0] not in taken and not label.startswith("{"):
+        atoms = line.members(label)
+        if len(atoms) == 1 and atoms[0] not in taken and not label.startswith("{"):
             low, high = half_open(cells[label][0], line.whole)
-            if len(cells[label]) == 1 and low == line.lows[found[0]] and high == line.highs[found[0]]:
-                line.atoms[found[0]] = label
-                taken.add(found[0])
+            if len(cells[label]) == 1 and low == line.lows[atoms[0]] and high == line.highs[atoms[0]]:
+                line.atoms[atoms[0]] = label
+                taken.add(atoms[0])
 
 
 def _with_missing(domain: D, seen: Seen, listed: bool = False) -> D:
@@ -329,15 +338,15 @@ def listed(seen: Seen, levels: pa.Table, most: int, owned: bool, mixed: bool = F
     lowest = next((level for level in range(first, height + 1) if len(set(columns[level])) <= most), height)
     if lowest == height and len(set(columns[0])) > most:
         return _frequent(seen, columns, most) if type_name is None else _line(seen, type_name, most)
-    own = columns[lowest]
-    atoms = list(dict.fromkeys(own))
+    leaf_labels = columns[lowest]
+    atoms = list(dict.fromkeys(leaf_labels))
     position = {label: at for at, label in enumerate(atoms)}
-    owner = np.array([position[label] for label in own], dtype=np.int64)
+    owner = np.array([position[label] for label in leaf_labels], dtype=np.int64)
     place = {leaf: int(at) for leaf, at in zip(leaves, owner, strict=True)}
     weights = np.bincount(owner, minlength=len(atoms)).astype(float)
     nodes, labels = nodes_over(columns[lowest:], owner)
     order = np.argsort(sizes, kind="stable") if sizes is not None else None
-    found = Leaves(
+    domain = Leaves(
         seen.name,
         type_name or "VARCHAR",
         [str(atom) for atom in atoms],
@@ -350,8 +359,8 @@ def listed(seen: Seen, levels: pa.Table, most: int, owned: bool, mixed: bool = F
         owners=owner[order] if order is not None else np.empty(0, dtype=np.int64),
     )
     if not owned:
-        _extend(found, seen)
-    return _with_missing(found, seen, listed=null_at is not None)
+        _extend(domain, seen)
+    return _with_missing(domain, seen, listed=null_at is not None)
 
 
 def _extend(domain: Leaves, seen: Seen) -> None:
@@ -374,16 +383,16 @@ def nodes_over(columns: Sequence[Sequence[str | None]], owner: Indices) -> tuple
     """
     nodes: list[Node] = []
     labels: dict[str, Indices] = {}
-    known = {(label, np.array([at]).tobytes()) for label, at in zip(columns[0], owner.tolist(), strict=True)}
+    seen_nodes = {(label, np.array([at]).tobytes()) for label, at in zip(columns[0], owner.tolist(), strict=True)}
     for level, labels_of in enumerate(columns[1:], 1):
         under: dict[str | None, set[int]] = {}
         for label, at in zip(labels_of, owner.tolist(), strict=True):
             under.setdefault(label, set()).add(at)
         for label, atoms in under.items():
             members = np.array(sorted(atoms), dtype=np.int64)
-            if label is None or (label, members.tobytes()) in known:
+            if label is None or (label, members.tobytes()) in seen_nodes:
                 continue
-            known.add((label, members.tobytes()))
+            seen_nodes.add((label, members.tobytes()))
             nodes.append(Node(label, level, members))
             labels.setdefault(label, members)
     return nodes, labels
@@ -392,9 +401,9 @@ def nodes_over(columns: Sequence[Sequence[str | None]], owner: Indices) -> tuple
 def _sizes(leaves: Sequence[str], type_name: str | None) -> Numbers | None:
     """Return leaves as numbers or days, or None where one of them is neither."""
     for kind in [type_name] if type_name is not None else ["DOUBLE"]:
-        found = [size_of(leaf, kind) if _plain(leaf) else None for leaf in leaves]
-        if found and None not in found:
-            return np.array(found, dtype=float)
+        numbers = [size_of(leaf, kind) if _plain(leaf) else None for leaf in leaves]
+        if numbers and None not in numbers:
+            return np.array(numbers, dtype=float)
     return None
 
 
@@ -408,8 +417,8 @@ def _frequent(seen: Seen, columns: Sequence[Sequence[str]], most: int) -> Leaves
     nodes, labels = nodes_over([columns[0], *columns[-1:]], owner)
     place = dict(zip(columns[0], owner.tolist(), strict=True))
     weights = np.bincount(owner, minlength=len(atoms)).astype(float)
-    found = Leaves(seen.name, "VARCHAR", atoms, weights, nodes, place=place, labels=labels, other=len(atoms) - 1)
-    return _with_missing(found, seen)
+    domain = Leaves(seen.name, "VARCHAR", atoms, weights, nodes, place=place, labels=labels, other=len(atoms) - 1)
+    return _with_missing(domain, seen)
 
 
 __all__ = ["NAMES", "Ruled", "Seen", "learn", "listed", "nodes_over", "ruled"]

@@ -107,20 +107,20 @@ def resolve(learners: str | Sequence[Any] | Mapping[str, Any]) -> list[Learner]:
     if isinstance(learners, str):
         learners = [learners]
     if isinstance(learners, Mapping):
-        found = [_named(str(name), given) for name, given in learners.items()]
+        resolved = [_named(str(name), given) for name, given in learners.items()]
     elif isinstance(learners, Sequence):
-        found = [_named(None, given) for given in learners]
+        resolved = [_named(None, given) for given in learners]
     else:
         raise ParameterError(f"learners must be names or classifiers. Got a {type(learners).__name__}.")
-    names = [learner.name for learner in found]
+    names = [learner.name for learner in resolved]
     if not names:
         raise ParameterError("Name one learner at least.")
     twice = {name for name in names if names.count(name) > 1}
     if twice or ZERO_RULE in names:
         raise ParameterError(f"Learners must have names of their own: {sorted(twice or {ZERO_RULE})[0]!r} is taken.")
-    for learner in found:
+    for learner in resolved:
         learner.make(0)
-    return found
+    return resolved
 
 
 ZERO_RULE = "zero_rule"
@@ -135,8 +135,8 @@ def _named(name: str | None, given: Any) -> Learner:
             raise ParameterError(
                 f"There is no learner {given!r}.{did_you_mean(given, LEARNERS)} There are: {', '.join(LEARNERS)}."
             )
-        known = LEARNERS[given]
-        return Learner(name or given, known.make, known.dense, known.random)
+        learner = LEARNERS[given]
+        return Learner(name or given, learner.make, learner.dense, learner.random)
     if not hasattr(given, "fit") or not hasattr(given, "predict") or not hasattr(given, "get_params"):
         raise ParameterError(f"A learner is a name or a classifier. Got a {type(given).__name__}.")
     seeded = [key for key in given.get_params() if key.split("__")[-1] == "random_state"]

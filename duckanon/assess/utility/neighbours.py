@@ -77,8 +77,8 @@ class NearestNeighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the class with the most votes; of several the first."""
         # Rounded, so that equal votes stay equal however they were added up.
-        found: NDArray[Any] = self.classes_[np.argmax(np.round(self.predict_proba(X), 9), axis=1)]
-        return found
+        predicted: NDArray[Any] = self.classes_[np.argmax(np.round(self.predict_proba(X), 9), axis=1)]
+        return predicted
 
     def _vote(self, cells: Floats, rows: NDArray[np.int64], asked: int, shares: Floats) -> NDArray[np.int64]:
         """Fill in the shares of rows, and return those for which more points must be asked."""

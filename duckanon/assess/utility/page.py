@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from duckanon.assess.utility.workload import Workload
 
 
-def page(found: Evaluation, workload: Workload | None = None, title: str = "Release") -> str:
+def page(evaluation: Evaluation, workload: Workload | None = None, title: str = "Release") -> str:
     """Return the page: figures of learners, what is kept of them, answers of queries, and what to know.
 
     Examples
@@ -27,43 +27,43 @@ def page(found: Evaluation, workload: Workload | None = None, title: str = "Rele
     >>> "in-sample" in page(found), page(found).startswith("<!doctype html>")
     (True, True)
     """
-    return html(report(found, workload, title))
+    return html(report(evaluation, workload, title))
 
 
-def report(found: Evaluation, workload: Workload | None = None, title: str = "Release") -> Report:
+def report(evaluation: Evaluation, workload: Workload | None = None, title: str = "Release") -> Report:
     """Return the report of an evaluation."""
-    sections = [_scores(found), _kept(found)]
+    sections = [_scores(evaluation), _kept(evaluation)]
     if workload is not None:
         sections.append(_answers(workload))
-    if found.notes:
-        sections.append(Section("Notes", [Bullets(found.notes)]))
+    if evaluation.notes:
+        sections.append(Section("Notes", [Bullets(evaluation.notes)]))
     return Report(
         title,
         "Utility of a release",
         sections,
-        facts=_facts(found),
-        verdict=_verdict(found),
+        facts=_facts(evaluation),
+        verdict=_verdict(evaluation),
         footer=f"duckanon {__version__}. Means over seeds, with standard deviations.",
     )
 
 
-def _facts(found: Evaluation) -> list[str]:
+def _facts(evaluation: Evaluation) -> list[str]:
     return [
-        f"target {found.target}, {found.classes} classes",
-        f"{found.train_rows} training rows, {found.release_rows} released",
-        f"{found.test_rows} held-out rows" if not found.in_sample else f"{found.test_rows} rows tested",
-        f"{len(found.features)} features",
+        f"target {evaluation.target}, {evaluation.classes} classes",
+        f"{evaluation.train_rows} training rows, {evaluation.release_rows} released",
+        f"{evaluation.test_rows} held-out rows" if not evaluation.in_sample else f"{evaluation.test_rows} rows tested",
+        f"{len(evaluation.features)} features",
     ]
 
 
-def _verdict(found: Evaluation) -> Verdict:
-    if found.in_sample:
+def _verdict(evaluation: Evaluation) -> Verdict:
+    if evaluation.in_sample:
         return Verdict(
             "warn",
             "In-sample: figures of the release are too good",
             "Rows that were tested had been in the release. Give the job instead: the split is then made first.",
         )
-    shares = {learner: share for learner, share in found.kept().items() if share is not None}
+    shares = {learner: share for learner, share in evaluation.kept().items() if share is not None}
     if not shares:
         return Verdict("warn", "The release teaches little", "Raw rows teach nothing here, or were not tried.")
     best = max(shares, key=lambda learner: shares[learner])
@@ -78,19 +78,19 @@ def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], tex
     return Section(title, [Grid(head, rows, right=range(texts, len(head))), Lines([note], aside=True)])
 
 
-def _scores(found: Evaluation) -> Section:
+def _scores(evaluation: Evaluation) -> Section:
     names = {"f1": "F1", "auroc": "AUROC"}
-    rows = found.summary().to_pylist()
+    rows = evaluation.summary().to_pylist()
     order = list(dict.fromkeys(row["learner"] for row in rows))
     lines = [
         [line["learner"], line["encoding"], line["trained_on"], line["tested_on"], *(_figure(line, s) for s in SCORES)]
         for line in sorted(rows, key=lambda row: order.index(row["learner"]))
     ]
     head = ["learner", "encoding", "taught by", "tested on", *(names.get(s, s) for s in SCORES)]
-    binary = "Precision, recall and F1 are those of the positive class." if found.average == "binary" else ""
+    binary = "Precision, recall and F1 are those of the positive class." if evaluation.average == "binary" else ""
     several = "Precision, recall and F1 are means over the classes, each counting the same."
     note = f"{binary or several} {ZERO_RULE} always says the most frequent class."
-    return _section(f"Predicting {found.target}", head, lines, 4, note)
+    return _section(f"Predicting {evaluation.target}", head, lines, 4, note)
 
 
 def _figure(line: dict[str, Any], score: str) -> str:
@@ -98,8 +98,8 @@ def _figure(line: dict[str, Any], score: str) -> str:
     return f"{line[score]:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
-def _kept(found: Evaluation) -> Section:
-    by = {score: found.kept(score) for score in ("accuracy", "f1", "auroc")}
+def _kept(evaluation: Evaluation) -> Section:
+    by = {score: evaluation.kept(score) for score in ("accuracy", "f1", "auroc")}
     lines = [[name, *(_share(by[score][name]) for score in by)] for name in by["auroc"]]
     note = "The share of what raw rows teach beyond the zero rule that the release teaches, too, tested on raw rows."
     return _section("Kept", ["learner", "accuracy", "F1", "AUROC"], lines, 1, note)

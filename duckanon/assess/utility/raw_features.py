@@ -40,8 +40,8 @@ def numbers_of(column: pa.ChunkedArray) -> Floats:
         column = column.cast(pa.int32())
     elif pt.is_timestamp(kind) or pt.is_time64(kind):
         column = column.cast(pa.int64())
-    found: Floats = column.cast(pa.float64()).to_numpy()
-    return np.where(np.isfinite(found), found, np.nan)
+    numbers: Floats = column.cast(pa.float64()).to_numpy()
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -62,19 +62,19 @@ class _Number:
 
     @classmethod
     def fit(cls, column: pa.ChunkedArray) -> _Number:
-        found = numbers_of(column)
+        numbers = numbers_of(column)
         # In order, so that sums are the same in whatever order the rows stand.
-        known = np.sort(found[~np.isnan(found)])
-        deviation = float(known.std()) if len(known) else 0.0
-        return cls(float(known.mean()) if len(known) else 0.0, deviation or 1.0, len(known) < len(found))
+        present = np.sort(numbers[~np.isnan(numbers)])
+        deviation = float(present.std()) if len(present) else 0.0
+        return cls(float(present.mean()) if len(present) else 0.0, deviation or 1.0, len(present) < len(numbers))
 
     def transform(self, column: pa.ChunkedArray) -> Any:
         from scipy import sparse
 
-        found = numbers_of(column)
-        unknown = np.isnan(found)
+        numbers = numbers_of(column)
+        unknown = np.isnan(numbers)
         # A missing number stands in the middle, and says so in a column of its own where training rows had such.
-        parts = [np.where(unknown, 0.0, (found - self.mean) / self.deviation)]
+        parts = [np.where(unknown, 0.0, (numbers - self.mean) / self.deviation)]
         parts += [unknown.astype(np.float64)] if self.missing else []
         return sparse.csr_matrix(np.column_stack(parts))
 

@@ -65,15 +65,15 @@ def generalized(original: pa.Table, released: pa.Table, columns: Sequence[str]) 
     """Return the columns of a released table that are not what they were: of another type, or with other values."""
     import pyarrow.compute as pc
 
-    found = []
+    names = []
     for name in columns:
         before, after = original.column(name), released.column(name)
         if is_number(before.type) and is_number(after.type):
             continue
-        known = pc.unique(texts_of(before))
-        if is_number(before.type) or not pc.all(pc.is_in(pc.unique(texts_of(after)), value_set=known)).as_py():
-            found.append(name)
-    return found
+        originals = pc.unique(texts_of(before))
+        if is_number(before.type) or not pc.all(pc.is_in(pc.unique(texts_of(after)), value_set=originals)).as_py():
+            names.append(name)
+    return names
 
 
 def encoder_of(
@@ -110,10 +110,10 @@ def _listed(given: Any, values: pa.ChunkedArray) -> Hierarchy:
 
     engine = open_engine()
     try:
-        found = given if isinstance(given, Hierarchy) else resolve(given, engine, None)
+        hierarchy = given if isinstance(given, Hierarchy) else resolve(given, engine, None)
     finally:
         engine.close()
-    return found.materialise(values.drop_null().unique())
+    return hierarchy.materialise(values.drop_null().unique())
 
 
 @dataclass(frozen=True)
@@ -171,10 +171,10 @@ class ReleasedEncoder:
     def _encoded(self, table: pa.Table) -> Any:
         from scipy import sparse
 
-        found = sparse.csr_matrix(self.encoder.transform(table.select(list(self.anonymous))))
-        if found.shape[0] != table.num_rows:
-            raise DataError(f"The encoding made {found.shape[0]} rows of {table.num_rows}.")
-        return found
+        encoded = sparse.csr_matrix(self.encoder.transform(table.select(list(self.anonymous))))
+        if encoded.shape[0] != table.num_rows:
+            raise DataError(f"The encoding made {encoded.shape[0]} rows of {table.num_rows}.")
+        return encoded
 
 
 def _spread(encoded: Any) -> tuple[Any, Any, Any]:

@@ -72,7 +72,7 @@ class Evaluation:
         groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         for line in self.rows.to_pylist():
             groups.setdefault(tuple(line[key] for key in _KEYS), []).append(line)
-        found = []
+        summaries = []
         for group, lines in groups.items():
             summed: dict[str, Any] = dict(zip(_KEYS, group, strict=True))
             summed |= {"runs": len(lines), "warnings": sum(line["warnings"] for line in lines)}
@@ -80,10 +80,10 @@ class Evaluation:
                 values = np.array([line[score] for line in lines], dtype=np.float64)
                 summed[score] = float(values.mean())
                 summed[f"{score}_deviation"] = float(values.std(ddof=1)) if len(values) > 1 else None
-            found.append(summed)
+            summaries.append(summed)
         names = [*((k, pa.string()) for k in _KEYS), ("runs", pa.int64()), ("warnings", pa.int64())]
         names += [(n, pa.float64()) for score in SCORES for n in (score, f"{score}_deviation")]
-        return pa.Table.from_pylist(found, schema=pa.schema(names))
+        return pa.Table.from_pylist(summaries, schema=pa.schema(names))
 
     def score(
         self, score: str = "f1", *, learner: str | None = None, trained_on: str = RELEASE, tested_on: str = RAW
@@ -91,17 +91,17 @@ class Evaluation:
         """Return one mean: of the learner named, or of the only one."""
         if score not in SCORES:
             raise ParameterError(f"There is no score {score!r}. There are: {', '.join(SCORES)}.")
-        found = {
+        scores = {
             line["learner"]: line[score]
             for line in self.summary().to_pylist()
             if (line["trained_on"], line["tested_on"]) == (trained_on, tested_on)
         }
         if learner is None:
-            found.pop(ZERO_RULE, None)
-            learner = next(iter(found), None) if len(found) == 1 else None
-        if learner not in found:
-            raise ParameterError(f"Name one learner: {', '.join(found) or 'none was tested so'}.")
-        return float(found[learner])
+            scores.pop(ZERO_RULE, None)
+            learner = next(iter(scores), None) if len(scores) == 1 else None
+        if learner not in scores:
+            raise ParameterError(f"Name one learner: {', '.join(scores) or 'none was tested so'}.")
+        return float(scores[learner])
 
     def kept(self, score: str = "auroc") -> dict[str, float | None]:
         """Return, by learner, the share of what raw rows teach beyond the zero rule that the release teaches, too.
@@ -109,14 +109,14 @@ class Evaluation:
         1 where the release is as good as raw rows, 0 where it is no better than always saying the most frequent
         class, None where raw rows teach nothing or were not tried.
         """
-        found: dict[str, float | None] = {}
+        shares: dict[str, float | None] = {}
         means = {(line["learner"], line["trained_on"]): line[score] for line in self._on_raw()}
         zero = means[ZERO_RULE, RAW]
         for learner, trained_on in means:
             if trained_on == RELEASE:
                 gain = means.get((learner, RAW), float("nan")) - zero
-                found[learner] = float((means[learner, RELEASE] - zero) / gain) if gain > 0 else None
-        return found
+                shares[learner] = float((means[learner, RELEASE] - zero) / gain) if gain > 0 else None
+        return shares
 
     def _on_raw(self) -> list[dict[str, Any]]:
         return [line for line in self.summary().to_pylist() if line["tested_on"] == RAW]

@@ -67,11 +67,11 @@ def _auroc(truth: Codes, confidence: NDArray[np.float64], positive: int | None) 
 def confidence_of(learner: Any, rows: Any, classes: int) -> NDArray[np.float64]:
     """Return how much a fitted learner is for each of ``classes``; least of those that it never saw."""
     if hasattr(learner, "predict_proba"):
-        found = np.asarray(learner.predict_proba(rows), dtype=np.float64)
+        probabilities = np.asarray(learner.predict_proba(rows), dtype=np.float64)
     else:
-        found = np.asarray(learner.decision_function(rows), dtype=np.float64)
-        if found.ndim == 1:
-            found = np.column_stack([-found, found])
-    whole = np.full((found.shape[0], classes), found.min(initial=0.0) - 1.0)
-    whole[:, np.asarray(learner.classes_, dtype=np.int64)] = found
+        probabilities = np.asarray(learner.decision_function(rows), dtype=np.float64)
+        if probabilities.ndim == 1:
+            probabilities = np.column_stack([-probabilities, probabilities])
+    whole = np.full((probabilities.shape[0], classes), probabilities.min(initial=0.0) - 1.0)
+    whole[:, np.asarray(learner.classes_, dtype=np.int64)] = probabilities
     return whole

@@ -86,12 +86,12 @@ class Asked:
 
     def domain(self, j: int) -> tuple[int, bool]:
         """Return how many values a column has, and whether they are ordered; a missing number is in no range."""
-        own = self.described[j]
-        counted = exp.Count(this=col("value") if own.ordered else exp.Star())
-        (values,) = self.engine.row(exp.select(counted).from_(table(own.values)))
+        column = self.described[j]
+        counted = exp.Count(this=col("value") if column.ordered else exp.Star())
+        (values,) = self.engine.row(exp.select(counted).from_(table(column.values)))
         if not values:
-            raise DataError(f"The column {own.name!r} has no values to ask for.")
-        return int(values), own.ordered
+            raise DataError(f"The column {column.name!r} has no values to ask for.")
+        return int(values), column.ordered
 
     @cached_property
     def grain(self) -> float:
@@ -103,39 +103,39 @@ class Asked:
     def mean_size(self) -> float:
         """Return the mean of the absolute values of the averaged column."""
         assert self.measure is not None
-        _, total, known = self.engine.row(statements.sizes(self.measure[0], self.source.query, self.grain))
-        return float(total) / self.grain / int(known) if known else 0.0
+        _, total, counted = self.engine.row(statements.sizes(self.measure[0], self.source.query, self.grain))
+        return float(total) / self.grain / int(counted) if counted else 0.0
 
     def answers(self, drawn: Drawn) -> dict[str, Floats]:
         """Return what every query finds: ``n``, ``total``, ``known`` of the original, and with ``_estimate`` after."""
         engine, measured = self.engine, self.measure is not None
         tuples, cells = self._coded(), self._labelled()
-        ranks = [self._ranks(j, own) for j, own in enumerate(drawn.ranks)]
-        own = [_query(d.cells) for d in self.described]
+        ranks = [self._ranks(j, cuts) for j, cuts in enumerate(drawn.ranks)]
+        cuts = [_query(d.cells) for d in self.described]
         covers = [_query(d.covers) if d.spans is None else d.spans[1].copy() for d in self.described]
         spans = [self._spans(j, *made) for j, made in enumerate(zip(covers, ranks, strict=True))]
         gaps = [self._made("gaps", statements.gaps(*made)) for made in zip(covers, ranks, spans, strict=True)]
         names = statements.TOTALS if measured else statements.TOTALS[:1]
-        found = {f"{name}{end}": np.zeros(len(drawn.columns)) for name in names for end in ("", "_estimate")}
+        answers = {f"{name}{end}": np.zeros(len(drawn.columns)) for name in names for end in ("", "_estimate")}
         for columns, numbers in drawn.groups():
             asked = self._queries(drawn, numbers)
-            self._count(found, drawn, columns, numbers, tuples)
+            self._count(answers, drawn, columns, numbers, tuples)
             shares = [
-                self._made("shares", statements.shares(asked, place, spans[j], gaps[j], ranks[j], own[j]))
+                self._made("shares", statements.shares(asked, place, spans[j], gaps[j], ranks[j], cuts[j]))
                 for place, j in enumerate(columns)
             ]
             keys = [f"l_{j}" for j in columns]
             guess = statements.estimated(statements.summed(cells, keys, measured), shares, keys, measured)
-            _fill(found, engine.arrow(guess), "_estimate")
+            _fill(answers, engine.arrow(guess), "_estimate")
             engine.drop(asked, *shares)
         for name in names:
-            found[f"{name}_estimate"] /= self.grain if name == "total" else statements.GRAIN
+            answers[f"{name}_estimate"] /= self.grain if name == "total" else statements.GRAIN
         if measured:
-            found["total"] /= self.grain
-        return found
+            answers["total"] /= self.grain
+        return answers
 
     def _count(
-        self, found: dict[str, Floats], drawn: Drawn, columns: tuple[int, ...], numbers: Ints, tuples: str
+        self, answers: dict[str, Floats], drawn: Drawn, columns: tuple[int, ...], numbers: Ints, tuples: str
     ) -> None:
         """Count the original rows of some queries, all about the same columns."""
         ranges, cuts = {"query": numbers}, []
@@ -145,11 +145,11 @@ class Asked:
             ranges[f"first_{place}"], ranges[f"last_{place}"] = (
                 np.searchsorted(ends, e, "right") for e in (first, last)
             )
-            own = {"code": np.arange(len(drawn.ranks[j])), "cut": np.searchsorted(ends, drawn.ranks[j], "right")}
-            cuts.append(self._given("cuts", own))
+            places = {"code": np.arange(len(drawn.ranks[j])), "cut": np.searchsorted(ends, drawn.ranks[j], "right")}
+            cuts.append(self._given("cuts", places))
         asked, measured = self._given("queries", ranges), self.measure is not None
         exact = statements.actual(asked, tuples, cuts, [f"c_{j}" for j in columns], measured)
-        _fill(found, self.engine.arrow(exact), "")
+        _fill(answers, self.engine.arrow(exact), "")
         self.engine.drop(asked, *cuts)
 
     def _spans(self, j: int, covers: exp.Query, ranks: str) -> str:
@@ -166,8 +166,8 @@ class Asked:
     def _coded(self) -> str:
         """Create the distinct tuples of codes of the original, with what is added up over their rows."""
         columns = [
-            Dictionary(own.name, expression, own.values, 2**31)
-            for own, expression in zip(self.described, self.source.quasi.values(), strict=True)
+            Dictionary(domain.name, expression, domain.values, 2**31)
+            for domain, expression in zip(self.described, self.source.quasi.values(), strict=True)
         ]
         query = frequency_query(self.source.query, columns)
         if self.measure is not None:
@@ -177,13 +177,13 @@ class Asked:
 
     def _labelled(self) -> str:
         """Create the distinct tuples of cells of the release, with what is added up over their rows."""
-        own = self.released
+        released = self.released
         cells = [
             named(cast(qualified(expression, "s"), "VARCHAR"), f"l_{j}")
-            for j, expression in enumerate(own.quasi.values())
+            for j, expression in enumerate(released.quasi.values())
         ]
         sums = statements.totals(self.measure[1], self.grain) if self.measure is not None else statements.totals(None)
-        query = exp.select(*cells, *sums).from_(subquery(own.query, "s")).group_by(exp.var("ALL"))
+        query = exp.select(*cells, *sums).from_(subquery(released.query, "s")).group_by(exp.var("ALL"))
         return self._made("labelled", query)
 
     def _ranks(self, j: int, ranks: Ints) -> str:
@@ -192,12 +192,12 @@ class Asked:
 
         incoming = self.engine.fresh("incoming")
         self.engine.register(incoming, pa.table({"code": np.arange(len(ranks)), "rank": ranks}))
-        own = self.described[j]
-        value = size(col("value", "v"), own.type)
+        column = self.described[j]
+        value = size(col("value", "v"), column.type)
         plain = cast(exp.null(), "DOUBLE") if value is None else cast(value, "DOUBLE")
         on = exp.EQ(this=col("code", "v"), expression=col("code", "i"))
         query = exp.select(col("code", "i"), col("rank", "i"), named(plain, "number"))
-        name = self._made("ranks", query.from_(table(incoming, "i")).join(table(own.values, "v"), on=on))
+        name = self._made("ranks", query.from_(table(incoming, "i")).join(table(column.values, "v"), on=on))
         self.engine.unregister(incoming)
         return name
 
@@ -219,14 +219,14 @@ class Asked:
 
 
 def _query(given: Any) -> exp.Query:
-    found: exp.Query = given() if callable(given) else given.copy()
-    return found
+    query: exp.Query = given() if callable(given) else given.copy()
+    return query
 
 
-def _fill(found: dict[str, Floats], answers: pa.Table, end: str) -> None:
+def _fill(counts: dict[str, Floats], answers: pa.Table, end: str) -> None:
     places = answers.column("query").to_numpy()
     for name in answers.column_names[1:]:
-        found[f"{name}{end}"][places] = answers.column(name).cast("double").fill_null(0.0).to_numpy()
+        counts[f"{name}{end}"][places] = answers.column(name).cast("double").fill_null(0.0).to_numpy()
 
 
 COUNT, AVERAGE = "count", "average"
@@ -272,10 +272,10 @@ class Workload:
         kinds, errors = (self.rows.column(c).to_numpy(zero_copy_only=False) for c in ("kind", "error"))
         lines = []
         for kind in (COUNT, AVERAGE):
-            own = errors[(kinds == kind) & ~np.isnan(errors)]
-            if len(own):
-                figures = {name: float(np.quantile(own, q)) for name, q in _QUANTILES.items()}
-                lines.append({"kind": kind, "queries": len(own), "mean": float(own.mean()), **figures})
+            finite = errors[(kinds == kind) & ~np.isnan(errors)]
+            if len(finite):
+                figures = {name: float(np.quantile(finite, q)) for name, q in _QUANTILES.items()}
+                lines.append({"kind": kind, "queries": len(finite), "mean": float(finite.mean()), **figures})
         numbers = [(name, pa.float64()) for name in ("mean", *_QUANTILES)]
         schema = pa.schema([("kind", pa.string()), ("queries", pa.int64()), *numbers])
         return pa.Table.from_pylist(lines, schema=schema)
@@ -349,7 +349,7 @@ def queries(
     [('count', True), ('average', True)]
     """
     _require(n, dimensions, selectivity, sanity)
-    names, data, known = _released(release, columns, hierarchies)
+    names, data, hierarchies_of_columns = _released(release, columns, hierarchies)
     with workspace(connection) as engine:
         released = of_table(engine, data, names)
         source = of_table(engine, original, list(released.quasi))
@@ -357,7 +357,7 @@ def queries(
         if not rows:
             raise DataError("The original has no rows: there is nothing to ask.")
         measure = _measures(source, released, average)
-        described = cell_domains(source, released, known)
+        described = cell_domains(source, released, hierarchies_of_columns)
         asked = Asked(engine, described, source, released, measure)
         drawn = draw([asked.domain(j) for j in range(len(described))], n, dimensions, selectivity, seed)
         answers = asked.answers(drawn)
@@ -383,18 +383,18 @@ def _released(
         return list(columns), release, None if hierarchies is None else dict(hierarchies)
     plan = release.plan
     names = [a.name for a in plan.roles.quasi_identifiers] if columns is None else list(columns)
-    own = {**hierarchies_of(release), **(hierarchies or {})}
+    all_hierarchies = {**hierarchies_of(release), **(hierarchies or {})}
     wanted = {name.lower() for name in names}
-    known = {name: h for name, h in own.items() if name.lower() in wanted}
+    chosen = {name: h for name, h in all_hierarchies.items() if name.lower() in wanted}
     plain = all(kind not in ("bounds", "struct") for kind in plan.output.values())
-    return names, Source.file(release.path) if plain else released_table(release), known
+    return names, Source.file(release.path) if plain else released_table(release), chosen
 
 
 def _measures(source: AssessedTable, released: AssessedTable, average: str | None) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the averaged column as a number, of the original and of the release."""
     if average is None:
         return None
-    found = []
+    measures = []
     for subject in (source, released):
         name = next((t for t in subject.types if t.lower() == average.lower()), None)
         if name is None:
@@ -402,8 +402,8 @@ def _measures(source: AssessedTable, released: AssessedTable, average: str | Non
         value = size(col(name), subject.types[name])
         if value is None:
             raise ParameterError(f"The column {average!r} has no numbers to be averaged.")
-        found.append(qualified(value, "s"))
-    return found[0], found[1]
+        measures.append(qualified(value, "s"))
+    return measures[0], measures[1]
 
 
 def _workload(
@@ -440,8 +440,10 @@ def _workload(
     if "total" in answers:
         means = []
         for end in ("", "_estimate"):
-            known = answers[f"known{end}"]
-            means.append(np.divide(answers[f"total{end}"], known, out=np.full(len(known), np.nan), where=known > 0))
+            estimable = answers[f"known{end}"]
+            means.append(
+                np.divide(answers[f"total{end}"], estimable, out=np.full(len(estimable), np.nan), where=estimable > 0)
+            )
         unanswered = int((np.isnan(means[0]) | np.isnan(means[1])).sum())
         part(AVERAGE, means[0], means[1], max(sanity * scale, np.finfo(float).tiny))
     return Workload(pa.concat_tables(parts), rows, selectivity, sanity, seed, unanswered)
