@@ -59,7 +59,7 @@ def render(summary: Summary, format: str = "md") -> str:  # noqa: A002 - the fie
 
 
 def page(summary: Summary | None, *, record: Summary | None = None, history: Sequence[Summary] = ()) -> str:
-    """Return the report of a run as one page of HTML; ``Run`` says what is given."""
+    """Return the report of a run as one page of HTML; see ``Run`` for the parameters."""
     summary = summary if summary is not None else (record or {}).get("summary") or {}
     return html(report(Run(summary, record, history)))
 

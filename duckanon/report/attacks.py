@@ -18,7 +18,7 @@ KNOWS = {
 }
 """What an adversary knows of a person, in words."""
 SIGNS = {"nothing": "none", "promised": "as promised", "little": "a little", "much": "leak"}
-"""What a finding comes to, in a word or two."""
+"""The verdict on a finding, in a word or two."""
 _MARKS = {"nothing": "good", "promised": "good", "little": "", "much": "bad"}
 _HEAD = ("Attack", "Knows", "On the release", "On controls", "Base rate", "Gain", "Verdict")
 _TITLES = {
@@ -27,11 +27,11 @@ _TITLES = {
 }
 ABOUT = (
     "On the release: how often the attack is right about people who are in it, with the 95 % interval.",
-    "On controls: how often it is right about people who are not in it. What is known of them is known of anybody.",
-    "Base rate: what the best single guess, or chance, would reach without looking at single rows.",
+    "On controls: how often it is right about people who are not in it. It would learn the same of anybody.",
+    "Base rate: what the best single guess, or chance, would reach without reading single rows.",
     "Gain: how much more often it is right about people of the release than about controls, or than by the base rate "
     "where that is higher. Only this is caused by the release.",
-    "An attack that fails proves nothing about attacks that nobody has thought of.",
+    "That these attacks fail does not rule out other attacks.",
 )
 
 

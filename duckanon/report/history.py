@@ -17,10 +17,10 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Risk:
-    """The risk of a person whom somebody knows to be in the data, and whose quasi-identifiers they know.
+    """The risk of a person known to be in the data, by an adversary who knows all of the quasi-identifiers.
 
-    El Emam and Dankar 2008 call them the prosecutor. The highest risk is 1 / the smallest class, the average is
-    classes / members.
+    El Emam and Dankar 2008 call this adversary the prosecutor. The highest risk is 1 / the smallest class, the average
+    is classes / members.
     """
 
     highest: float
@@ -37,7 +37,7 @@ def total(summary: Summary, metric: str) -> float | None:
 
 
 def risk(summary: Summary) -> Risk | None:
-    """Return the risk that follows from the sizes of the classes; None where there is no class.
+    """Return the risk that follows from the sizes of the classes; None without classes.
 
     Examples
     --------

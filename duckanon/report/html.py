@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def html(report: Report) -> str:
     """Return a report as a page of HTML."""
-    # Raster parts of drawings stand in the page as data.
+    # Raster parts of drawings are embedded as data.
     images = any(isinstance(block, Drawing) for section in report.sections for block in section.blocks)
     return _environment().get_template("page.html").render(report=report, images=images)
 
 
 def block_html(block: Block) -> str:
-    """Return a block as it stands on a page."""
+    """Return a block as HTML."""
     blocks: Any = _environment().get_template("blocks.html").module
     return str(blocks.block(block))
 

@@ -47,7 +47,7 @@ def _block(block: Block) -> list[str]:
         return [f"    {visible(block.text)}"]
     if isinstance(block, Trends):
         return _table(block.grid())
-    # The tables beside pictures have their figures.
+    # The figures of a picture are in the table beside it.
     return _table(block) if isinstance(block, Grid) else []
 
 

@@ -1,6 +1,6 @@
-"""One model of a report: what it says, for HTML, Markdown and the terminal to draw.
+"""The content of a report, which HTML, Markdown and the terminal render.
 
-A section is declared once and appears in every form. Nothing here is escaped: whoever draws escapes every text.
+A section is declared once and appears in every form. Nothing here is escaped: renderers escape every text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Cell:
     aside : str
         A smaller text below it; a terminal leaves it out.
     mark : {"", "good", "bad"}
-        A bad cell must not be overlooked.
+        A bad cell is set in bold or in red.
     bar : Bar, optional
         What a page draws beside the text.
     """
@@ -87,7 +87,7 @@ class Sizes:
     quantiles : sequence of float
         Smallest, lower quartile, median, upper quartile, largest.
     least : float, optional
-        The size that is promised, drawn as a line.
+        The required size, drawn as a line.
     unit, what : str
         What sizes are counted in, and what has them.
     """
@@ -147,20 +147,20 @@ Block = Lines | Bullets | Grid | Command | Sizes | Trends | Drawing
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it.
+    """A heading and the blocks below it.
 
     Attributes
     ----------
     title : str
     blocks : sequence
-        What stands below the heading, in order.
+        Below the heading, in order.
     name : str
-        What a form calls it that draws it in a way of its own.
+        An identifier, for renderers that draw this section differently.
     half : bool
-        Whether two of them stand side by side on a wide page.
+        Whether it takes half of a wide page.
     warns : bool
     brief : bool
-        Whether the few lines that a terminal shows of a release have it, too; explanations are left to the files.
+        Whether the short view on a terminal has it, too; explanations are left to the files.
     """
 
     title: str
@@ -173,7 +173,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What it all comes to: good, a warning or bad."""
+    """The conclusion of a report: good, a warning or bad."""
 
     kind: str
     title: str
@@ -188,7 +188,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure that stands out: its name, its value and what else to know of it."""
+    """A key figure: its name, its value and a remark."""
 
     name: str
     value: str
@@ -202,14 +202,14 @@ class Report:
     Attributes
     ----------
     title, kind : str
-        What it is about, and what kind of report it is.
+        The subject, and the kind of report.
     sections : sequence of Section
     facts : sequence of str
         A line below the title.
     stamp : str
-        What must be seen before anything else.
+        A warning across the top.
     verdict, tiles
-        What it all comes to, and the figures that matter most.
+        The conclusion, and the key figures.
     footer : str
     """
 

@@ -1,4 +1,4 @@
-"""Where the marks of a picture stand: bars, the sizes of classes, and lines over the runs. Templates draw them."""
+"""Geometry of pictures: bars, the sizes of classes, and lines over the runs. Templates draw them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SKEWED = 20
 
 
 def filled(fraction: Any) -> str | None:
-    """Return how far a bar is filled; None where nothing of it is."""
+    """Return how far a bar is filled; None for an empty bar."""
     share = min(max(float(fraction), 0.0), 1.0) if _is_number(fraction) else 0.0
     return _percent(share) if round(share * 100, 2) else None
 
@@ -121,7 +121,7 @@ def _step(points: int) -> float:
 
 
 def _places(points: Sequence[Point], low: float, high: float) -> list[_Place | None]:
-    """Return where each point lies; None where there is none."""
+    """Return the position of each point; None where there is none."""
     places: list[_Place | None] = []
     for i, point in enumerate(points):
         if not _is_number(point.value):

@@ -45,5 +45,5 @@ def bare(axes: Any) -> None:
 
 
 def escape(text: str) -> str:
-    """Return a text in which a dollar sign is no formula."""
+    """Return a text with dollar signs escaped, which matplotlib would read as a formula."""
     return str(text).replace("$", r"\$")

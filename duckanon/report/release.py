@@ -96,7 +96,7 @@ class Run:
 
 Declared = Callable[[Run], Section | None]
 SECTIONS: list[Declared] = []
-"""What a report of a release says, in order; a section without anything to say is None."""
+"""The sections of a report of a release, in order; one without content returns None."""
 
 
 def section(declared: Declared) -> Declared:
@@ -106,7 +106,7 @@ def section(declared: Declared) -> Declared:
 
 
 def sections(run: Run) -> list[Section]:
-    """Return everything that a report of a release says, in order."""
+    """Return the sections of a report of a release, in order."""
     return [made for made in (declared(run) for declared in SECTIONS) if made is not None]
 
 
@@ -176,7 +176,7 @@ def _tiles(run: Run) -> list[Tile]:
         Tile("Rows suppressed", share(counts.get("suppressed_share")), f"{number(counts.get('rows_suppressed'))} rows"),
         Tile(f"Smallest {run.group}", number(sizes.get("min")), run.unit),
         *([] if run.hides else [Tile("Loss", number(total(run.summary, "loss")), "0 is best, 1 is all")]),
-        Tile("Highest risk", share(danger.highest if danger else None), "to be picked out"),
+        Tile("Highest risk", share(danger.highest if danger else None), "of reidentification"),
     ]
     if held_back:
         tiles.insert(2, Tile("Held back", number(held_back), "rows, until their class fills"))
@@ -201,7 +201,7 @@ def promised(run: Run) -> Section:
 
 @section
 def linkage_risk(run: Run) -> Section | None:
-    """Return the risk that a person is picked out."""
+    """Return the risk of reidentification."""
     danger = risk(run.summary)
     if danger is None:
         return None
@@ -223,7 +223,7 @@ def linkage_risk(run: Run) -> Section | None:
         text = (
             f"Together with the last release: {number(both.get('persons_in_both'))} persons are in both, the smallest "
             f"group of them that the two releases distinguish has {number(both.get('smallest'))}, and "
-            f"{number(both.get('persons_below'))} are in groups smaller than the promise."
+            f"{number(both.get('persons_below'))} are in groups smaller than required."
         )
         blocks.append(Lines([text], aside=True))
     return Section("Risk", blocks, half=True, brief=False)
@@ -250,7 +250,7 @@ def verified(run: Run) -> Section:
 
 @section
 def counted(run: Run) -> Section:
-    """Return how many rows and classes there are, and how large the classes."""
+    """Return the numbers of rows and classes, and the sizes of classes."""
     counts = run.of("found")
     rows_in, published = counts.get("rows_in"), counts.get("rows_published")
     rows = [
@@ -311,7 +311,7 @@ def lost(run: Run) -> Section | None:
 
 
 def _association(permutation: Summary) -> Section:
-    """Return what columns say about each other before values were permuted, and after."""
+    """Return the association between columns before values were permuted, and after."""
     words = {
         "quasi_identifiers": "Two quasi-identifiers",
         "with_sensitive": "A quasi-identifier and a sensitive column",
@@ -335,7 +335,7 @@ def _association(permutation: Summary) -> Section:
 
 @section
 def over_the_runs(run: Run) -> Section | None:
-    """Return how the figures of a job went over its runs."""
+    """Return the figures of a job over its runs."""
     if run.record is None and not run.history:
         return None
     title, runs = "Over the runs", [*run.history, entry(run.summary, run.record)]
@@ -381,7 +381,7 @@ def _recoded(name: str, hierarchy: Summary | None, summary: Summary) -> tuple[st
     level, height, origin = hierarchy["level"], hierarchy["height"], str(hierarchy["origin"])
     kind = (summary.get("output") or {}).get(name, "interval")
     if level is None:
-        # Regions stand on no level, and those of a column whose values are never mixed are its values.
+        # Regions have no level; a column whose values are never mixed is published as it is.
         done = "published as it is" if name in (summary.get("within") or ()) else f"in regions, as {kind}"
         return (str(name), role, origin, "", done)
     done = "published as it is" if level == 0 else "nothing left of it" if level == height else "generalized"
@@ -392,12 +392,12 @@ def _recoded(name: str, hierarchy: Summary | None, summary: Summary) -> tuple[st
 
 @section
 def hidden(run: Run) -> Section:
-    """Return what is never published."""
+    """Return what is never published: identifiers, the key, dropped columns, suppressed rows."""
     roles = run.of("roles")
     key = roles.get("entity_key")
     parts = [
         ("Identifiers", roles.get("identifiers", ())),
-        ("The key that tells persons apart", [key] if key else []),
+        ("The key that identifies persons", [key] if key else []),
         ("Columns without a role", roles.get("dropped", ())),
     ]
     lines = [f"{title}: {', '.join(names)}" for title, names in parts if names]
@@ -446,8 +446,8 @@ def notes(run: Run) -> Section | None:
 
 @section
 def not_promised(run: Run) -> Section:
-    """Return what no reader may take for granted."""
-    # Where groups are hidden, there is no class whose members could have something in common.
+    """Return what is not promised."""
+    # Where groups are hidden, there are no classes.
     others = [line for line in NOT_PROMISED if not run.hides or "members of a class" not in line]
     items = [*HIDDEN_NOT_PROMISED, *others] if run.hides else others
     return Section("What is not promised", [Bullets(items)], half=True, brief=False)
@@ -455,7 +455,7 @@ def not_promised(run: Run) -> Section:
 
 @section
 def verification(run: Run) -> Section:
-    """Return how somebody else can check the release."""
+    """Return how a recipient can check the release."""
     blocks: list[Block] = [Lines(["In the folder of the release:"], aside=True)]
     for what, command in commands(run.summary, run.record):
         blocks += [Lines([what]), Command(command)]
@@ -502,14 +502,14 @@ def outcome(search: Summary, number: Callable[[Any], str] = number) -> str:
     >>> outcome({"nodes": 9, "visited": 3, "metric": "loss", "value": 0.5, "bound": 0.4, "gap": 0.1, "optimal": False})
     '3 of 9 nodes visited; loss 0.5, at most 0.1 from the best there may be'
     >>> outcome({"blocks": 8})
-    '8 blocks of rows near each other, each clustered by itself'
+    '8 blocks of rows near each other, each clustered separately'
     """
     if "nodes" not in search:
         made = [f"{number(search['parts'])} parts, cut by the database"] if "parts" in search else []
         if search.get("redrawn"):
-            made.append(f"blocks drawn again because they had stayed where they were: {number(search['redrawn'])}")
+            made.append(f"blocks drawn again because nothing had moved: {number(search['redrawn'])}")
         if "blocks" in search:
-            made.append(f"{number(search['blocks'])} blocks of rows near each other, each clustered by itself")
+            made.append(f"{number(search['blocks'])} blocks of rows near each other, each clustered separately")
         return "; ".join(made)
     text = "first pass: " if "pass" in search else ""
     text += f"{number(search['visited'])} of {number(search['nodes'])} nodes visited"
@@ -520,5 +520,5 @@ def outcome(search: Summary, number: Callable[[Any], str] = number) -> str:
         return f"{text}; {reached}, and no node is better"
     gap = search.get("gap")
     if gap is None or not math.isfinite(gap):
-        return f"{text}; {reached}, with no proof of how far from the best"
+        return f"{text}; {reached}, at an unknown distance from the best"
     return f"{text}; {reached}, at most {number(gap)} from the best there may be"

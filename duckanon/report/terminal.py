@@ -15,7 +15,7 @@ _STYLES = {"good": "green", "bad": "bold red", "": ""}
 
 
 def drawn(section: Section) -> RenderableType:
-    """Return what stands below a heading, for rich to print."""
+    """Return the blocks of a section, for rich to print."""
     from rich.console import Group
 
     return Group(*(_block(block) for block in _shown(section)))
@@ -27,7 +27,7 @@ def plain(section: Section) -> list[str]:
 
 
 def _shown(section: Section) -> list[Lines | Bullets | Grid | Command]:
-    """Return the blocks that need no picture: the tables beside pictures have their figures."""
+    """Return the blocks that are not pictures: the figures of a picture are in the table beside it."""
     blocks: Sequence[Block] = [b.grid() if isinstance(b, Trends) else b for b in section.blocks]
     return [b for b in blocks if isinstance(b, Lines | Bullets | Grid | Command)]
 

@@ -57,7 +57,7 @@ def minute(text: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as a person says it.
+    """Return a duration in words.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def duration(seconds: float) -> str:
 
 
 def in_bytes(size: float) -> str:
-    """Return a size in memory as a person says it.
+    """Return a size in memory in words.
 
     Examples
     --------

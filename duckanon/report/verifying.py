@@ -1,4 +1,4 @@
-"""How somebody else can check a release: commands for a shell, from the release and its manifest alone."""
+"""How a recipient can check a release: commands for a shell, from the release and its manifest alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILES = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl")
 
 
 def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
-    """Return (what it does, command) of all that can be checked, to be run in the release's folder.
+    """Return (question, command) for all that can be checked, to be run in the release's folder.
 
     Examples
     --------
@@ -28,8 +28,8 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
     release, manifest = _names(record)
     steps = [
         (
-            "Are the files those that were published, and do they keep the promise? What the files alone cannot show "
-            "is accepted by name; --job and --key say whose word the manifest is.",
+            "Are these the published files, and do they meet the privacy requirements? What the files alone cannot "
+            "show is accepted by name; --job and --key verify who made the manifest.",
             shlex.join(["duckanon", "verify", manifest, *(w for kind in _hidden(summary) for w in ("--accept", kind))]),
         )
     ]
@@ -38,7 +38,9 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
         counted = ""
         if summary.get("unit") == "persons":
             counted = " The key of the persons is not in the file, so this counts rows, never fewer than the persons."
-        steps.append((f"Does the file keep the promise? Counted again from the file alone.{counted}", check))
+        steps.append(
+            (f"Does the file meet the privacy requirements? Counted again from the file alone.{counted}", check)
+        )
     if release.lower().endswith(_FILES):
         question = "Is it the published file? Without duckanon: the manifest's line with its SHA-256, or nothing."
         hashed = f"sha256sum < {shlex.quote(release)} | cut -c1-64 | grep -F -f - {shlex.quote(manifest)}"
@@ -47,7 +49,7 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
 
 
 def _hidden(summary: Summary) -> list[str]:
-    """Return why promises cannot be checked from the files alone."""
+    """Return why requirements cannot be checked from the files alone."""
     reads = {m["model"]: _reads(m["model"]) for m in summary.get("promise") or ()}
     counted = [m for m in reads if _is_of_classes(m) and models.get(m).counts_members]
     compared = set().union(*reads.values())
@@ -70,7 +72,7 @@ def _is_of_classes(model: str) -> bool:
 
 
 def _names(record: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Return the names of release and manifest; where they lie is nobody's business."""
+    """Return the names of release and manifest; without the folders, which are private."""
     written = (record or {}).get("written") or {}
     release = PurePath(str(written.get("release") or "release.parquet")).name
     given = written.get("manifest")

@@ -32,16 +32,16 @@ class Task:
     Attributes
     ----------
     labels : mapping
-        What tells the task from others: table, algorithm, k, ... They stand before its records in the results.
+        What distinguishes the task: table, algorithm, k, ... In the results they come before its records.
     given : mapping
-        Everything else that decides what it finds: the table, the learners, the seed. Plain values, as in JSON.
+        Everything else that its results depend on: the table, the learners, the seed. Plain values, as in JSON.
     """
 
     labels: Mapping[str, Any]
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self, study: Study) -> str:
-        """Return what the results of a task are kept under: its labels, what it is given, and the versions."""
+        """Return the key of the task's results: a digest of its labels, its inputs and the versions."""
         content = {
             "study": study.name,
             "revision": study.revision,
@@ -59,7 +59,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A heading of the page of results and what stands below it: sentences, lists, tables, drawings."""
+    """A heading of the page of results and the parts below it: sentences, lists, tables, drawings."""
 
     title: str
     parts: Sequence[Part]
@@ -102,7 +102,7 @@ class Study(ABC):
 
     @abstractmethod
     def page(self, records: list[Record], settings: Settings) -> list[Chapter]:
-        """Return what the results say; ``records`` have the labels of their tasks, and some tasks may be missing."""
+        """Return the chapters of the page; ``records`` have the labels of their tasks, some of which may be missing."""
 
 
 _STUDIES = {
@@ -126,7 +126,7 @@ def names() -> list[str]:
 
 
 def get_study(name: str) -> Study:
-    """Return the study of that name; ``package.module:Class`` is one of somebody's own.
+    """Return the study of that name; ``package.module:Class`` is a third party's.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def get_study(name: str) -> Study:
             study: Study = getattr(import_module(module), kind)()
         except (ImportError, AttributeError):
             raise ParameterError(
-                f"There is no study {name!r}: it must be an importable module and a class in it."
+                f"There is no study {name!r}: expected an importable module and a class in it."
             ) from None
         return study
     if name not in _STUDIES:

@@ -27,12 +27,12 @@ class Settings:
     Attributes
     ----------
     values : mapping
-        ``[study]``, with ``[full]`` on top where that was asked for.
+        ``[study]``, with ``[full]`` on top for a full run.
     tables : mapping of name to mapping
         The tables, with absolute paths and digests, as ``duckanon.studies.tables`` reads them.
     full : bool
     synthetic : bool
-        Whether the shipped synthetic table stands in for the paper's, which are not here.
+        Whether the shipped synthetic table replaces those of the paper, which are missing.
     """
 
     values: Mapping[str, Any]
@@ -58,13 +58,13 @@ def load_settings(
     ----------
     study : Study
     config : path, optional
-        A TOML file: what stands in its ``[study]`` and ``[full]`` replaces what is shipped, key by key; its
+        A TOML file: what is in its ``[study]`` and ``[full]`` replaces what is shipped, key by key; its
         ``[tables]`` replace all tables.
     full : bool
         Whether ``[full]`` counts: the study as in the paper.
     data : path, optional
-        The folder of the papers' tables; by default what the environment variable DUCKANON_DATA says. Without either,
-        and without tables in ``config``, a synthetic table is used.
+        The folder of the papers' tables; by default the value of the environment variable DUCKANON_DATA. Without
+        either, and without tables in ``config``, a synthetic table is used.
     """
     base = _read(study.shipped())
     changes = _read(Path(config)) if config is not None else {}
@@ -120,7 +120,7 @@ def _check(study: Study, changes: Mapping[str, Any]) -> None:
 
 
 def _table(name: str, given: dict[str, Any], place: Path) -> dict[str, Any]:
-    """Return what is said of a table with absolute paths, and the digest of its file."""
+    """Return the settings of a table with absolute paths, and the digest of its file."""
     for key in given:
         if key not in _TABLE_KEYS:
             raise ConfigError(f"[tables.{name}] has no key {key!r}.{did_you_mean(key, _TABLE_KEYS)}")

@@ -51,7 +51,7 @@ def panels(
     """Return a figure and its panels, row by row; ``size`` is that of a panel."""
     from matplotlib.figure import Figure
 
-    # The legend below all panels needs some room, however few they are.
+    # The legend below the panels needs a minimum width.
     figure = Figure(figsize=(max(size[0] * columns, _NARROWEST), size[1] * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **shared)
     for line in axes:

@@ -51,7 +51,7 @@ def right_picks(metric: Floats, utility: Floats) -> tuple[float, float]:
     Returns
     -------
     tuple of float and float
-        A pair of which nobody can be picked, as metric or utility are equal, counts half: chance reaches 0.5. The
+        A pair with equal metric or equal utility counts half: chance reaches 0.5. The
         second number counts a pair right unless the pick is worse, so that equal ones are right: this is how a rate
         far above one half comes about where most releases have the same utility. NaN where there is no pair.
 
@@ -121,7 +121,7 @@ def _coefficients(records: Sequence[Record], utility: str) -> dict[str, float]:
     if np.isnan(wanted).any() or len(wanted) < len(usable) + 2 or not usable:
         return {}
     matrix = np.column_stack([(cells[m] - cells[m].mean()) / cells[m].std() for m in usable])
-    # Directions in which metrics hardly differ tell nothing but noise; what is left is shared among those alike.
+    # Directions in which metrics hardly differ are noise; what is left is shared among those alike.
     solved = np.linalg.lstsq(matrix, wanted - wanted.mean(), rcond=1e-3)[0]
     return dict(zip(usable, solved.tolist(), strict=True))
 
@@ -166,15 +166,15 @@ def column(records: Sequence[Record], name: str) -> Floats:
 def meta_metrics(records: Sequence[Record], *, test: float, repeats: int, seed: int) -> list[Record]:
     """Return how often the better of two by a learner of all metrics is the more useful one (sections 3.6 and 4.2).
 
-    For each table, algorithm and utility an ensemble of regressors is taught by the metrics of all releases but a tenth
-    (``test``), and picks within that tenth; then it picks among the held-out releases of other algorithms, of other
-    tables, and for other utilities. A mean over ``repeats`` draws of the tenth.
+    For each table, algorithm and utility an ensemble of regressors is trained on the metrics of all releases but a
+    tenth (``test``), and picks within that tenth; then it picks among the held-out releases of other algorithms, of
+    other tables, and for other utilities. A mean over ``repeats`` draws of the tenth.
 
     Returns
     -------
     list of dict
-        ``kind`` ("own", "algorithm", "table" or "utility"), ``used`` (what the learner was taught for), ``on`` (what it
-        picked for), ``table``, ``rate`` (a pair that is equal counts half) and ``pairs``.
+        ``kind`` ("own", "algorithm", "table" or "utility"), ``used`` (what the learner was trained for), ``on`` (what
+        it picked for), ``table``, ``rate`` (a pair that is equal counts half) and ``pairs``.
     """
     cells = {
         (t, a): where(records, table=t, algorithm=a)
@@ -203,7 +203,7 @@ def _picks(cells: Any, held: Any, metrics: list[str], case: tuple[Any, Any, str]
         return []
     taught = _ensemble(seed).fit(matrix[usable], wanted[usable])
 
-    # All at once: asking a forest costs more than what it is asked about.
+    # All at once: each call of a forest has a high fixed cost.
     near = [key for key in cells if key[0] == table or key[1] == algorithm]
     parts = [_matrix(cells[key], metrics)[held[key]] for key in near]
     ends = np.cumsum([len(part) for part in parts])[:-1]
@@ -239,7 +239,7 @@ def _ensemble(seed: int) -> Any:
 
 
 def transfer(picks: Sequence[Record], kind: str, over: Sequence[Any]) -> dict[tuple[Any, Any], float]:
-    """Return the mean rate of each pair of what a learner was taught for and what it picked for."""
+    """Return the mean rate of each pair of what a learner was trained for and what it picked for."""
     transferred: dict[tuple[Any, Any], float] = {}
     for used in over:
         for on in over:

@@ -1,4 +1,4 @@
-"""Whether information loss metrics say which release is more useful.
+"""Whether information loss metrics predict which release is more useful.
 
 Many releases of each table, by algorithms whose hierarchies or orders are drawn at random; of each the metrics and what
 learners make of it. The paper's answer is that metrics hardly help: two releases in hand, the better one by a metric is
@@ -70,7 +70,7 @@ class MetricsVsUtility(Study):
                 for algorithm in settings["algorithms"]:
                     labels = {"table": name, "algorithm": algorithm, "version": version}
                     tasks.append(Task(labels, {**given, "table": dict(table)}))
-        # What the raw rows teach, once for each table.
+        # Learners trained on raw rows, once for each table.
         raw = [
             Task({"table": n, "algorithm": "none", "version": 0}, {**given, "table": dict(t)})
             for n, t in settings.tables.items()
@@ -221,7 +221,7 @@ def short(metric: str) -> str:
 
 
 def chapters(records: list[Record], settings: Settings) -> list[Chapter]:
-    """Return what the releases say of metrics."""
+    """Return the chapters of the page."""
     raw = [r for r in records if r["algorithm"] == "none"]
     made = [r for r in records if r["algorithm"] != "none"]
     if not made:
@@ -269,14 +269,14 @@ def _picks(made: list[Record]) -> Chapter:
             Lines(
                 [
                     "How often the better of two releases by a metric is the more useful one: all pairs within an "
-                    "algorithm, meant over algorithms and utilities. Where metric or utility are equal it counts half."
+                    "algorithm, averaged over algorithms and utilities. Equal metrics or utilities count half."
                 ]
             ),
             grid(header, [row(t, "rate") for t in tables]),
             Lines(
                 [
-                    "The same, with a pair of equal ones counted as right. Where learners say the same class of nearly "
-                    "all rows, whatever the release, these rates are high for every metric and mean nothing."
+                    "The same, with a pair of equal ones counted as right. Where learners predict the same class for "
+                    "nearly all rows, whatever the release, these rates are high for every metric and mean nothing."
                 ]
             ),
             grid(header, [row(t, "equal_is_right") for t in tables]),
@@ -298,7 +298,7 @@ def _meta(made: list[Record], picks: list[Record]) -> Chapter:
             continue
         rates = transfer(picks, kind, over)
         parts.append(
-            Lines([f"Taught for the {kind} in the row, picking for the one in the column (Table 4.{number})."])
+            Lines([f"Trained for the {kind} in the row, picking for the one in the column (Table 4.{number})."])
         )
         parts.append(grid([kind, *map(str, over)], [[u, *(rates.get((u, o)) for o in over)] for u in over]))
     return Chapter("The meta-metric, and whether it can be moved", parts)
@@ -366,7 +366,7 @@ def _spread(made: list[Record], raw: list[Record]) -> Chapter:
         (
             "utilities",
             UTILITIES,
-            "Distribution of the utilities by algorithm (Figure 4.5); the line is what raw rows teach.",
+            "Distribution of the utilities by algorithm (Figure 4.5); the line is for raw rows.",
         ),
     ):
         figure, axes = panels(len(columns), len(tables), (2.4, 1.35))

@@ -52,7 +52,7 @@ def _verdict(settings: Settings, facts: Mapping[str, Any]) -> Verdict | None:
         text = " ".join(reasons) or "Run the study again: it goes on where it ended."
         return Verdict("warn", f"{left} of {facts['tasks']} tasks are not in these results", text)
     if settings.synthetic:
-        text = "The papers' tables are not here: figures say how the study works, not what the paper found."
+        text = "The papers' tables are not here: figures show how the study works, not the results of the paper."
         return Verdict("warn", "On synthetic rows", text)
     return None
 

@@ -157,7 +157,7 @@ _LIMITS = ("0 %", "3 %", "6 %", "9 %")
 
 
 def chapters(records: list[Record], settings: Settings) -> list[Chapter]:
-    """Return what the releases say of algorithms and learners."""
+    """Return the chapters of the page."""
     raw = where(records, part="raw")
     made = where(records, part="algorithms")
     close = where(records, part="ola")
@@ -189,7 +189,7 @@ def _answer(made: list[Record], raw: list[Record]) -> Chapter:
     ks = distinct(made, "k")
     about = (
         f"Mean F1 (over classes, each counting the same) over {len(ks)} values of k from {min(ks)} to {max(ks)}, "
-        "beside what raw rows teach and what always saying the most frequent class reaches."
+        "beside learners trained on raw rows and the most frequent class."
     )
     return Chapter("F1 by algorithm and learner", [Lines([about]), grid(header, rows, words=2)])
 

@@ -19,7 +19,7 @@ NEEDED = "The differentially private learner needs OpenDP: pip install 'duckanon
 
 
 def require_opendp() -> Any:
-    """Return OpenDP, or say how to get it."""
+    """Return OpenDP, or raise an error that says how to install it."""
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -28,7 +28,7 @@ def require_opendp() -> Any:
 
 
 def has_opendp() -> bool:
-    """Say whether OpenDP is installed."""
+    """Return whether OpenDP is installed."""
     return find_spec("opendp") is not None
 
 
@@ -37,7 +37,7 @@ class PrivateBayes:
 
     Every row is in one count of the classes and in one count of each column beside its class: of all counts together a
     row changes as many as there are columns, plus one, by one each. That is the sensitivity, and the noise is scaled so
-    that OpenDP's own accounting says at most epsilon. Which codes there are is taken to be public.
+    that OpenDP's own accounting gives at most epsilon. The set of codes is assumed to be public.
 
     Parameters
     ----------

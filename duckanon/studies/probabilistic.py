@@ -1,4 +1,4 @@
-"""Probabilistic k-anonymity beside other promises: what is lost, what attackers learn, what learners keep."""
+"""Probabilistic k-anonymity beside other models: information loss, disclosure under attack, utility for learners."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEVELS = {
 }
 """The methods, and which setting has their levels."""
 COMPARED = ("none", "gower", "ahmad_dey")
-"""Those that are looked at with every choice of quasi-identifiers; the others stand beside them with the first."""
+"""Those that are run with every choice of quasi-identifiers; the others run with the first choice alone."""
 _DRAWS = 10
 """How often the noise of differential privacy is drawn: it cannot be repeated, so that the mean must be steady."""
 
@@ -171,7 +171,7 @@ def _attacked(parts: Any, release: Any, quasi: list[str], given: Mapping[str, An
         return []
     named: dict[str, Any] = {"control": parts.test, "known": quasi, "seed": given["seed"]}
     if not isinstance(release, Release) or release.plan.algorithm.name == "probabilistic":
-        # Raw and permuted values alike are what they say: there is nothing that a release knows better.
+        # Raw and permuted values are both exact: no encoding is needed.
         named |= {"quasi_identifiers": quasi, "sensitive": [given["table"]["target"]]}
         release = release.to_arrow() if isinstance(release, Release) else release
     attacked = attack(parts.train, release, attacks=given["attacks"], **named)
@@ -249,7 +249,7 @@ _PERMUTED = ("gower", "ahmad_dey")
 
 
 def chapters(records: list[Record]) -> list[Chapter]:
-    """Return what was lost, learned by attackers, and kept for learners."""
+    """Return the chapters of the page."""
     parts = [_answer(records)]
     if where(records, what="loss"):
         parts.append(_loss(records))
@@ -370,7 +370,7 @@ def _predictions(records: list[Record]) -> Chapter:
         label(axes[0][j], title=str(table), x="k", y="F1" if j == 0 else "")
         rows.append([table, raw, *(mean([r["f1"] for r in where(matching, method=m, quasi=q)]) for m, q in series)])
     legend(figure, [f"{_WORDS[m]}, {q}" for m, q in series])
-    about = "F1 of learners by k, mean over learners (Figure 3); dashed: taught by the original."
+    about = "F1 of learners by k, mean over learners (Figure 3); dashed: trained on the original."
     header = ["table", "original", *(f"{_WORDS[m]}, {q}" for m, q in series)]
     return Chapter("Learners", [Figure("learners", about, figure), grid(header, rows)])
 
@@ -394,8 +394,8 @@ def _compared(records: list[Record]) -> Chapter:
     label(axes, y="accuracy on held-out rows")
     legend(figure, [str(t) for t in tables], lines=False)
     about = (
-        "Accuracy of a neural network, by promise; a mark for each table, level and trial, a line at the mean "
+        "Accuracy of a neural network, by privacy model; a mark for each table, level and trial, a line at the mean "
         "(Figure 4). Of differential privacy it is a naive Bayes learner of noisy counts, not a network."
     )
     table = grid(["method", "mean accuracy", "median", "models"], rows)
-    return Chapter("Beside other promises", [Figure("promises", about, figure), table])
+    return Chapter("Beside other privacy models", [Figure("promises", about, figure), table])

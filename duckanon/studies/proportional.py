@@ -108,7 +108,7 @@ def _scores(learner: Any, cells: Matrix, truth: NDArray[np.int64], classes: int)
 
 
 class _Made:
-    """A table, how it is divided, and its releases as they are asked for; kept by the process for its next tasks."""
+    """A table, its split, and its releases, made on demand; cached by the process for its next tasks."""
 
     def __init__(self, content: str) -> None:
         from duckanon.assess import utility
@@ -235,7 +235,7 @@ def _answer(records: list[Record]) -> Chapter:
         parts.append(grid(header, rows, words=3))
     about = (
         "Mean score over all anonymous tables and seeds, by the encoding of the rows that are tested. Of the four, "
-        "proportional needs the owner: it tells how often each original value is in a class."
+        "proportional is for the owner of the data: it uses how often each original value is in a class."
     )
     return Chapter("Which encoding", [Lines([about]), *parts])
 

@@ -1,4 +1,4 @@
-"""The releases that studies look at: by name of algorithm and k, the same ones in every study."""
+"""The releases that studies use: by name of algorithm and k, the same ones in every study."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ def class_codes(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
 def row_properties(release: Release, target: str) -> dict[str, NDArray[np.float64]]:
     """Return property vectors, a number for each row of the source, from rows that were published with their number.
 
-    ``class_size``, ``loss`` (the mean share of a column's domain that the row's cells stand for; lower is better) and
+    ``class_size``, ``loss`` (the mean share of a column's domain that the row's cells cover; lower is better) and
     ``sensitive_share`` (the share of the row's class with its own value of the target; lower is better). Suppressed
-    rows are one class of their own, lost everything, and tell nothing of the target.
+    rows form one class, have lost everything, and say nothing about the target.
     """
     import pyarrow.compute as pc
 
@@ -157,13 +157,13 @@ def row_properties(release: Release, target: str) -> dict[str, NDArray[np.float6
 
 
 def _covered(release: Release, table: pa.Table, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return for each published row the mean share of the domains that its cells stand for."""
+    """Return for each published row the mean share of the domains that its cells cover."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from duckanon.assess.utility import AnonymousEncoder
 
-    # Numbers need no features of their own here: what cells stand for is known all the same.
+    # Numbers need no separate features here: what cells cover is known without them.
     domains = AnonymousEncoder(method="midpoint", max_features=1_000_000).fit(release).domains_
     lost = np.zeros(table.num_rows)
     for name in names:

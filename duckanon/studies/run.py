@@ -93,7 +93,7 @@ def run_study(
     workers : int
         Processes; the results do not depend on their number.
     dry_run : bool
-        Do nothing; say what is done, and how long the rest may take.
+        Run nothing; report what is done, and how long the rest may take.
     progress : callable, optional
         Called with a ``duckanon.progress.Event`` as tasks end.
 

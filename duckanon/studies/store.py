@@ -76,7 +76,7 @@ class Results:
     def add(
         self, study: Study, task: Task, records: Sequence[Record], seconds: float, error: str | None = None
     ) -> None:
-        """Write the end of a task; ``error`` says why it found nothing."""
+        """Write the end of a task; ``error`` is the reason where it failed."""
         line = {
             "key": task.key(study),
             "study": study.name,

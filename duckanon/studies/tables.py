@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from duckanon.hierarchy import Hierarchy
 
 ROW = "row_of_the_study"
-"""The column that ties a row of a release to its original, where both are looked at side by side."""
+"""The column that ties a row of a release to its original, where both are compared row by row."""
 _SAMPLE = 20_260_101
 
 
@@ -30,7 +30,7 @@ def read(given: Mapping[str, Any], rows: int = 0) -> pa.Table:
 def divide(given: Mapping[str, Any], rows: int, test_size: float, seed: int) -> tuple[pa.Table, Split]:
     """Return a table with numbered rows, and its rows to learn from and held-out ones.
 
-    Where ``train`` says how many of the file's first rows its authors learn from, the rest is held out; else chance
+    Where ``train`` gives the number of first rows that the authors train on, the rest is held out; else chance
     decides.
     """
     from duckanon.assess.utility import Split, split

@@ -189,9 +189,9 @@ def _tournament(records: list[Record]) -> Chapter:
     header = ["property", "comparator", *(shown(a) for a in algorithms)]
     about = (
         "Wins minus losses as a share of all games, over tables and values of k: 1 wins against everyone, -1 loses. "
-        "class_size is a row's privacy, loss the share of the domains that its cells stand for, sensitive_share the "
-        "share of its class with its own sensitive value (less tells less). Dominance is the strict comparison: "
-        "nowhere worse, somewhere better; 0 in all of its cells says that nobody dominates anybody."
+        "class_size is a row's privacy, loss the share of the domains that its cells cover, sensitive_share the "
+        "share of its class with its own sensitive value (lower discloses less). Dominance is the strict comparison: "
+        "nowhere worse, somewhere better; 0 in all of its cells means that no release dominates another."
     )
     return Chapter("Tournament", [Lines([about]), grid(header, rows, words=2)])
 

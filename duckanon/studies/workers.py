@@ -30,10 +30,10 @@ class Ended:
 
 
 def work(study: str, task: Task) -> Ended:
-    """Do one task on one thread; an error is told without the values that a library may quote in it."""
+    """Run one task on one thread; of an error only what cannot quote a value is reported."""
     from threadpoolctl import threadpool_limits
 
-    # Of the processor, not of the clock: what else the machine does says nothing of the task.
+    # Processor time, not wall time: other work on the machine does not count.
     started = time.process_time()
     records: list[Record] = []
     error = None

@@ -128,7 +128,7 @@ class TestMarkdown:
             "| sex | quasi-identifier | made: one step to \\* | 0 of 1 | published as it is |",
             "| diagnosis | sensitive |  |  | published as it is |",
             "- Identifiers: name",
-            "- The key that tells persons apart: patient_id",
+            "- The key that identifies persons: patient_id",
             "- Columns without a role: shoe_size",
             "- Differential privacy.",
             "- k counts persons, not rows: all rows of a person in a class count once.",
@@ -154,7 +154,7 @@ class TestMarkdown:
 
     @pytest.mark.parametrize(
         ("bounds", "words"),
-        [("grid", "no bound tells a person"), ("cut", "can be"), ("tight", "exact value of a person")],
+        [("grid", "no bound discloses a person"), ("cut", "can be"), ("tight", "exact value of a person")],
     )
     def test_says_what_bounds_disclose(self, bounds: str, words: str) -> None:
         assert words in render(changed(bounds=bounds), "md")
