@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 import duckanon
+from duckanon.algorithms import Datafly
+from duckanon.algorithms.base import Problem
+from duckanon.algorithms.full_domain.nodes import Node, evaluate
 from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import cast, col, number, table, text
 from duckanon.plan.plan import Plan
@@ -458,22 +461,117 @@ def values_exchanged() -> Tampering:
     return recoder_replaced(recoder)
 
 
+# Of a search by levels, and on the way from its classes to the file
+
+
+@dataclasses.dataclass(frozen=True)
+class Lie:
+    """What is told instead of the truth: of the node that was found, by the recoding, or in the file."""
+
+    node: Callable[[Node], dict[str, Any]] = lambda node: {}
+    levels: tuple[int, ...] | None = None
+    recoder: Callable[[Any], Any] = lambda honest: honest
+    written: Callable[[pa.Table], pa.Table] | None = None
+
+
+def told(lie: Lie, data: pa.Table, **options: Any) -> duckanon.Release:
+    """Return a release by Datafly into which a lie was brought; whatever is refused leaves no engine open."""
+
+    class Telling(Datafly):
+        def search(self, problem: Problem) -> Node:
+            node = super().search(problem) if lie.levels is None else evaluate(problem, lie.levels)
+            return dataclasses.replace(node, **lie.node(node))
+
+    def written(path: Path) -> None:
+        if lie.written is not None:
+            pq.write_table(lie.written(pq.read_table(path)), path)
+
+    request = Request(data=data, algorithm=Telling(), **options)
+    engine = open_engine(threads=1)
+    try:
+        tampering = dataclasses.replace(recoder_replaced(lie.recoder), file=written)
+        return run(Plan.resolve(request, engine), engine, tampering=tampering)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def kept_where(condition: str) -> Callable[[Any], Any]:
+    """Keep other classes than those that are large enough."""
+
+    def recoder(honest: Any) -> Any:
+        own = honest.relations.table("class_map")
+        honest.relations.add("class_map", changed_table(honest, own, f"{condition} AS kept"))
+        return honest
+
+    return recoder
+
+
+def rows_of_all_classes(honest: Any) -> Any:
+    """Publish the rows of all classes, and say of the others that they are suppressed."""
+
+    def rows(self: Any, kept: Any) -> exp.Select:
+        query = type(honest).rows(self, kept)
+        return query.transform(lambda n: exp.true() if isinstance(n, exp.Column) and n.name == "kept" else n)
+
+    return liar(honest, rows=rows)
+
+
+def publishing(change: Callable[..., exp.Select]) -> Callable[[Any], Any]:
+    """Change the statement of the file: ``change`` gets the honest way to write it, the rows and the columns."""
+
+    def recoder(honest: Any) -> Any:
+        def released(self: Any, rows: exp.Query, columns: Any) -> exp.Select:
+            return change(lambda *given: type(honest).released(self, *given), rows, columns)
+
+        return liar(honest, released=released)
+
+    return recoder
+
+
+def exchanged(names: dict[str, str]) -> Callable[[Any], Any]:
+    """Publish other columns of the rows than those that are meant."""
+    return publishing(lambda honest, rows, columns: honest(rows, [(n, names.get(i, i)) for n, i in columns]))
+
+
+def dictionary(change: str) -> Callable[[Any], Any]:
+    """Look up rows in a dictionary other than the one that was counted with; ``{table}`` is that one."""
+
+    def recoder(honest: Any) -> Any:
+        cells = []
+        for cell in honest.cells:
+            name = honest.engine.fresh("lie")
+            query = change.format(table=cell.values, size=cell.size)
+            honest.engine.create(name, exp.maybe_parse(query, dialect="duckdb"))
+            cells.append(dataclasses.replace(cell, values=name))
+        return liar_with(honest, cells=cells)
+
+    return recoder
+
+
 __all__ = [
     "CASES",
     "CELLS",
     "IN_FILE",
     "PASSED",
     "ROWS",
+    "Lie",
     "changed_table",
     "classes_exchanged",
+    "dictionary",
+    "exchanged",
     "in_file",
+    "kept_where",
     "liar",
     "liar_with",
     "passing",
     "people",
     "published",
+    "publishing",
     "recoder_replaced",
     "released",
+    "rows_of_all_classes",
     "texts_by_number",
+    "told",
     "values_exchanged",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -14,19 +13,13 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon.algorithms import Datafly
-from duckanon.algorithms.base import Problem
-from duckanon.algorithms.full_domain.nodes import Node, evaluate
+from duckanon.algorithms.full_domain.nodes import Node
 from duckanon.encoding import dictionaries
 from duckanon.encoding.counting import ENTITY
-from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import number
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
-from duckanon.plan.plan import Plan
-from duckanon.plan.request import Request
 from duckanon.release import gate
-from duckanon.release.pipeline import run
-from tests.release.lies import changed_table, liar, liar_with, recoder_replaced
+from tests.release.lies import Lie, dictionary, exchanged, kept_where, liar, publishing, rows_of_all_classes, told
 
 # 12 rows; at k = 3 the classes (a, 1) and (b, 2) stand, the four rows of the other classes are outliers.
 ROWS = [("a", 1)] * 4 + [("b", 2)] * 4 + [("a", 2), (None, 1), (None, 1), ("c", 3)]
@@ -46,7 +39,7 @@ def release(**options: Any) -> duckanon.Release:
 
 
 def test_an_honest_run_passes() -> None:
-    with told(Lie()) as found:
+    with lying(Lie()) as found:
         assert (found.rows_published, found.rows_suppressed) == (8, 4)
         (check,) = found.checks
         assert (check.holds, check.classes, check.violating_classes) == (True, 2, 0)
@@ -55,95 +48,14 @@ def test_an_honest_run_passes() -> None:
 # Each lie is told in one place: by the search, by the recoding, or in the file. A path of its own must find it.
 
 
-@dataclasses.dataclass(frozen=True)
-class Lie:
-    """What is told instead of the truth: of the node that was found, by the recoding, or in the file."""
-
-    node: Callable[[Node], dict[str, Any]] = lambda node: {}
-    levels: tuple[int, ...] | None = None
-    recoder: Callable[[Any], Any] = lambda honest: honest
-    written: Callable[[pa.Table], pa.Table] | None = None
-
-
-def told(lie: Lie, k: int = 3, **options: Any) -> duckanon.Release:
-    """Return a release into which a lie was brought; whatever is refused leaves no engine open."""
-
-    class Telling(Datafly):
-        def search(self, problem: Problem) -> Node:
-            node = super().search(problem) if lie.levels is None else evaluate(problem, lie.levels)
-            return dataclasses.replace(node, **lie.node(node))
-
-    def written(path: Path) -> None:
-        if lie.written is not None:
-            pq.write_table(lie.written(pq.read_table(path)), path)
-
-    given = {"quasi_identifiers": ["q", "r"], "sensitive": ["s"], "k": k, "suppression_limit": 0.4}
-    request = Request(**({"data": TABLE, "algorithm": Telling()} | given | options))
-    engine = open_engine(threads=1)
-    try:
-        tampering = dataclasses.replace(recoder_replaced(lie.recoder), file=written)
-        return run(Plan.resolve(request, engine), engine, tampering=tampering)
-    except BaseException:
-        engine.close()
-        raise
+def lying(lie: Lie, k: int = 3, **options: Any) -> duckanon.Release:
+    given = {"data": TABLE, "quasi_identifiers": ["q", "r"], "sensitive": ["s"], "k": k, "suppression_limit": 0.4}
+    return told(lie, **(given | options))
 
 
 def outliers(more: int) -> Callable[[Node], dict[str, Any]]:
     """Say that more rows are suppressed, or fewer."""
     return lambda node: {"outlier_rows": node.outlier_rows + more}
-
-
-def kept_where(condition: str) -> Callable[[Any], Any]:
-    """Keep other classes than those that are large enough."""
-
-    def recoder(honest: Any) -> Any:
-        own = honest.relations.table("class_map")
-        honest.relations.add("class_map", changed_table(honest, own, f"{condition} AS kept"))
-        return honest
-
-    return recoder
-
-
-def rows_of_all_classes(honest: Any) -> Any:
-    """Publish the rows of all classes, and say of the others that they are suppressed."""
-
-    def rows(self: Any, kept: Any) -> exp.Select:
-        query = type(honest).rows(self, kept)
-        return query.transform(lambda n: exp.true() if isinstance(n, exp.Column) and n.name == "kept" else n)
-
-    return liar(honest, rows=rows)
-
-
-def publishing(change: Callable[..., exp.Select]) -> Callable[[Any], Any]:
-    """Change the statement of the file: ``change`` gets the honest way to write it, the rows and the columns."""
-
-    def recoder(honest: Any) -> Any:
-        def released(self: Any, rows: exp.Query, columns: Any) -> exp.Select:
-            return change(lambda *given: type(honest).released(self, *given), rows, columns)
-
-        return liar(honest, released=released)
-
-    return recoder
-
-
-def exchanged(names: dict[str, str]) -> Callable[[Any], Any]:
-    """Publish other columns of the rows than those that are meant."""
-    return publishing(lambda honest, rows, columns: honest(rows, [(n, names.get(i, i)) for n, i in columns]))
-
-
-def dictionary(change: str) -> Callable[[Any], Any]:
-    """Look up rows in a dictionary other than the one that was counted with; ``{table}`` is that one."""
-
-    def recoder(honest: Any) -> Any:
-        cells = []
-        for cell in honest.cells:
-            name = honest.engine.fresh("lie")
-            query = change.format(table=cell.values, size=cell.size)
-            honest.engine.create(name, exp.maybe_parse(query, dialect="duckdb"))
-            cells.append(dataclasses.replace(cell, values=name))
-        return liar_with(honest, cells=cells)
-
-    return recoder
 
 
 def first_cell(value: Any) -> Callable[[pa.Table], pa.Table]:
@@ -202,7 +114,7 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_a_lie_is_caught(lie: Lie, temp_folder: Path) -> None:
     with pytest.raises((PrivacyViolation, DataError)) as caught:
-        told(lie)
+        lying(lie)
     assert list(temp_folder.iterdir()) == [], "what the gate refused is still there"
     for row in ROWS:
         assert f"'{row[0]}'" not in str(caught.value)
@@ -213,7 +125,7 @@ def test_a_lie_is_caught(lie: Lie, temp_folder: Path) -> None:
 def test_a_lie_is_caught_by_hashes(lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "MANY_ROWS", 0)
     with pytest.raises((PrivacyViolation, DataError)):
-        told(lie)
+        lying(lie)
 
 
 def test_nulls_that_are_lost_when_they_are_counted_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,13 +137,13 @@ def test_nulls_that_are_lost_when_they_are_counted_are_missed(monkeypatch: pytes
 def test_nulls_that_are_lost_between_count_and_file_are_missed() -> None:
     rows = pa.table({"q": [None, None, None, "a", "a", "a"]})
     with pytest.raises(PrivacyViolation, match="rows in are not rows published plus suppressed"):
-        told(Lie(recoder=nulls_are_unequal), data=rows, quasi_identifiers=["q"], sensitive=[], suppression_limit=0)
+        lying(Lie(recoder=nulls_are_unequal), data=rows, quasi_identifiers=["q"], sensitive=[], suppression_limit=0)
 
 
 def local_release(lie: Lie | None = None) -> duckanon.Release:
     """Twelve rows in two passes: the classes of four stay as they are, the rest is generalized; one row is left."""
     trees = {"q": {"rule": "suppress"}, "r": {"rule": "suppress"}}
-    return told(lie or Lie(), suppression_limit=0.1, iterative=True, hierarchies=trees)
+    return lying(lie or Lie(), suppression_limit=0.1, iterative=True, hierarchies=trees)
 
 
 def test_an_honest_local_release_passes() -> None:
@@ -275,7 +187,7 @@ def persons_counted_elsewhere(honest: Any) -> Any:
 )
 def test_a_lie_about_persons_is_caught(lie: Lie, k: int, temp_folder: Path) -> None:
     with pytest.raises(PrivacyViolation):
-        told(lie, k, entity_key="p", suppression_limit=0.5)
+        lying(lie, k, entity_key="p", suppression_limit=0.5)
     assert list(temp_folder.iterdir()) == []
 
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon.algorithms.full_domain import nodes
-from duckanon.engine.sql.relations import number
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, RoleError, UnsupportedError
 from duckanon.models import KAnonymity, models
 from duckanon.models.base import Model
 from duckanon.models.text import parse_model
-from duckanon.recoding import recoders
 from duckanon.release import gate
+from tests.release.lies import Lie, kept_where, publishing, told
 
 # Class a has every value thrice, class b one value thrice, c is alone; z is the most frequent value.
 ROWS = [("a", s) for s in "xyz" * 3] + [("b", "z")] * 3 + [("c", "x")]
@@ -87,24 +84,16 @@ def test_a_model_is_enforced_and_checked(name: str) -> None:
         assert rows == (9,)
 
 
+def lying(lie: Lie, model: Model, **changes: Any) -> duckanon.Release:
+    return told(lie, TABLE, **(options(model) | {"suppression_limit": 0.4} | changes))
+
+
 @pytest.mark.parametrize("name", PROMISES)
 @pytest.mark.thinned(2)
-def test_the_gate_does_not_trust_the_search(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search believes that every class satisfies the model."""
-    model = parse_model(PROMISES[name])
-    monkeypatch.setattr(type(model), "satisfied", lambda self, groups: np.ones(len(groups.sizes), dtype=bool))
-    monkeypatch.setattr(
-        nodes, "number", lambda value: number(1) if value == model.traits.min_class_size else number(value)
-    )
-    monkeypatch.setattr(type(model), "traits", property(lambda self: _permissive(self)))
+def test_a_search_that_lets_every_class_pass_is_caught(name: str) -> None:
+    lie = Lie(levels=(0,), node=lambda node: {"outlier_rows": 0}, recoder=kept_where("true"))
     with pytest.raises(PrivacyViolation, match=f"{name} is broken by"):
-        release(model)
-
-
-def _permissive(model: Model) -> Any:
-    from duckanon.models.base import Traits
-
-    return Traits(monotone=False, min_class_size=1)
+        lying(lie, parse_model(PROMISES[name]))
 
 
 @pytest.mark.parametrize("name", PROMISES)
@@ -119,34 +108,25 @@ def test_a_table_of_anybody_is_checked(name: str) -> None:
     assert kept.holds
 
 
-def test_the_sensitive_column_of_the_file_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another column than the one that was searched lands in the file."""
-    honest = recoders.released_rows
-    monkeypatch.setattr(
-        recoders,
-        "released_rows",
-        lambda rows, cells, columns: honest(rows, cells, columns).transform(
+def test_another_sensitive_column_in_the_file_than_the_one_that_was_searched_is_caught() -> None:
+    other = publishing(
+        lambda honest, *given: honest(*given).transform(
             lambda n: (
                 exp.alias_(exp.Literal.string("x"), "s", quoted=True)
                 if isinstance(n, exp.Alias) and n.alias == "s"
                 else n
             )
-        ),
+        )
     )
     with pytest.raises(PrivacyViolation, match="l_diversity is broken by 1 of 1"):
-        release(parse_model("l_diversity(2)"))
+        lying(Lie(recoder=other), parse_model("l_diversity(2)"))
 
 
-def test_frequencies_of_the_whole_table_are_counted_by_the_gate_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search is told that the values are spread as in class b."""
-    honest = nodes.Histograms
-
-    def lying(starts: Any, codes: Any, counts: Any, totals: Any, ancestors: Any) -> Any:
-        return honest(starts, codes, counts, np.array([1, 1, 11]), ancestors)
-
-    monkeypatch.setattr(nodes, "Histograms", lying)
+def test_frequencies_of_the_whole_table_are_counted_by_the_gate_itself() -> None:
+    """Class b alone is published, as if the values of the whole table were spread as in it."""
+    lie = Lie(levels=(0,), node=lambda node: {"outlier_rows": 10}, recoder=kept_where("n = 3"))
     with pytest.raises(PrivacyViolation, match="t_closeness is broken by"):
-        release(parse_model("t_closeness(0.3)"), suppression_limit=0.9)
+        lying(lie, parse_model("t_closeness(0.3)"), suppression_limit=0.9)
 
 
 def test_a_file_changed_on_disk_is_refused(tmp_path) -> None:
