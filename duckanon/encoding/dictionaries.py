@@ -398,26 +398,32 @@ ENUM_LIMIT = 50_000
 
 
 def enumerated(
-    engine: Engine, source: exp.Table, keys: Sequence[exp.Expr], found: exp.Expr, most: int | None = None
+    engine: Engine, source: exp.Table, keys: Sequence[exp.Expr], shown: exp.Expr, most: int | None = None
 ) -> exp.Query:
-    """Return ``(keys, q)`` of a table with its texts enumerated: of what is published, and nothing else.
+    """Return ``(keys, q)`` of a table with its published texts, and no others, as values of an enumeration.
 
-    ``most`` is given where none of them is NULL, and there are at most so many.
+    ``most`` is given if none of them is NULL, and there are at most so many.
     """
     if most is None or most > _limit(engine):
-        different = call("count", exp.Distinct(expressions=[found]))
+        different = call("count", exp.Distinct(expressions=[shown]))
         (most,) = engine.row(exp.select(different).from_(source, copy=False))
-    return exp.select(*keys, named(short(engine, source, found, most), "q")).from_(source, copy=False)
+    return exp.select(*keys, named(enumerated_text(engine, source, shown, most), "q")).from_(source, copy=False)
 
 
-def short(engine: Engine, source: exp.Table, found: exp.Expr, most: int) -> exp.Expr:
+def enumerated_text(engine: Engine, source: exp.Table, shown: exp.Expr, most: int) -> exp.Expr:
     """Return a text of a table as a value of an enumeration, unless there are too many."""
     if not 0 < most <= _limit(engine):
-        return found
-    enum = engine.fresh("enum")
-    texts = exp.select(found).distinct(copy=False).from_(source, copy=False).where(present(found), copy=False)
-    engine.create_enum(enum, texts.order_by(found, copy=False))
-    return exp.Cast(this=found, to=exp.DataType.build(enum, udt=True))
+        return shown
+    enum = enumeration(engine, exp.select(named(shown, "label")).from_(source))
+    return exp.Cast(this=shown, to=exp.DataType.build(enum, udt=True))
+
+
+def enumeration(engine: Engine, labels: exp.Query) -> str:
+    """Create an enumeration of the texts of a query's column ``label``, NULL aside, in their order; return its name."""
+    enum, label = engine.fresh("enum"), col("label")
+    texts = exp.select(label).distinct(copy=False).from_(subquery(labels, "l"), copy=False)
+    engine.create_enum(enum, texts.where(present(label), copy=False).order_by(label, copy=False))
+    return enum
 
 
 def _limit(engine: Engine) -> int:

@@ -1,4 +1,4 @@
-"""The hierarchy that is made where none is given: round grids, calendars, masks, or one step to the top."""
+"""The hierarchy that is made if none is given: round grids, calendars, masks, or one step to the top."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FINEST = 50
 _COARSEST = 3
 """A grid ends with the first level that has no more intervals than this."""
 _SMALLEST = Decimal("1e-300")
-"""Narrower intervals than this are no numbers any more."""
+"""The narrowest intervals: a DOUBLE hardly represents smaller numbers."""
 _DISTINCT = 2**46
 """Most intervals between zero and a DOUBLE; an interval rule counts up to 2**50 units, of which one has up to five."""
 _CODE_LENGTHS = range(2, 13)
@@ -34,7 +34,7 @@ _ONE_STEP = "made: one step to *"
 
 @dataclass(frozen=True)
 class Auto(Rule):
-    """Stands for the hierarchy that ``auto`` makes once there is a column."""
+    """A placeholder for the hierarchy that ``auto`` makes once the column is known."""
 
     name: ClassVar[str] = "auto"
 
@@ -46,7 +46,7 @@ class Auto(Rule):
 
 
 def expected(type_name: str | None) -> str:
-    """Return what ``auto`` will make of a type, as far as the type alone says it."""
+    """Return a description of what ``auto`` will make, as far as the type alone determines it."""
     if type_name is None:
         return "made: by the column's type and values"
     kind = ColumnType.parse(type_name)
@@ -91,7 +91,7 @@ def _grid(field: Field) -> Hierarchy:
     low, high = field.engine.row(query)
     widths = grid_widths(low, high, field.type.family == "integer") if low is not None else []
     if field.type.family == "float" and widths:
-        # So far from zero that a DOUBLE cannot tell the intervals apart, all values would lie in the outermost one.
+        # Too far from zero for a DOUBLE to distinguish the intervals, all values would be in the outermost one.
         farthest = Decimal(max(abs(low), abs(high)))
         widths = [w for w in widths if farthest <= w * _DISTINCT]
     if not widths:
@@ -123,24 +123,24 @@ def grid_widths(low: float, high: float, integer: bool) -> list[Decimal]:
         width = Decimal(10) ** (spread.adjusted() - 3)
         if integer:
             width = max(width, Decimal(5))
-        found: list[Decimal] = []
+        widths: list[Decimal] = []
         while True:
             groups = (
                 int((most / width).to_integral_value("ROUND_FLOOR") - (least / width).to_integral_value("ROUND_FLOOR"))
                 + 1
             )
             if groups <= 1:
-                return found
+                return widths
             if groups <= _FINEST + 1 and width >= _SMALLEST:
-                found.append(width.normalize())
+                widths.append(width.normalize())
             if groups <= _COARSEST:
-                return found
+                return widths
             # The first digit tells where in 1, 5, 10, 50, ... the width stands.
             width *= 2 if width.as_tuple().digits[0] == 5 else 5
 
 
 def _code_length(field: Field) -> int | None:
-    """Return the common length of a column of codes, or None where the column is none."""
+    """Return the common length of a column of codes, or None if the column has no codes."""
     length = call("length", col("text"))
     code = call("regexp_full_match", col("text"), text("[0-9A-Z]+"))
     query = exp.select(

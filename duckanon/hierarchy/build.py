@@ -60,11 +60,11 @@ def from_rule(rule: Mapping[str, Any], base: Path | None = None) -> Hierarchy:
     return RULES[name](**given)
 
 
-def _known_keys(rule: str, given: Mapping[str, Any], known: list[str] | tuple[str, ...]) -> None:
+def _known_keys(rule: str, given: Mapping[str, Any], allowed: list[str] | tuple[str, ...]) -> None:
     for key in given:
-        if key not in known:
-            hint = did_you_mean(key, known)
-            raise HierarchyError(f"The rule {rule!r} has no key {key!r}.{hint} Known: {', '.join(known)}.")
+        if key not in allowed:
+            hint = did_you_mean(key, allowed)
+            raise HierarchyError(f"The rule {rule!r} has no key {key!r}.{hint} Known: {', '.join(allowed)}.")
 
 
 def flatten(tree: object) -> pa.Table:
@@ -134,16 +134,16 @@ def _materialised(hierarchy: Hierarchy, engine: Engine, values: object, type_nam
     from duckanon.engine.sql.relations import col, named, table
     from duckanon.hierarchy.files import select_text
 
-    found, type_name = column(engine, values, type_name)
-    bound = hierarchy.bind(engine, found.table, "values", type_name)
+    distinct, type_name = column(engine, values, type_name)
+    bound = hierarchy.bind(engine, distinct.table, "values", type_name)
     query = (
         exp.select(named(col("text", "v"), "l0"), *(col(f"l{i}", "t") for i in range(1, bound.height + 1)))
-        .from_(table(found.table, "v"))
+        .from_(table(distinct.table, "v"))
         .join(table(bound.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
         .order_by(col("code", "v"))
     )
     levels = select_text(engine, query)
-    engine.drop(found.table, bound.tree, bound.leaves)
+    engine.drop(distinct.table, bound.tree, bound.leaves)
     return Hierarchy(levels, None, bound.origin, bound.top)
 
 
@@ -159,8 +159,8 @@ def column(engine: Engine, values: object, type_name: str | None = None) -> tupl
     engine.register(incoming, as_arrow(values))
     (only,) = engine.columns(exp.select("*").from_(table(incoming)))
     value = cast(col(only.name), type_name) if type_name else col(only.name)
-    found = dictionary(engine, exp.select(named(value, "value")).from_(table(incoming)), "values", col("value"))
+    distinct = dictionary(engine, exp.select(named(value, "value")).from_(table(incoming)), "values", col("value"))
     engine.unregister(incoming)
-    if not found.size:
+    if not distinct.size:
         raise HierarchyError("There are no values to make a hierarchy of.")
-    return found, type_name or only.type
+    return distinct, type_name or only.type

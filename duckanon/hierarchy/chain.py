@@ -1,4 +1,4 @@
-"""Hierarchies that go on with another one: what follows what, and the same in words."""
+"""Hierarchies that continue with another one: the chain of them, and its description in words."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
 
 
 def chain(hierarchy: Hierarchy, engine: Engine) -> list[Hierarchy]:
-    """Return the hierarchy and all that follow it by ``then``; a name that nobody knows and a loop are errors."""
-    found = [hierarchy]
-    while isinstance(found[-1].rule, Prefix) and found[-1].rule.then is not None:
-        if len(found) > FURTHEST:
+    """Return the hierarchy and all that follow it by ``then``; unknown names and loops are errors."""
+    links = [hierarchy]
+    while isinstance(links[-1].rule, Prefix) and links[-1].rule.then is not None:
+        if len(links) > FURTHEST:
             raise HierarchyError("The rule has a loop: its 'then' comes back to itself.")
-        found.append(resolve(found[-1].rule.then, engine, found[-1].rule.base))
-    return found
+        links.append(resolve(links[-1].rule.then, engine, links[-1].rule.base))
+    return links
 
 
 def height(links: list[Hierarchy]) -> int | None:
-    """Return the levels of a whole chain, or None where only the data decides."""
+    """Return the number of levels of a whole chain, or None if it depends on the data."""
     last = links[-1].height
     return None if last is None else last + sum(_own(link) for link in links[:-1])
 
 
 def in_words(links: list[Hierarchy]) -> list[str]:
-    """Return a line for each step of a chain; none where the rule is no chain of prefixes."""
-    told: list[str] = []
+    """Return a line for each step of a chain; no lines if the rule is not a chain of prefixes."""
+    lines: list[str] = []
     level = 1
     for link in links:
         if isinstance(link.rule, Prefix):
             for size in link.rule.lengths:
-                told.append(f"level {level}: the first {f'{size} characters' if size > 1 else 'character'}")
+                lines.append(f"level {level}: the first {f'{size} characters' if size > 1 else 'character'}")
                 level += 1
             if link.rule.then is None:
-                told.append(f"level {level}: {link.top}")
-        elif told:
-            told.append(_last(link, level))
-    return told
+                lines.append(f"level {level}: {link.top}")
+        elif lines:
+            lines.append(_last(link, level))
+    return lines
 
 
 def _last(link: Hierarchy, level: int) -> str:

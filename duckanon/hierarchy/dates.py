@@ -1,4 +1,4 @@
-"""Dates: the calendar's own levels, and age bands on a given day."""
+"""Dates: the levels of the calendar, and age bands on a given day."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from duckanon.engine.sql.dialect import is_finite
-from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, text
+from duckanon.engine.sql.relations import call, cast, col, number, text
 from duckanon.errors import HierarchyError, did_you_mean
-from duckanon.hierarchy.rules import Field, Labelling, Rule, floor_div, numbered, sequence, whole
+from duckanon.hierarchy.rules import Field, Labelling, Rule, floor_div, sequence, whole
 
 LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 _DEFAULT = ("day", "month", "quarter", "year", "decade")
 
 
 def _day(field: Field, rule: str) -> exp.Expr:
-    """Return the calendar day of a value, in UTC where it has a zone; whatever the session's zone is."""
+    """Return the calendar day of a value, in UTC if it has a zone, whatever the zone of the session is."""
     if field.type.family not in {"date", "timestamp"}:
         raise field.refuse(rule, "a date or a timestamp")
     value: exp.Expr = col("value")
@@ -33,7 +33,7 @@ def _padded(value: exp.Expr, digits: int) -> exp.Expr:
 
 
 def _finite(label: exp.Expr, day: exp.Expr) -> exp.Expr:
-    """Infinite dates have no year; they keep a label of their own, which is not a person's date."""
+    """Infinite dates have no year: they keep a label of their own, which is no person's date."""
     return exp.Case().when(is_finite(day), label).else_(cast(day.copy(), "VARCHAR"))
 
 
@@ -43,8 +43,8 @@ def _label(level: str, day: exp.Expr) -> exp.Expr:
         parts = [_padded(call(part, day.copy()), 2) for part in ("month", "day")]
         return call("concat", _padded(year, 4), text("-"), parts[0], text("-"), parts[1])
     if level == "week":
-        # A week belongs to the year of its Thursday. The database's own functions look for the first day of the year,
-        # and fail on the earliest dates that there are.
+        # A week belongs to the year of its Thursday. The functions of the database compute the first day of the year,
+        # which fails for the earliest dates.
         since = cast(exp.paren(exp.Sub(this=call("isodow", day), expression=number(4))), "INTEGER")
         thursday = exp.paren(exp.Sub(this=day.copy(), expression=since))
         passed = exp.paren(exp.Sub(this=call("dayofyear", thursday), expression=number(1)))
@@ -96,7 +96,7 @@ class Dates(Rule):
         # A DATE is a day already: that level would repeat the values.
         levels = [level for level in self.levels if level != "day" or field.type.family == "timestamp"]
         labels = [_finite(_label(level, col("key")), col("key")) for level in levels]
-        return Labelling(field.keyed(day, labels), len(labels))
+        return Labelling(field.keyed(field.present(key=day), labels), len(labels))
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class Age(Rule):
 
     def label(self, field: Field) -> Labelling:
         day = _day(field, self.name)
-        birth = col("day", "k")
-        # Whoever is born on 29 February is a year older from 1 March on where there is no 29 February.
+        birth = col("key")
+        # In years without a 29 February, people born on that day become a year older on 1 March.
         position = exp.Add(
             this=exp.Mul(this=call("month", birth), expression=number(100)), expression=call("day", birth.copy())
         )
@@ -141,20 +141,12 @@ class Age(Rule):
         pending = exp.Case().when(exp.GT(this=position, expression=number(today)), number(1)).else_(number(0))
         years = exp.Sub(this=number(self.reference.year), expression=call("year", birth.copy()))
         age = exp.Sub(this=years, expression=pending)
-        days = exp.select(col("day")).distinct().from_(subquery(field.present(day=day), "d"))
-        ages = exp.select(birth.copy(), named(cast(age, "BIGINT"), "age")).from_(subquery(days, "k"))
         levels = [self._label(width) for width in (0, *self.bands)]
-        labels = exp.select(col("day", "a"), *numbered(levels)).from_(subquery(ages, "a"))
-        query = (
-            exp.select(col("code", "v"), *(col(f"l{i}", "t") for i in range(1, len(levels) + 1)))
-            .from_(subquery(field.present(day=day.copy()), "v"))
-            .join(subquery(labels, "t"), on=exp.EQ(this=col("day", "v"), expression=col("day", "t")))
-        )
-        return Labelling(query, len(levels))
+        return Labelling(field.keyed(field.present(key=day), levels, age=cast(age, "BIGINT")), len(levels))
 
     @staticmethod
     def _label(width: int) -> exp.Expr:
-        age = col("age", "a")
+        age = col("age")
         if width == 0:
             label: exp.Expr = cast(age, "VARCHAR")
         else:
@@ -162,4 +154,4 @@ class Age(Rule):
             high = exp.Add(this=low.copy(), expression=number(width))
             label = call("concat", text("["), cast(low, "VARCHAR"), text(", "), cast(high, "VARCHAR"), text(")"))
         unborn = exp.LT(this=age.copy(), expression=number(0))
-        return _finite(exp.Case().when(unborn, text("< 0")).else_(label), col("day", "a"))
+        return _finite(exp.Case().when(unborn, text("< 0")).else_(label), col("key"))

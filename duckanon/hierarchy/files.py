@@ -1,4 +1,4 @@
-"""Hierarchies in files and tables: the field's CSV form, and anything that speaks Arrow."""
+"""Hierarchies in files and tables: the CSV format of ARX, and anything that provides Arrow data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEPARATORS = {";": "semicolon", ",": "comma", "\t": "tab", "|": "bar"}
 
 @dataclass(frozen=True)
 class CsvTable:
-    """The lines of a file that have as many cells as the first, where they stand, and the others' line numbers."""
+    """The lines of a file that have as many cells as the first, their line numbers, and those of the other lines."""
 
     table: pa.Table
     lines: tuple[int, ...]
@@ -32,9 +32,9 @@ class CsvTable:
 
 
 class _Records:
-    """Hands lines to the reader and remembers the first one of the record in hand.
+    """Passes lines to the CSV reader and remembers the first line of the current record.
 
-    An empty leaf is NULL, a quoted empty leaf the empty text; the reader alone does not tell them apart.
+    An empty leaf is NULL, a quoted empty leaf the empty text; the reader alone does not distinguish them.
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -52,7 +52,7 @@ class _Records:
 
 
 def read_csv(path: Path, separator: str = ";") -> CsvTable:
-    """Read a hierarchy file in the field's form: no header, leaf first, quote and escape ``"``; check nothing yet."""
+    """Read a hierarchy file as ARX writes it: no header, leaf first, quote and escape ``"``. Nothing is checked yet."""
     import pyarrow as pa
 
     if not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n':
@@ -95,12 +95,12 @@ def read_csv(path: Path, separator: str = ";") -> CsvTable:
 
 
 def _flat(leaves: list[str], separator: str) -> str:
-    """Say that a file has no level above its leaves, and which separator most of its lines hold instead."""
-    told = "It has height 0: one column, so no level to generalize to."
+    """Return a message that a file has only leaves, with the separator that most of its lines have instead."""
+    problem = "It has height 0: one column, so no level to generalize to."
     for other, word in _SEPARATORS.items():
         if other != separator and 2 * sum(other in leaf for leaf in leaves) > len(leaves):
-            return f"{told} Most lines hold a {word}: is the separator {other!r} and not {separator!r}?"
-    return told
+            return f"{problem} Most lines hold a {word}: is the separator {other!r} and not {separator!r}?"
+    return problem
 
 
 def names(width: int) -> list[str]:
@@ -109,7 +109,7 @@ def names(width: int) -> list[str]:
 
 
 def write_csv(levels: pa.Table, path: Path, separator: str = ";") -> None:
-    """Write a levels table in the form that ``read_csv`` reads; a file of that name is replaced whole, or stays."""
+    """Write a levels table in the format that ``read_csv`` reads; an existing file is replaced in one step."""
     special = {separator, '"', "\r", "\n"}
 
     def cell(value: str | None) -> str:
@@ -127,7 +127,7 @@ def write_csv(levels: pa.Table, path: Path, separator: str = ";") -> None:
 
 
 def as_text(data: object, columns: list[str] | None = None) -> pa.Table:
-    """Return a frame, table, stream or single column as VARCHAR columns, in the database's own spelling of values."""
+    """Return a frame, table, stream or single column as VARCHAR columns, with values as the database writes them."""
     import pyarrow as pa
 
     arrow = as_arrow(data)
@@ -158,8 +158,8 @@ def select_text(engine: Engine, query: Any) -> pa.Table:
 
     from duckanon.engine.sql.relations import cast, col, named, subquery
 
-    found = engine.columns(query)
-    texts = [named(cast(col(c.name, "s"), "VARCHAR"), f"l{i}") for i, c in enumerate(found)]
+    columns = engine.columns(query)
+    texts = [named(cast(col(c.name, "s"), "VARCHAR"), f"l{i}") for i, c in enumerate(columns)]
     arrow = engine.arrow(exp.select(*texts).from_(subquery(query, "s")))
     return arrow.cast(pa.schema([(name, pa.string()) for name in arrow.column_names]))
 

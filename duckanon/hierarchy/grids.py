@@ -1,12 +1,11 @@
 """The groups of a hierarchy's first level as intervals with bounds of the column's own type.
 
-A partition that may only be cut between these groups shows no bound that comes from a row: bounds are those of the rule
-that made the level, or of the leaves that the hierarchy itself lists.
+A partition that is cut only between these groups shows no bound that comes from a row: the bounds are those of the rule
+that made the level, or of the leaves that the hierarchy lists.
 """
 
 from __future__ import annotations
 
-import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ from duckanon.engine.sql.relations import (
 )
 from duckanon.hierarchy.auto import Auto, auto
 from duckanon.hierarchy.dates import Dates
-from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
+from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles, number_range
 from duckanon.hierarchy.rules import ColumnType, floor_div, limits, written
 
 if TYPE_CHECKING:
@@ -42,9 +41,6 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.hierarchy import Hierarchy
 
-_INSIDE = re.compile(r"\[(.+), (.+)\)")
-_BELOW = re.compile(r"< (.+)")
-_ABOVE = re.compile(r">= (.+)")
 _CONTEXT = Context(prec=400)
 _BOUNDS = ("lo", "hi", "low", "high", "upto")
 _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
@@ -53,46 +49,45 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 def grid_bounds(
     engine: Engine, hierarchy: Hierarchy | None, coded: Coded, type_name: str, *, apart: bool = False
 ) -> tuple[str, NDArray[np.int32]] | None:
-    """Create the groups of level 1 as intervals, or return None where they are none.
+    """Create the groups of level 1 as intervals, or return None if they are not intervals.
 
     Parameters
     ----------
     engine : Engine
     hierarchy : Hierarchy, optional
-        The one that is bound to the column; None for the one that is made where none is given.
+        The hierarchy that is bound to the column; None for the one that is made if none is given.
     coded : Coded
         The column's values and their labels.
     type_name : str
     apart : bool
-        Values that the hierarchy does not know are groups of their own, without bounds, after all others. Otherwise
-        there is no grid where such values are.
+        Values that the hierarchy does not know are groups of their own, without bounds, after all others. Without
+        ``apart``, there is no grid if there are such values.
 
     Returns
     -------
     tuple of str and array, or None
-        A private table ``(code, atom, lo, hi, low, high, upto)`` of all values; of NULL, everything but the code is
-        NULL. ``atom`` numbers the groups in the order of the values, as the array does by the codes of those that are
-        not NULL. ``lo`` and ``hi`` have the column's type,
-        and ``lo <= value <= hi``; NULL is an open end. Of integers, dates and listed leaves ``hi`` belongs to the
-        group, of everything else it is where the next group begins. ``low``, ``high`` and ``upto`` are the same as
-        texts: "15", "19]" or "20)", and "< 20" or "<= 19".
+        A private table ``(code, atom, lo, hi, low, high, upto)`` of all values; for NULL, all but the code is NULL.
+        ``atom`` numbers the groups in the order of the values; the array has it by the codes of the values that are
+        not NULL. ``lo`` and ``hi`` have the column's type, and ``lo <= value <= hi``; NULL is an open end. For
+        integers, dates and listed leaves ``hi`` belongs to the group, for all others it is where the next group begins.
+        ``low``, ``high`` and ``upto`` are the same as texts: "15", "19]" or "20)", and "< 20" or "<= 19".
     """
-    own, kind = coded.dictionary, ColumnType.parse(type_name)
+    values, kind = coded.dictionary, ColumnType.parse(type_name)
     if published_type(type_name) != type_name or kind.kind == "category" or (coded.masked and not apart):
         return None
     if hierarchy is None or isinstance(hierarchy.rule, Auto):
-        hierarchy = auto(engine, own.table, own.attribute, type_name)
-    found = _atoms(engine, coded)
-    if found is None:
+        hierarchy = auto(engine, values.table, values.attribute, type_name)
+    numbered = _atoms(engine, coded)
+    if numbered is None:
         return None
-    atoms, atom = found
-    groups = _groups(engine, hierarchy, kind, own.table, atoms)
+    atoms, atom = numbered
+    groups = _groups(engine, hierarchy, kind, values.table, atoms)
     if groups is None:
         engine.drop(atoms)
         return None
-    grid = _bounded(engine, atoms, groups, atom, own.null, coded.masked)
+    grid = _bounded(engine, atoms, groups, atom, values.null, coded.masked)
     engine.drop(atoms, groups)
-    if not _holds(engine, grid, own.table):
+    if not _holds(engine, grid, values.table):
         engine.drop(grid)
         return None
     return grid, atom
@@ -105,15 +100,15 @@ def _present(value: exp.Expr) -> exp.Expr:
 def _atoms(engine: Engine, coded: Coded) -> tuple[str, NDArray[np.int32]] | None:
     """Create ``(atom, code, label)``: neighbours with one label are one atom, of which ``code`` is the first value.
 
-    The array has the atom of every value that is not NULL; a value that the hierarchy does not know has a number of its
-    own, after those of the table. None is returned where a label comes again after another one, or is missing.
+    The array has the atom of every value that is not NULL. A value that the hierarchy does not know has a number of its
+    own, after those of the table. The result is None if a label recurs after another one, or is missing.
     """
     import numpy as np
     import pyarrow as pa
 
-    own, nodes = coded.dictionary, exp.select(col("c1")).from_(table(coded.levels)).order_by(col("code"))
-    known = coded.arrays[0] if coded.arrays is not None else engine.arrow(nodes)
-    every = known.column("c1").to_numpy()[: own.size - own.null]
+    dictionary, nodes = coded.dictionary, exp.select(col("c1")).from_(table(coded.levels)).order_by(col("code"))
+    coded_levels = coded.arrays[0] if coded.arrays is not None else engine.arrow(nodes)
+    every = coded_levels.column("c1").to_numpy()[: dictionary.size - dictionary.null]
     unknown = _unknown(engine, coded)
     listed = np.flatnonzero(~unknown)
     node = every[listed]
@@ -143,10 +138,10 @@ def _atoms(engine: Engine, coded: Coded) -> tuple[str, NDArray[np.int32]] | None
 
 
 def _unknown(engine: Engine, coded: Coded) -> NDArray[np.bool_]:
-    """Return which values, NULL aside, the hierarchy does not know: those that stand for the whole domain."""
+    """Return which values, except NULL, the hierarchy does not know: their label covers the whole domain."""
     import numpy as np
 
-    found = np.zeros(coded.dictionary.size - coded.dictionary.null, dtype=np.bool_)
+    unknown = np.zeros(coded.dictionary.size - coded.dictionary.null, dtype=np.bool_)
     if coded.masked:
         on = exp.and_(
             exp.EQ(this=col("level", "l"), expression=number(0)),
@@ -155,8 +150,8 @@ def _unknown(engine: Engine, coded: Coded) -> NDArray[np.bool_]:
         query = exp.select(col("code", "k")).from_(table(coded.levels, "k")).join(table(coded.labels, "l"), on=on)
         whole = exp.EQ(this=col("leaves", "l"), expression=number(coded.domain_size))
         codes = engine.arrow(query.where(whole)).column("code").to_numpy()
-        found[codes[codes < len(found)]] = True
-    return found
+        unknown[codes[codes < len(unknown)]] = True
+    return unknown
 
 
 def _absent(name: str) -> exp.Expr:
@@ -202,7 +197,7 @@ def _bounded(engine: Engine, atoms: str, groups: str, atom: NDArray[np.int32], n
 
 
 def _holds(engine: Engine, grid: str, values: str) -> bool:
-    """Say whether every value has a group and lies between its bounds."""
+    """Return whether every value has a group and lies between its bounds."""
     outside = exp.or_(
         exp.LT(this=col("value", "v"), expression=col("lo", "g")),
         exp.GT(this=col("value", "v"), expression=col("hi", "g")),
@@ -218,16 +213,16 @@ def _absent_of(name: str, alias: str) -> exp.Expr:
     return exp.Is(this=col(name, alias), expression=exp.null())
 
 
-# Numbers: the labels of interval rules are exact, so that they are read rather than computed again.
+# Numbers: the labels of interval rules are exact, so they are read instead of being computed again.
 
 
 def _number_groups(engine: Engine, kind: ColumnType, atoms: str) -> str | None:
     import pyarrow as pa
 
-    found = engine.arrow(exp.select(col("label")).from_(table(atoms)))
+    labels = engine.arrow(exp.select(col("label")).from_(table(atoms)))
     rows = []
-    for label in found.column("label").to_pylist():
-        span = _read(label)
+    for label in labels.column("label").to_pylist():
+        span = number_range(label)
         if span is None:
             return None
         rows.append((label, *_ends(span, kind)))
@@ -244,24 +239,6 @@ def _number_groups(engine: Engine, kind: ColumnType, atoms: str) -> str | None:
 
 def _type(kind: ColumnType) -> exp.DataType:
     return data_type(kind.name)
-
-
-def _read(label: str) -> tuple[Decimal | None, Decimal | None] | None:
-    """Return where the interval of a label begins and where the next begins; None for a label that is no interval.
-
-    Examples
-    --------
-    >>> _read("[15, 20)"), _read("< 18"), _read("nan"), _read("*")
-    ((Decimal('15'), Decimal('20')), (None, Decimal('18')), (None, None), None)
-    """
-    if label == "nan":
-        return None, None
-    for pattern, place in ((_BELOW, (None, 1)), (_ABOVE, (1, None)), (_INSIDE, (1, 2))):
-        match = pattern.fullmatch(label)
-        if match is not None:
-            low, high = (Decimal(match.group(i)) if i is not None else None for i in place)
-            return low, high
-    return None
 
 
 def _ends(span: tuple[Decimal | None, Decimal | None], kind: ColumnType) -> tuple[str | None, ...]:
@@ -293,7 +270,7 @@ def _ends(span: tuple[Decimal | None, Decimal | None], kind: ColumnType) -> tupl
 
 
 def _fitted(end: Decimal, kind: ColumnType, upper: int) -> str:
-    """Return a bound as the column's type can hold it: a lower one is rounded down, an upper one up."""
+    """Return a bound that fits the column's type: a lower bound is rounded down, an upper one up."""
     if kind.family != "decimal":
         return str(end)
     unit = Decimal(1).scaleb(-kind.scale)
@@ -326,7 +303,7 @@ def _date_groups(engine: Engine, rule: Dates, kind: ColumnType, values: str, ato
     lo: exp.Expr = col("first")
     hi: exp.Expr = exp.Sub(this=col("following"), expression=number(1))
     if kind.family == "timestamp":
-        # Beyond what the type can hold an end is open.
+        # An end beyond the range of the type is open.
         lo, hi = (exp.TryCast(this=col(c), to=_type(kind)) for c in ("first", "following"))
     typed = exp.select(col("label"), named(lo, "lo"), named(hi, "hi"), col("following")).from_(subquery(spans, "s"))
     high = cast(col("hi"), "VARCHAR")
@@ -353,7 +330,7 @@ def _period(level: str) -> tuple[exp.Expr, exp.Expr]:
     if level == "day":
         return day, exp.Add(this=day.copy(), expression=number(1))
     if level == "week":
-        # Not by date_trunc: of a column with the first days that there are, the database fails before it runs anything.
+        # Not by date_trunc: for a column with the earliest dates, the database fails before it runs anything.
         since = cast(exp.paren(exp.Sub(this=call("isodow", day), expression=number(1))), "INTEGER")
         monday = cast(exp.Sub(this=day.copy(), expression=since), "DATE")
         return monday, exp.Add(this=monday.copy(), expression=number(7))
@@ -366,21 +343,21 @@ def _period(level: str) -> tuple[exp.Expr, exp.Expr]:
     return first, cast(exp.Add(this=first.copy(), expression=step), "DATE")
 
 
-# Tables: the smallest and largest leaf that the hierarchy itself lists under a label.
+# Tables: the smallest and largest leaf that the hierarchy lists under a label.
 
 
 def _listed_groups(engine: Engine, levels: pa.Table, kind: ColumnType) -> str | None:
     leaves, incoming = engine.fresh("leaves"), engine.fresh("incoming")
     engine.register(incoming, levels.select(["l0", "l1"]))
     typed: exp.Expr = exp.TryCast(this=col("l0"), to=_type(kind))
-    own = exp.select(named(col("l1"), "label"), named(typed, "value")).from_(table(incoming))
+    typed_leaves = exp.select(named(col("l1"), "label"), named(typed, "value")).from_(table(incoming))
     if kind.kind == "number":
-        # A leaf such as 17.5 is no integer, though it could be read as one.
+        # A leaf such as 17.5 is not an integer, although it could be cast to one.
         wide = [exp.TryCast(this=e, to=exp.DataType.build("DOUBLE")) for e in (col("l0"), typed.copy())]
         exact: exp.Expr = same(wide[0], wide[1]) if kind.name not in ("FLOAT", "REAL") else exp.true()
     else:
         exact = is_finite(in_utc(typed.copy(), kind.name))
-    engine.create(leaves, own.select(named(exact, "exact")).where(_present(col("l0"))))
+    engine.create(leaves, typed_leaves.select(named(exact, "exact")).where(_present(col("l0"))))
     engine.unregister(incoming)
     odd = exp.or_(_absent("value"), exp.Not(this=col("exact")), _absent("label"))
     (strange,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(leaves)).where(odd))
@@ -402,13 +379,13 @@ def _listed_groups(engine: Engine, levels: pa.Table, kind: ColumnType) -> str | 
 
 
 def _overlap(engine: Engine, groups: str) -> bool:
-    """Say whether a group begins before another one ends: its leaves are then no neighbours."""
+    """Return whether a group begins before another one ends: its leaves are then not neighbours."""
     order = exp.Order(expressions=[exp.Ordered(this=col("lo")), exp.Ordered(this=col("hi"))])
     following = exp.Window(this=call("lead", col("lo")), order=order)
     pairs = exp.select(col("hi"), named(following, "following")).from_(table(groups))
     meets = exp.GTE(this=col("hi"), expression=col("following"))
-    (found,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(pairs, "p")).where(meets))
-    return bool(found)
+    (overlapping,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(pairs, "p")).where(meets))
+    return bool(overlapping)
 
 
 __all__ = ["grid_bounds"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from duckanon.hierarchy.rules import (
     exact,
     floor_div,
     limits,
-    numbered,
     plain,
     sequence,
     whole,
@@ -33,7 +33,7 @@ from duckanon.hierarchy.rules import (
 _EXACT_LIMIT = 10**36
 """Beyond this many units HUGEINT arithmetic could overflow."""
 _FLOAT_LIMIT = 2**50
-"""Beyond this many units a DOUBLE could be put into the neighbour's interval."""
+"""Beyond this many units a DOUBLE could get into the neighbouring interval."""
 _FINEST = 30
 """Most decimal places that HUGEINT and DECIMAL can count and print."""
 _SHORT = {"TINYINT", "SMALLINT", "INTEGER", "INT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -42,15 +42,15 @@ _CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
 def _floating(field: Field, scale: int) -> bool:
-    """Whether the column is counted as DOUBLE; so is what is too fine for exact arithmetic at this scale."""
+    """Return whether the column is computed as DOUBLE: floats, and what is too fine for exact arithmetic."""
     if field.type.family == "float" or scale > _FINEST:
         return True
-    own = field.type.scale if field.type.family == "decimal" else 0
-    return scale + own > 38 and scale > own
+    digits = field.type.scale if field.type.family == "decimal" else 0
+    return scale + digits > 38 and scale > digits
 
 
 def _double(field: Field) -> exp.Expr:
-    # A FLOAT goes through its text, so that 0.7 lies where its reader expects it and not just below.
+    # A FLOAT is converted through its text, so that 0.7 is 0.7 and not slightly less.
     return cast(col("text"), "DOUBLE") if field.type.name in {"FLOAT", "REAL"} else cast(col("value"), "DOUBLE")
 
 
@@ -61,11 +61,11 @@ def _clamped(value: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
 def _units(field: Field, scale: int) -> exp.Expr:
     """Return ``floor(value * 10**scale)`` as HUGEINT, for integers and decimals.
 
-    Units that are parts of one are held within the limit; of larger ones there are never too many.
+    Units smaller than one are clamped to the limit; of larger units there are never too many.
     """
     value: exp.Expr = col("value")
     if field.type.name in _SHORT and scale == 0:
-        # Four times as fast, and what is added to it is below the limit of its type by far.
+        # Four times as fast, and far from overflowing.
         return cast(value, "BIGINT")
     if scale < 0:
         return _large_units(field, -scale)
@@ -90,7 +90,7 @@ def _scaled(value: exp.Expr, scale: int) -> exp.Expr:
 
 
 def _floor(whole_part: exp.Expr, fraction: exp.Expr) -> exp.Expr:
-    """Truncation moved negative fractions up; this moves them back."""
+    """Truncation rounds negative fractions up; this rounds them down."""
     below = exp.Case().when(exp.LT(this=fraction, expression=number(0)), number(1)).else_(number(0))
     return exp.paren(exp.Sub(this=whole_part, expression=below))
 
@@ -110,9 +110,9 @@ def _large_units(field: Field, power: int) -> exp.Expr:
         fraction = exp.Sub(this=value.copy(), expression=call("trunc", value.copy()))
         entire = _floor(cast(call("trunc", value), "HUGEINT"), exp.paren(fraction))
     if power > 38:
-        # A unit that no integer reaches, and that HUGEINT does not hold: what is left is the sign.
+        # No integer is as large as this unit, which HUGEINT cannot represent: only the sign matters.
         return exp.Case().when(exp.LT(this=entire, expression=number(0)), number(-1)).else_(number(0))
-    # The quotient rounded towards zero, and one less where that was up: nothing is added that could overflow.
+    # The quotient rounded towards zero, minus one if that rounded up: nothing is added that could overflow.
     unit = cast(text(str(10**power)), "HUGEINT")
     quotient = exp.paren(exp.IntDiv(this=entire, expression=unit))
     above = exp.LT(this=entire.copy(), expression=exp.Mul(this=quotient.copy(), expression=unit.copy()))
@@ -120,14 +120,14 @@ def _large_units(field: Field, power: int) -> exp.Expr:
 
 
 def _cut_digits(places: int, scale: int) -> exp.Expr:
-    """Return ``floor(value * 10**scale)`` of a decimal with more ``places`` than that: the further digits are cut off.
+    """Return ``floor(value * 10**scale)`` of a decimal with more ``places`` than that: further digits are cut off.
 
-    What is multiplied would have too many digits, so it is read from the text.
+    The product would have too many digits, so the digits are taken from the text.
     """
     digits = call("replace", call("replace", cast(col("value"), "VARCHAR"), text("-"), text("")), text("."), text(""))
     size = exp.paren(exp.Sub(this=call("length", digits), expression=number(places - scale)))
-    kept = call("left", digits.copy(), size)
-    units = cast(call("concat", text("0"), kept), "HUGEINT")
+    leading = call("left", digits.copy(), size)
+    units = cast(call("concat", text("0"), leading), "HUGEINT")
     rest = call("right", digits.copy(), number(places - scale))
     more = exp.Case().when(call("regexp_matches", rest, text("[1-9]")), number(1)).else_(number(0))
     negative = exp.LT(this=col("value"), expression=number(0))
@@ -217,18 +217,11 @@ class Intervals(Rule):
             source = field.present(key=index)
         spans = list(accumulate((1, *self.factors), mul))
         levels = [self._label(f"b{i}", scale, wide, start, outermost, span) for i, span in enumerate(spans, 1)]
-        # The bounds are columns of their own, for each stands in its label several times.
-        bounds = [named(_first(span, wide, start), f"b{i}") for i, span in enumerate(spans, 1)]
+        # The bounds are columns of their own, because a label uses each several times.
+        bounds = {f"b{i}": _first(span, wide, start) for i, span in enumerate(spans, 1)}
         index_table = field.engine.fresh("index")
         field.engine.create(index_table, source)
-        keys = exp.select(col("key")).distinct().from_(table(index_table))
-        keys = exp.select(col("key"), *bounds).from_(subquery(keys, "k"))
-        labels = exp.select(col("key"), *numbered(levels)).from_(subquery(keys, "d"))
-        query = (
-            exp.select(col("code", "v"), *(col(f"l{i}", "t") for i in range(1, len(levels) + 1)))
-            .from_(table(index_table, "v"))
-            .join(subquery(labels, "t"), on=exp.EQ(this=col("key", "v"), expression=col("key", "t")))
-        )
+        query = field.keyed(exp.select("code", "key").from_(table(index_table)), levels, **bounds)
         return Labelling(query, len(levels), scratch=(index_table,))
 
     def _float_index(self, field: Field, scale: int, wide: int, start: int, outermost: int) -> exp.Select:
@@ -248,7 +241,7 @@ class Intervals(Rule):
 
         low, high = nearest(start - (outermost + 1) * wide), nearest(start + outermost * wide)
         held = field.present(v=_double(field))
-        # Divided before the origin is taken off: the difference of two large numbers could overflow.
+        # Divided before the origin is subtracted: the difference of two large numbers could overflow.
         quotient = exp.Sub(
             this=exp.Div(this=_clamped(col("v", "a"), low, high), expression=nearest(wide)),
             expression=literal(start / wide),
@@ -326,7 +319,7 @@ class Cuts(Rule):
         if field.type.kind != "number":
             raise field.refuse(self.name, "a number")
         floating = field.type.family == "float"
-        # What Parquet cannot hold is counted as text.
+        # Types that Parquet does not have are counted as text.
         value = _double(field) if floating else cast(col("value"), field.type.name)
         levels = [_binned(level, field, 0, len(level)) for level in self.cuts]
         if floating:
@@ -368,7 +361,7 @@ def _below(cut: Decimal, field: Field) -> exp.Expr:
 
 
 def _first_not_below(cut: Decimal) -> float:
-    """Return the smallest DOUBLE that is not below a cut, each taken for the number that it is written as.
+    """Return the smallest DOUBLE that is not below a cut; each DOUBLE is taken as the number that it is written as.
 
     Examples
     --------
@@ -420,10 +413,10 @@ class Quantiles(Rule):
         levels: list[tuple[Decimal, ...]] = []
         for bins in (self.bins, *self.then):
             every = self.bins // bins
-            kept = tuple(sorted(set(rounded[every - 1 :: every])))
-            # A level that lost no cut to the one below would repeat it.
-            if kept and (not levels or len(kept) < len(levels[-1])):
-                levels.append(kept)
+            chosen = tuple(sorted(set(rounded[every - 1 :: every])))
+            # A level with the same cuts as the level below would repeat it.
+            if chosen and (not levels or len(chosen) < len(levels[-1])):
+                levels.append(chosen)
         return Cuts(tuple(levels))
 
     def _points(self, field: Field) -> list[Decimal]:
@@ -444,7 +437,7 @@ class Quantiles(Rule):
         rows = sorted(field.engine.rows(query.from_(subquery(counted, "c")).group_by(number(1))))
         points: list[Decimal] = []
         for i in range(1, self.bins) if rows else ():
-            # A last value with more rows than a bin is cut off below itself.
+            # If the last value has more rows than a bin, the cut is at that value.
             reached = next((first for at, first, _ in rows if at >= i), rows[-1][2])
             points.append(Decimal(repr(float(reached))))
         return points
@@ -465,3 +458,26 @@ def _round(value: Decimal, step: Decimal) -> Decimal:
     with localcontext(_CONTEXT):
         result = (value / step).to_integral_value() * step
         return result.normalize() if result else Decimal(0)
+
+
+_INSIDE = re.compile(r"\[(.+), (.+)\)")
+_BELOW = re.compile(r"< (.+)")
+_FROM = re.compile(r">= (.+)")
+
+
+def number_range(label: str) -> tuple[Decimal | None, Decimal | None] | None:
+    """Return where the interval of a label begins and where the next one does, exactly; None if it is no interval.
+
+    Examples
+    --------
+    >>> number_range("[15, 20)"), number_range("< 18"), number_range("nan"), number_range("*")
+    ((Decimal('15'), Decimal('20')), (None, Decimal('18')), (None, None), None)
+    """
+    if label == _NAN:
+        return None, None
+    for pattern, place in ((_BELOW, (None, 1)), (_FROM, (1, None)), (_INSIDE, (1, 2))):
+        match = pattern.fullmatch(label)
+        if match is not None:
+            low, high = (Decimal(match.group(i)) if i is not None else None for i in place)
+            return low, high
+    return None

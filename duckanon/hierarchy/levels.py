@@ -78,12 +78,12 @@ def bind(
     column = ColumnType.parse(type_name)
     listed = hierarchy.levels
     if listed is not None and texts is not None:
-        found = _looked_up(listed, texts)
-        if found is not None:
+        matched = _taken_from(listed, texts)
+        if matched is not None:
             top, height = _top(listed), listed.num_columns - 1
             counted, size = _listed_leaves(listed, texts.null_count > 0, top)
-            tables = registered(engine, "tree", found), registered(engine, "leaves", counted)
-            origin, arrays = hierarchy.origin, (found, counted)
+            tables = registered(engine, "tree", matched), registered(engine, "leaves", counted)
+            origin, arrays = hierarchy.origin, (matched, counted)
             return Levels(attribute, *tables, height, size, top, origin, column.kind, 0, arrays)
     field = Field(engine, values, attribute, column)
     domain = engine.fresh("domain")
@@ -120,7 +120,7 @@ def bind(
     return Levels(attribute, tree, leaves, height, size, top, hierarchy.origin, field.type.kind, unknown)
 
 
-def _looked_up(listed: pa.Table, texts: pa.Array) -> pa.Table | None:
+def _taken_from(listed: pa.Table, texts: pa.Array) -> pa.Table | None:
     """Return ``(code, known, l1, ..., lh)``, or None where a value is not listed as it is written; NULL need not be."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -128,12 +128,12 @@ def _looked_up(listed: pa.Table, texts: pa.Array) -> pa.Table | None:
     at = pc.index_in(texts, value_set=listed.column(0).combine_chunks())
     if pc.any(pc.and_(at.is_null(), texts.is_valid())).as_py():
         return None
-    known = pa.repeat(pa.scalar(True, pa.bool_()), len(texts))
-    found = {"code": pa.array(range(len(texts)), pa.int32()), "known": known}
+    listed_values = pa.repeat(pa.scalar(True, pa.bool_()), len(texts))
+    columns = {"code": pa.array(range(len(texts)), pa.int32()), "known": listed_values}
     for level, column in enumerate(listed.columns[1:], 1):
-        found[f"l{level}"] = column.combine_chunks().take(at)
-    found[f"l{level}"] = found[f"l{level}"].fill_null(_top(listed))
-    return pa.table(found)
+        columns[f"l{level}"] = column.combine_chunks().take(at)
+    columns[f"l{level}"] = columns[f"l{level}"].fill_null(_top(listed))
+    return pa.table(columns)
 
 
 def _top(levels: pa.Table) -> str:
@@ -161,22 +161,22 @@ def _matched(field: Field, domain: str, height: int, top: str) -> Labelling:
         plain = exp.select(col("code", "v"), named(col("l0", "d"), "leaf"), named(hit, "hit"))
         plain = plain.from_(table(field.values, "v"), copy=False).join(left(table(domain, "d"), on), copy=False)
         if _by_number(field, domain, plain):
-            found = field.engine.fresh("found")
-            field.engine.create(found, _numeric(field, domain, plain))
-            scratch = (found,)
+            by_number = field.engine.fresh("by_number")
+            field.engine.create(by_number, _numeric(field, domain, plain))
+            scratch = (by_number,)
             query = query.join(
-                table(found, "f"), on=exp.EQ(this=col("code", "f"), expression=col("code", "v")), copy=False
+                table(by_number, "f"), on=exp.EQ(this=col("code", "f"), expression=col("code", "v")), copy=False
             )
             on = exp.and_(col("hit", "f"), same(col("leaf", "f"), col("l0", "d")), copy=False)
     query = query.join(table(domain, "d"), on=on, join_type="left", copy=False)
     return Labelling(query, height, top=top, total=False, nulls=True, scratch=scratch)
 
 
-def _by_number(field: Field, domain: str, found: exp.Query) -> bool:
+def _by_number(field: Field, domain: str, labels: exp.Query) -> bool:
     """Whether values are left over and every leaf reads as a number."""
     missed = (
         exp.select(exp.Count(this=exp.Star()))
-        .from_(subquery(found, "f"), copy=False)
+        .from_(subquery(labels, "f"), copy=False)
         .where(exp.Not(this=col("hit")), copy=False)
     )
     if field.engine.row(missed) == (0,):
@@ -202,7 +202,7 @@ def _canonical(field: Field, value: exp.Expr) -> exp.Expr:
     return call("regexp_replace", digits, text("^-0$"), text("0"))
 
 
-def _numeric(field: Field, domain: str, found: exp.Query) -> exp.Select:
+def _numeric(field: Field, domain: str, labels: exp.Query) -> exp.Select:
     """Return ``found`` with the left over values matched by number, where one leaf only is that number."""
     leaf = exp.select(named(_canonical(field, col("l0")), "number"), named(exp.Min(this=col("l0")), "leaf"))
     leaf = (
@@ -223,7 +223,7 @@ def _numeric(field: Field, domain: str, found: exp.Query) -> exp.Select:
             named(exp.Coalesce(this=col("leaf", "f"), expressions=[col("leaf", "n")]), "leaf"),
             named(hit, "hit"),
         )
-        .from_(subquery(found, "f"), copy=False)
+        .from_(subquery(labels, "f"), copy=False)
         .join(table(field.values, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "f")), copy=False)
         .join(left(subquery(leaf, "n"), on), copy=False)
     )
@@ -232,15 +232,15 @@ def _numeric(field: Field, domain: str, found: exp.Query) -> exp.Select:
 def _completed(field: Field, labelling: Labelling, top: str) -> exp.Query:
     """Return ``(code, known, l1, ..., lh)`` of all values: with the top, with NULL, unknown values at the top."""
     height = labelling.depth + (labelling.top is None)
-    known = exp.true() if labelling.total else col("known", "q")
+    is_known = exp.true() if labelling.total else col("known", "q")
 
     def level(i: int) -> exp.Expr:
         label: exp.Expr = text(top) if i > labelling.depth else col(f"l{i}", "q")
         if not labelling.total:
-            label = exp.Case().when(known.copy(), label, copy=False).else_(text(top), copy=False)
+            label = exp.Case().when(is_known.copy(), label, copy=False).else_(text(top), copy=False)
         return named(cast(label, "VARCHAR"), f"l{i}")
 
-    labelled = exp.select(col("code", "q"), named(known, "known"), *(level(i) for i in range(1, height + 1)))
+    labelled = exp.select(col("code", "q"), named(is_known, "known"), *(level(i) for i in range(1, height + 1)))
     labelled = labelled.from_(subquery(labelling.query, "q"), copy=False)
     if labelling.nulls:
         return labelled

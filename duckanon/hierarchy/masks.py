@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from duckanon.hierarchy.table import Hierarchy
 
 _LONGEST = 32
-"""Longest text that is masked character by character without being told how far."""
+"""Longest text that is masked character by character without a given number of levels."""
 FURTHEST = 8
-"""Most hierarchies that follow each other by ``then``; more are a loop of names."""
+"""Most hierarchies in a chain of ``then``; more are a loop of names."""
 _followed: ContextVar[int] = ContextVar("followed", default=0)
 
 
@@ -77,8 +77,8 @@ class Mask(Rule):
     def parameters(self) -> dict[str, Any]:
         if self.positions is not None:
             return {"positions": [sorted(level) for level in self.positions], "character": self.character}
-        found: dict[str, Any] = {"side": self.side, "character": self.character}
-        return found if self.levels is None else {**found, "levels": self.levels}
+        parameters: dict[str, Any] = {"side": self.side, "character": self.character}
+        return parameters if self.levels is None else {**parameters, "levels": self.levels}
 
     def depth(self) -> int | None:
         return self.levels if self.positions is None else len(self.positions)
@@ -93,7 +93,7 @@ class Mask(Rule):
         return Labelling(exp.select(col("code"), *numbered(labels)).from_(subquery(source, "v")), len(labels))
 
     def _depth(self, field: Field) -> int:
-        """Return one level less than the longest text has characters: the last one goes with the step to the top."""
+        """Return one level less than the longest text has characters: the top masks the last one."""
         longest = exp.Max(this=call("length", col("text")))
         (size,) = field.engine.row(exp.select(longest).from_(table(field.values)))
         if size is not None and size > _LONGEST:
@@ -106,11 +106,11 @@ class Mask(Rule):
         return call("repeat", text(self.character), count)
 
     def _side(self, masked: int) -> exp.Expr:
-        size, kept = col("size"), exp.Sub(this=col("size"), expression=number(masked))
+        size, shown = col("size"), exp.Sub(this=col("size"), expression=number(masked))
         if self.side == "right":
-            label = call("concat", call("left", col("text"), kept), self._stars(number(masked)))
+            label = call("concat", call("left", col("text"), shown), self._stars(number(masked)))
         else:
-            label = call("concat", self._stars(number(masked)), call("right", col("text"), kept))
+            label = call("concat", self._stars(number(masked)), call("right", col("text"), shown))
         short = exp.LTE(this=size, expression=number(masked))
         return exp.Case().when(short, self._stars(call("greatest", size.copy(), number(1)))).else_(label)
 
@@ -132,7 +132,7 @@ class Mask(Rule):
 
 
 def _filled(label: exp.Expr, character: str) -> exp.Expr:
-    """Give the empty text a label that can be seen, and that stays itself on every further level."""
+    """Give the empty text a visible label that stays the same on every further level."""
     return call("coalesce", call("nullif", label, text("")), text(character))
 
 
@@ -162,12 +162,12 @@ class Prefix(Rule):
     def parameters(self) -> dict[str, Any]:
         from duckanon.hierarchy.table import Hierarchy
 
-        found: dict[str, Any] = {"lengths": list(self.lengths)}
+        parameters: dict[str, Any] = {"lengths": list(self.lengths)}
         if isinstance(self.then, Hierarchy):
-            found["then"] = self.then.to_rule()
+            parameters["then"] = self.then.to_rule()
         elif self.then is not None:
-            found["then"] = str(self.then)
-        return found
+            parameters["then"] = str(self.then)
+        return parameters
 
     def depth(self) -> int | None:
         return len(self.lengths) if self.then is None else None

@@ -1,4 +1,4 @@
-"""Trees over values in order: a fixed fan-out, and random ones for experiments."""
+"""Trees over sorted values: with a fixed fan-out, or random for experiments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LISTED = 4
-"""Up to this many values a group's label lists them; a larger one is numbered, so that no label shows a bound."""
+"""Up to this many values, the label of a group lists them; larger groups are numbered, so that no bound is shown."""
 
 
 def random_tree(size: int, seed: int, ordered: bool = True, max_children: int | None = None) -> list[NDArray[np.int64]]:
@@ -116,8 +116,8 @@ class Random(Rule):
         return cls(whole("random", "seed", seed, least=0), ordered, most)
 
     def parameters(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"seed": self.seed, "ordered": self.ordered}
-        return found if self.max_children is None else {**found, "max_children": self.max_children}
+        parameters: dict[str, Any] = {"seed": self.seed, "ordered": self.ordered}
+        return parameters if self.max_children is None else {**parameters, "max_children": self.max_children}
 
     def label(self, field: Field) -> Labelling:
         import numpy as np

@@ -1,4 +1,4 @@
-"""What a rule is: a way to make the labels of every value of a column inside the database."""
+"""Rules: ways to make the labels of every value of a column inside the database."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ColumnType:
 
     @property
     def kind(self) -> Kind:
-        """What distances on the column may mean."""
+        """Whether distances between values are those of numbers or dates, or mean nothing."""
         if self.family in {"integer", "decimal", "float"}:
             return "number"
         return "date" if self.family in {"date", "timestamp"} else "category"
@@ -108,14 +108,20 @@ class Field:
             .where(exp.Not(this=exp.Is(this=col("value"), expression=exp.null())))
         )
 
-    def keyed(self, key: exp.Expr, levels: Sequence[exp.Expr]) -> exp.Select:
-        """Return labels that depend on a coarser key only, made once for each key (``levels`` read column ``key``)."""
-        keys = exp.select(col("key")).distinct().from_(subquery(self.present(key=key), "k"))
-        labels = exp.select(col("key"), *numbered(levels)).from_(subquery(keys, "d"))
+    def keyed(self, keys: exp.Query, levels: Sequence[exp.Expr], **columns: exp.Expr) -> exp.Select:
+        """Return labels that depend on a coarser key than the value only, made once for each key.
+
+        ``keys`` has ``code`` and ``key``. ``levels`` read ``key`` and the ``columns`` that are made of it.
+        """
+        distinct = exp.select(col("key")).distinct().from_(subquery(keys, "k"))
+        if columns:
+            more = (named(column, name) for name, column in columns.items())
+            distinct = exp.select(col("key"), *more).from_(subquery(distinct, "k"))
+        labels = exp.select(col("key"), *numbered(levels)).from_(subquery(distinct, "d"))
         on = exp.EQ(this=col("key", "v"), expression=col("key", "t"))
         return (
             exp.select(col("code", "v"), *(col(f"l{i}", "t") for i in range(1, len(levels) + 1)))
-            .from_(subquery(self.present(key=key.copy()), "v"))
+            .from_(subquery(keys.copy(), "v"))
             .join(subquery(labels, "t"), on=on)
         )
 
@@ -157,7 +163,7 @@ class Rule(ABC):
         """Return the labels of a column's values."""
 
     def depth(self) -> int | None:
-        """Return the number of levels below the top, or None where only the data decides."""
+        """Return the number of levels below the top, or None if it depends on the data."""
         return None
 
 
@@ -174,7 +180,7 @@ def whole(rule: str, parameter: str, value: object, least: int = 1) -> int:
 
 
 def exact(rule: str, parameter: str, value: object) -> Decimal:
-    """Return a number parameter without the noise of binary fractions: 0.1 is one tenth."""
+    """Return a number parameter as an exact decimal: 0.1 is one tenth."""
     if not isinstance(value, bool) and isinstance(value, int | float | str | Decimal):
         try:
             result = Decimal(repr(value) if isinstance(value, float) else value)
@@ -186,7 +192,7 @@ def exact(rule: str, parameter: str, value: object) -> Decimal:
 
 
 def sequence(rule: str, parameter: str, value: object) -> list[Any]:
-    """Return a parameter that must be a list with something in it."""
+    """Return a parameter that must be a list and not empty."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise HierarchyError(f"The {parameter!r} parameter of {rule} must be a list.")
     result = list(value)

@@ -1,4 +1,4 @@
-"""A hierarchy of the same shape whose values are dealt at random: what order is worth."""
+"""A hierarchy of the same shape with randomly exchanged values, to measure what the order is worth."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 def shuffled(engine: Engine, levels: Levels, seed: int) -> Levels:
     """Return bound levels in which every value has the place of another one.
 
-    Groups keep their sizes and are numbered, since their old labels would be untrue of their new members.
+    Groups keep their sizes. They are numbered, because their old labels would be wrong for their new members.
     """
     import numpy as np
     import pyarrow as pa
 
     # Values that the hierarchy does not know stay where they are, at the top.
-    found = engine.arrow(exp.select(col("code"), col("known")).from_(table(levels.tree)).order_by(col("code")))
-    codes = found.column("code").to_numpy()
-    known = found.column("known").to_numpy()
+    rows = engine.arrow(exp.select(col("code"), col("known")).from_(table(levels.tree)).order_by(col("code")))
+    codes = rows.column("code").to_numpy()
+    listed = rows.column("known").to_numpy()
     other = codes.copy()
     seeds = [seed, *levels.attribute.encode()]
-    other[known] = np.random.default_rng(seeds).permutation(codes[known])
+    other[listed] = np.random.default_rng(seeds).permutation(codes[listed])
     deal = engine.fresh("deal")
     engine.register(deal, pa.table({"code": codes, "other": other}))
     groups, tree, leaves = (engine.fresh(stem) for stem in ("groups", "tree", "leaves"))

@@ -29,25 +29,25 @@ _LISTED = 30
 
 
 def save(connection: Any, name: str, hierarchy: Hierarchy, replace: bool = False) -> None:
-    """Keep a hierarchy under a name; another one of that name is an error unless it may be replaced.
+    """Save a hierarchy under a name; another one of that name is an error unless ``replace`` is set.
 
     A table of levels becomes table ``duckanon."name"`` with columns ``l0`` to ``lh``; a rule becomes a table of one row
-    and one column ``rule`` with JSON. Nothing else is kept, so such tables can as well be made by hand. Where a saved
-    and a shipped hierarchy have one name, the name means the saved one.
+    and one column ``rule`` with JSON. Nothing else is stored, so such tables can also be made by hand. If a saved and a
+    shipped hierarchy have the same name, the saved one is used.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection or Engine
     name : str
-        Upper and lower case count as one, as for all tables.
+        Upper and lower case are the same, as for all tables.
     hierarchy : Hierarchy
     replace : bool
-        Whether a different hierarchy saved under that name gives way.
+        Whether a different hierarchy saved under that name is replaced.
     """
     if not isinstance(name, str) or not name.strip() or "\0" in name:
         raise HierarchyError("A hierarchy is saved under a name of at least one character.")
     with workspace(connection) as engine:
-        if not replace and _kept(engine, name, hierarchy):
+        if not replace and _is_saved(engine, name, hierarchy):
             return
         incoming = engine.fresh("incoming")
         if hierarchy.levels is not None:
@@ -63,12 +63,12 @@ def save(connection: Any, name: str, hierarchy: Hierarchy, replace: bool = False
             engine.unregister(incoming)
 
 
-def _kept(engine: Engine, name: str, hierarchy: Hierarchy) -> bool:
-    """Whether just this is saved under the name already; something else there is an error."""
+def _is_saved(engine: Engine, name: str, hierarchy: Hierarchy) -> bool:
+    """Return whether this very hierarchy is saved under the name already; another one there is an error."""
     there = next((n for n in saved(engine) if n.lower() == name.lower()), None)
     if there is None:
         return False
-    # A statement in SQL may be bound, and so save, several times.
+    # A SQL statement may be bound several times, and then saves several times.
     with suppress(HierarchyError):
         if there == name and _same(load(engine, there), hierarchy):
             return True
@@ -85,14 +85,14 @@ def _same(one: Hierarchy, other: Hierarchy) -> bool:
 
 
 def _place(engine: Engine, name: str) -> exp.Table:
-    """Return the full name of a hierarchy's table; a database may itself be called like the schema."""
+    """Return the full name of a hierarchy's table: a database may have the same name as the schema."""
     return table(name, schema=SCHEMA, catalog=engine.catalog.database())
 
 
 def saved(connection: Any) -> list[str]:
-    """Return the names of all hierarchies kept in the current database."""
+    """Return the names of all hierarchies saved in the current database."""
     with workspace(connection) as engine:
-        # Mostly there is none, and a list of all tables and views takes its time.
+        # Mostly there is none, and listing all tables and views takes time.
         if not engine.catalog.has_schema(SCHEMA):
             return []
         first = _place(engine, SCHEMA).catalog
@@ -101,11 +101,11 @@ def saved(connection: Any) -> list[str]:
 
 
 def load(connection: Any, name: str) -> Hierarchy:
-    """Return a saved hierarchy; its columns may have any names, their order counts."""
+    """Return a saved hierarchy; the order of its columns counts, not their names."""
     with workspace(connection) as engine:
-        known = saved(engine)
-        if name not in known:
-            raise HierarchyError(f"No hierarchy {name!r} is saved in this database.{did_you_mean(name, known)}")
+        names = saved(engine)
+        if name not in names:
+            raise HierarchyError(f"No hierarchy {name!r} is saved in this database.{did_you_mean(name, names)}")
         query = exp.select("*").from_(_place(engine, name))
         columns, levels = engine.columns(query), select_text(engine, query)
     if len(columns) == 1 and columns[0].name.lower() == "rule" and len(levels) == 1:
@@ -123,11 +123,13 @@ def load(connection: Any, name: str) -> Hierarchy:
 def shipped() -> dict[str, Path]:
     """Return the hierarchies that come with the package, by name."""
     folder = data_folder("hierarchies")
-    found = [p for p in sorted(folder.glob("*.*")) if p.suffix in {".csv", ".toml"} and _SHIPPED.fullmatch(p.stem)]
-    return {p.stem: p for p in sorted(found, key=lambda p: p.suffix, reverse=True)}
+    files = [p for p in sorted(folder.glob("*.*")) if p.suffix in {".csv", ".toml"} and _SHIPPED.fullmatch(p.stem)]
+    return {p.stem: p for p in sorted(files, key=lambda p: p.suffix, reverse=True)}
 
 
-def resolve(spec: object, engine: Engine, base: Path | None = None, kept: Sequence[str] | None = None) -> Hierarchy:
+def resolve(
+    spec: object, engine: Engine, base: Path | None = None, saved_names: Sequence[str] | None = None
+) -> Hierarchy:
     """Return the hierarchy that ``spec`` means.
 
     Parameters
@@ -138,8 +140,8 @@ def resolve(spec: object, engine: Engine, base: Path | None = None, kept: Sequen
     engine : Engine
     base : Path, optional
         Folder of relative paths; by default the current one.
-    kept : sequence of str, optional
-        The names of saved hierarchies, where they are known already.
+    saved_names : sequence of str, optional
+        The names of saved hierarchies, if they are known already.
     """
     if isinstance(spec, Hierarchy):
         return spec
@@ -149,15 +151,15 @@ def resolve(spec: object, engine: Engine, base: Path | None = None, kept: Sequen
         return from_path(spec, base)
     if not isinstance(spec, str):
         raise HierarchyError(f"A hierarchy cannot be made of a {type(spec).__name__}.")
-    kept = saved(engine) if kept is None else kept
-    if spec in kept:
+    saved_names = saved(engine) if saved_names is None else saved_names
+    if spec in saved_names:
         return load(engine, spec)
     ready = shipped()
     if spec in ready:
         return from_path(ready[spec], None).named(f"shipped: {spec}")
     if spec.lower().endswith((".csv", ".toml")):
         return from_path(Path(spec), base)
-    names = sorted({*kept, *ready})
+    names = sorted({*saved_names, *ready})
     more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     raise HierarchyError(
         f"Unknown hierarchy {spec!r}.{did_you_mean(spec, names)} It can be a saved or shipped name "

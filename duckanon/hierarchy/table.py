@@ -1,4 +1,4 @@
-"""A generalization hierarchy: a table of levels, or a rule that makes one when it meets a column."""
+"""A generalization hierarchy: a table of levels, or a rule that makes one for a column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Hierarchy:
     levels : pyarrow.Table, optional
         VARCHAR columns ``l0`` (the leaf; NULL is allowed) to ``lh`` (one label).
     rule : Rule, optional
-        The recipe, where there is no table.
+        The rule, if there is no table.
     source : str
         Where it comes from, for reports.
     top : str
@@ -46,7 +46,7 @@ class Hierarchy:
 
     @classmethod
     def from_csv(cls, path: str | Path, separator: str = ";", top: str = TOP) -> Hierarchy:
-        """Read the field's exchange format (ARX): no header, a line for each leaf, leaf first, quote and escape ``"``.
+        """Read the exchange format of ARX: no header, a line for each leaf, leaf first, quote and escape ``"``.
 
         A line with another number of cells, a leaf in two lines, an empty cell, a label with two parents, labels on a
         loop and a file of one column are errors. An empty leaf is NULL, a quoted empty leaf the empty text. If the last
@@ -57,9 +57,9 @@ class Hierarchy:
 
         file = Path(path)
         read = read_csv(file, separator)
-        found = inspect(read.table, lines=read.lines, ragged=read.ragged, flat=read.flat)
-        if not found.ok:
-            raise HierarchyError(f"The hierarchy file {file.name!r} cannot be used. {' '.join(found.problems)}")
+        validation = inspect(read.table, lines=read.lines, ragged=read.ragged, flat=read.flat)
+        if not validation.ok:
+            raise HierarchyError(f"The hierarchy file {file.name!r} cannot be used. {' '.join(validation.problems)}")
         return cls(_rooted(read.table, top), None, f"given: file {file.name}", top)
 
     @classmethod
@@ -87,7 +87,7 @@ class Hierarchy:
         with workspace(connection) as engine:
             if engine.catalog.statement_kind(sql) != (1, "SELECT"):
                 raise HierarchyError("The query of a hierarchy must be one SELECT statement.")
-            # The caller's tables are looked up as the caller would, which statements of our own are not.
+            # Names in the query are resolved as in the caller's session, unlike those in our own statements.
             name = engine.fresh("query")
             engine.catalog.create_as(name, sql)
             levels = select_text(engine, exp.select("*").from_(table(name)))
@@ -98,9 +98,9 @@ class Hierarchy:
     def _checked(cls, levels: pa.Table, source: str, top: str) -> Hierarchy:
         from duckanon.hierarchy.validate import inspect
 
-        found = inspect(levels)
-        if not found.ok:
-            raise HierarchyError(f"The hierarchy cannot be used ({source}). {' '.join(found.problems)}")
+        validation = inspect(levels)
+        if not validation.ok:
+            raise HierarchyError(f"The hierarchy cannot be used ({source}). {' '.join(validation.problems)}")
         return cls(_rooted(levels, top), None, source, top)
 
     @classmethod
@@ -255,7 +255,7 @@ class Hierarchy:
 
     @classmethod
     def from_rule(cls, rule: Mapping[str, Any], base: Path | None = None) -> Hierarchy:
-        """Make a hierarchy from the form that stands in TOML files and SQL structs.
+        """Make a hierarchy from a rule as in TOML files and SQL structs.
 
         Examples
         --------
@@ -268,7 +268,7 @@ class Hierarchy:
 
     @classmethod
     def auto(cls, type_name: str | None = None) -> Hierarchy:
-        """Make a hierarchy where none is given; what it is, is decided when it meets the column."""
+        """Choose a hierarchy by the column's type and values once the column is known."""
         from duckanon.hierarchy.auto import Auto, expected
 
         return cls(None, Auto(), expected(type_name))
@@ -280,7 +280,7 @@ class Hierarchy:
 
     @property
     def height(self) -> int | None:
-        """Number of levels above the values; None where only the data decides."""
+        """Number of levels above the values; None if it depends on the data."""
         if self.levels is not None:
             return int(self.levels.num_columns) - 1
         depth = self.rule.depth() if self.rule is not None else None
@@ -312,28 +312,28 @@ class Hierarchy:
         """Return the rule as JSON types; a table has none."""
         if self.rule is None:
             raise HierarchyError("A hierarchy that is a table cannot be written as a rule: save it, and use its name.")
-        found = {"rule": self.rule.name, **self.rule.parameters()}
-        return found if self.top == TOP else {**found, "top": self.top}
+        rule = {"rule": self.rule.name, **self.rule.parameters()}
+        return rule if self.top == TOP else {**rule, "top": self.top}
 
     def to_csv(self, path: str | Path, separator: str = ";") -> None:
-        """Write the levels in the field's exchange format; a file of that name is replaced whole, or stays as it is."""
+        """Write the levels in the exchange format of ARX; an existing file is replaced in one step."""
         from duckanon.hierarchy.files import write_csv
 
         write_csv(self._table(), Path(path), separator)
 
     def describe(self) -> dict[str, Any]:
         """Return origin, kind, height and the number of labels on each level (level 0: the leaves)."""
-        found: dict[str, Any] = {"origin": self.origin, "kind": "rule" if self.levels is None else "table"}
-        found["height"] = self.height
+        description: dict[str, Any] = {"origin": self.origin, "kind": "rule" if self.levels is None else "table"}
+        description["height"] = self.height
         if self.levels is None:
-            return {**found, "rule": self.to_rule(), "labels": None}
+            return {**description, "rule": self.to_rule(), "labels": None}
         import pyarrow.compute as pc
 
         labels = [len(pc.unique(self.levels.column(i))) for i in range(self.levels.num_columns)]
-        return {**found, "rule": None, "labels": labels}
+        return {**description, "rule": None, "labels": labels}
 
     def preview(self, limit: int = 20) -> list[tuple[str | None, ...]]:
-        """Return the first rows: the hierarchy's own labels, for whoever asks to see them."""
+        """Return the first rows of the hierarchy."""
         rows = self._table().slice(0, limit)
         return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 

@@ -1,14 +1,14 @@
-"""Is a table a hierarchy? Total, functional, nested, rooted; said with counts, level and line numbers, never values."""
+"""Checks whether a table is a hierarchy: total, functional, nested, rooted. Messages have no values in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.errors import HierarchyError, did_you_mean
-from duckanon.hierarchy.loops import on_loops
 from duckanon.io.paths import is_file, is_there
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Validation:
-    """What was found: ``problems`` forbid the use of the table, ``notes`` do not."""
+    """The result of a check: with ``problems`` the table cannot be used, with ``notes`` it can."""
 
     leaves: int
     height: int | None
-    """Levels above the leaves; None for a rule where only the data decides."""
+    """Levels above the leaves; None for a rule if it depends on the data."""
     duplicates: int = 0
     """Leaves that stand in more than one row."""
     gaps: int = 0
@@ -41,7 +41,7 @@ class Validation:
     missing: int | None = None
     """Data values without a row; None if no values were given."""
     rule: str | None = None
-    """The name of the rule, where it is one and no table."""
+    """The name of the rule, if the hierarchy is a rule and not a table."""
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -85,7 +85,7 @@ def validate(
     separator : str
         Of a CSV file.
     connection : optional
-        A DuckDB connection or an engine, where saved hierarchies are looked for.
+        A DuckDB connection or an engine, in which saved hierarchies are looked up.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def validate(
     if isinstance(data, str) and connection is not None and data in saved(connection):
         data = load(connection, data)
     if isinstance(data, str | Path):
-        return _validate_file(_found(data), values, separator, connection)
+        return _validate_file(_existing(data), values, separator, connection)
     if isinstance(data, Hierarchy):
         if data.levels is None:
             return _validate_rule(data, values, connection)
@@ -114,8 +114,8 @@ def validate(
     return inspect(data, values)
 
 
-def _found(spec: str | Path) -> Path:
-    """Return the path that a text means: a shipped name's, else the text itself."""
+def _existing(spec: str | Path) -> Path:
+    """Return the path of a shipped hierarchy of that name, else the text as a path."""
     from duckanon.hierarchy.store import shipped
 
     if isinstance(spec, Path) or spec.lower().endswith((".csv", ".toml")):
@@ -147,7 +147,7 @@ def _validate_file(path: Path, values: object, separator: str, connection: Any) 
 
 
 def _validate_rule(hierarchy: Hierarchy, values: object, connection: Any) -> Validation:
-    """Check what follows a rule, and what it makes of values; its parameters were checked when it was made."""
+    """Check the chain of a rule and its labels of values; its parameters were checked when it was made."""
     from duckanon.engine.open import workspace
     from duckanon.hierarchy.build import column
     from duckanon.hierarchy.chain import chain, height
@@ -160,10 +160,10 @@ def _validate_rule(hierarchy: Hierarchy, values: object, connection: Any) -> Val
         try:
             levels = height(chain(hierarchy, engine))
             if values is not None:
-                found, type_name = column(engine, values)
-                bound = hierarchy.bind(engine, found.table, "values", type_name, "top")
-                leaves, levels, missing = found.size, bound.height, bound.unknown
-                engine.drop(found.table, bound.tree, bound.leaves)
+                dictionary, type_name = column(engine, values)
+                bound = hierarchy.bind(engine, dictionary.table, "values", type_name, "top")
+                leaves, levels, missing = dictionary.size, bound.height, bound.unknown
+                engine.drop(dictionary.table, bound.tree, bound.leaves)
         except HierarchyError as error:
             problems.append(str(error))
     if missing:
@@ -212,13 +212,13 @@ def inspect(
         )
     not_nested = 0
     for level in range(1, height):
-        found = _parents(columns[level], columns[level + 1])
-        not_nested += found
-        if found:
+        several = _parents(columns[level], columns[level + 1])
+        not_nested += several
+        if several:
             problems.append(
-                f"{_many(found, 'label', 'labels')} of level {level} with more than one parent at level {level + 1}."
+                f"{_many(several, 'label', 'labels')} of level {level} with more than one parent at level {level + 1}."
             )
-    loops = on_loops(columns)
+    loops = _on_loops(columns)
     if loops:
         problems.append(f"{loops} labels lie on a loop: the way up from each leads back to it.")
     if flat is not None:
@@ -252,15 +252,15 @@ def _gaps(columns: Sequence[Any]) -> dict[int, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    known = pc.is_valid(columns[0])
-    found = {}
+    with_leaf = pc.is_valid(columns[0])
+    gaps = {}
     for level in range(1, len(columns)):
         empty = pc.fill_null(pc.equal(columns[level], pa.scalar("", columns[level].type)), True)
         if level < len(columns) - 1:
-            empty = pc.and_(empty, known)
+            empty = pc.and_(empty, with_leaf)
         if pc.any(empty).as_py():
-            found[level] = empty
-    return found
+            gaps[level] = empty
+    return gaps
 
 
 def _parents(child: Any, parent: Any) -> int:
@@ -273,6 +273,46 @@ def _parents(child: Any, parent: Any) -> int:
     parents = int(high.max()) + 1
     pairs = np.unique(low * parents + high)
     return int((np.bincount(pairs // parents) > 1).sum())
+
+
+def _on_loops(columns: Sequence[Any]) -> int:
+    """Return how many labels, over all levels, are their own ancestors.
+
+    A label repeated on the next level fills up a short branch and is not counted. A top ``*`` ends every path, although
+    it may also be a value of the data.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.unique(columns[-1]).to_pylist() == ["*"]:
+        columns = columns[:-1]
+    ways = []
+    for child, parent in pairwise(columns):
+        below, above = child.dictionary_encode(), parent.dictionary_encode()
+        both = pc.and_(child.is_valid(), parent.is_valid())
+        first, second = (e.indices.filter(both).to_numpy().astype(np.int64) for e in (below, above))
+        pairs = np.unique(first * max(len(above.dictionary), 1) + second)
+        low, high = np.divmod(pairs, max(len(above.dictionary), 1))
+        steps = pa.table({"child": below.dictionary.take(low), "parent": above.dictionary.take(high)})
+        ways.append(steps.filter(pc.not_equal(steps["child"], steps["parent"])))
+    if not ways:
+        return 0
+    steps_up = pa.concat_tables(ways)
+    # A label without children is not on a loop: that leaves out all leaves of an ordinary hierarchy.
+    steps_up = steps_up.filter(pc.is_in(steps_up["child"], value_set=steps_up["parent"].combine_chunks()))
+    if not len(steps_up):
+        return 0
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = pa.concat_arrays([*steps_up["child"].chunks, *steps_up["parent"].chunks]).dictionary_encode()
+    below, above = np.split(ends.indices.to_numpy(), 2)
+    size = len(ends.dictionary)
+    graph = coo_array((np.ones(len(below), dtype=np.int8), (below, above)), shape=(size, size))
+    _, component = connected_components(graph, connection="strong")
+    sizes = np.bincount(component)
+    return int(sizes[sizes > 1].sum())
 
 
 def _texts(values: object) -> Any:

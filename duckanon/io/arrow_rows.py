@@ -1,4 +1,4 @@
-"""Data frames and Arrow tables as the database can read them: no value changes on the way, or the column is named."""
+"""Data frames and Arrow tables as the database can read them. If a value would change, an error names the column."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def arrow_of_pandas(frame: Any) -> pa.Table:
-    """Return a pandas frame as an Arrow table; periods become the texts that they are shown as."""
+    """Return a pandas frame as an Arrow table; periods become texts."""
     import pandas as pd
     import pyarrow as pa
 
     periods = [c for c, kind in zip(frame.columns, frame.dtypes, strict=True) if isinstance(kind, pd.PeriodDtype)]
     if periods:
-        # As numbers, which is how Arrow has them, they count months or days since 1970.
+        # Arrow would store them as numbers of months or days since 1970.
         frame = frame.assign(**{c: frame[c].astype("string") for c in periods})
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
@@ -46,7 +46,7 @@ def _is_held(frame: Any) -> bool:
 
 
 def arrow_of_polars(frame: Any) -> pa.Table:
-    """Return a polars frame as an Arrow table; numbers of 128 bits become decimals, those of 39 digits texts."""
+    """Return a polars frame as an Arrow table; 128-bit numbers become decimals, those of 39 digits become texts."""
     import polars as pl
 
     wide = {getattr(pl, name, None) for name in ("Int128", "UInt128")} - {None}
@@ -55,10 +55,10 @@ def arrow_of_polars(frame: Any) -> pa.Table:
     for name in odd:
         if kinds[name] not in wide:
             raise DataError(f"The column {name!r} of the data frame is {kinds[name]}, which the database cannot read.")
-        own = frame.get_column(name)
-        decimals = own.cast(pl.Decimal(38, 0), strict=False)
-        fits = decimals.null_count() == own.null_count()
-        frame = frame.with_columns(decimals if fits else own.cast(pl.String))
+        column = frame.get_column(name)
+        decimals = column.cast(pl.Decimal(38, 0), strict=False)
+        fits = decimals.null_count() == column.null_count()
+        frame = frame.with_columns(decimals if fits else column.cast(pl.String))
     return frame.to_arrow()
 
 
@@ -73,7 +73,7 @@ def _holds(kind: Any, wide: set[Any]) -> bool:
 def with_readable_columns(given: pa.Table) -> pa.Table:
     """Return an Arrow table whose durations and half floats are of types that the database has.
 
-    Decimals with more digits than their type says are refused: nobody would know what the database makes of them.
+    Decimals with more digits than their type says are refused: what the database would read is undefined.
     """
     import pyarrow as pa
 
@@ -117,7 +117,7 @@ _SMALLEST = bytes(15) + b"\x80"
 
 
 def _has_smallest(values: pa.Array) -> bool:
-    """Say whether the smallest number of 128 bits is among decimals: Arrow itself does not see that it is too long."""
+    """Return whether decimals include the smallest 128-bit number: Arrow does not notice that it is too long."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -135,7 +135,7 @@ def _has_smallest(values: pa.Array) -> bool:
 
 
 def require_readable(engine: Engine, schema: pa.Schema) -> None:
-    """Raise where the database does not read a column, or would round its values."""
+    """Raise if the database cannot read a column, or would round its values."""
     import pyarrow as pa
 
     for field in schema:

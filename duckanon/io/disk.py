@@ -1,4 +1,4 @@
-"""Files and folders on disk: replaced in one step, one writer at a time, synced; errors of the operating system."""
+"""Files and folders on disk: replaced in one step, by one writer at a time, and synced."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 @contextlib.contextmanager
 def os_errors(target: Path) -> Iterator[None]:
-    """Turn what the operating system says while ``target`` is written into an EngineError."""
+    """Turn errors of the operating system while ``target`` is written into an EngineError."""
     try:
         yield
     except OSError as error:
@@ -45,12 +45,12 @@ def os_errors(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """Make a folder and its parents where they are missing, and remove those again if the work inside fails."""
+    """Create a folder and its missing parents; remove them again if the work inside fails."""
     made: list[Path] = []
     try:
         for path in reversed((folder, *folder.parents)):
             if not path.is_dir():
-                # Another process may make the same folder at this moment: then it is not ours to remove.
+                # Another process may create the same folder at this moment: then it is not ours to remove.
                 with contextlib.suppress(FileExistsError):
                     path.mkdir()
                     made.append(path)
@@ -67,13 +67,13 @@ def made_folder(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(target: Path) -> Iterator[None]:
-    """Be the only writer of a target; where another one is at work, raise at once."""
+    """Be the only writer of a target; raise at once if there is another one."""
     path = target.with_name(f".{target.name}.lock")
     handle = _lock(path, target)
     try:
         yield
     finally:
-        # Removed while it is held: whoever opened it meanwhile sees that the name is gone and begins anew.
+        # Removed while it is held: another process that has opened it sees that the name is gone and tries again.
         with contextlib.suppress(OSError):
             path.unlink()
         os.close(handle)
@@ -125,7 +125,7 @@ def write_text(path: Path, text: str) -> None:
 def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     """Yield the path of a new file that takes the place of ``path`` when the work inside is done.
 
-    Whoever reads ``path`` sees the old file or the new one, whole. If the work fails, nothing changes. The new file has
+    Readers of ``path`` see the old file or the new one, complete. If the work fails, nothing changes. The new file has
     the permissions ``mode``, else those of the old file. A link stays, and what it points to is replaced. A pipe or a
     device has no content to keep: it is written to directly.
     """
@@ -133,7 +133,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target
         return
-    # No program that collects files by their suffix picks up one that is still being written.
+    # Programs that collect files by suffix must not pick up one that is still being written.
     staged = target.with_name(f".duckanon-{secrets.token_hex(8)}.tmp")
     try:
         yield staged
@@ -144,7 +144,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     except BaseException as error:
         staged.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (str(staged), None):
-            # Named by the file that was asked for, not by the one beside it.
+            # The message names the target, not the temporary file.
             raise type(error)(error.errno, error.strerror, str(path)) from None
         raise
     with contextlib.suppress(OSError):
@@ -154,7 +154,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
 def replace_folder(staged: Path, target: Path, aside: Path) -> None:
     """Let a folder take the place of ``target``; what was there ends up at ``staged``.
 
-    Where the system cannot swap two folders, the old one stands at ``aside`` for a moment.
+    If the system cannot swap two folders, the old one is at ``aside`` for a moment.
     """
     if not target.exists():
         staged.rename(target)
@@ -179,7 +179,7 @@ def replace_folder(staged: Path, target: Path, aside: Path) -> None:
 
 
 def second_name(path: Path, name: Path) -> None:
-    """Give a file a second name, or a copy where that is not possible; symbolic links stay links."""
+    """Give a file a second name, or copy it if that is not possible; symbolic links stay links."""
     try:
         os.link(path, name, follow_symlinks=False)
     except OSError as error:
@@ -191,9 +191,9 @@ def second_name(path: Path, name: Path) -> None:
 
 
 def bring(staged: Path, work: Path) -> None:
-    """Bring a file into the folder of its target: by a second name where that is possible, else by a copy."""
-    # A file that has been published once has two names already: a further target gets bytes of its own, so that whoever
-    # changes one of them in place does not change the other.
+    """Bring a file into the folder of its target: as a second name if possible, else as a copy."""
+    # A file that was published once has two names already: a further target gets a copy, so that changing one of them
+    # in place does not change the other.
     if staged.stat().st_nlink == 1:
         try:
             os.link(staged, work)
@@ -202,7 +202,7 @@ def bring(staged: Path, work: Path) -> None:
                 raise
     if not work.exists():
         shutil.copyfile(staged, work)
-    # What the umask allows is asked of a new file, for reading the umask itself would change it for other threads.
+    # A new file shows what the umask allows: reading the umask itself would change it for other threads.
     probe = work.with_name(".mode")
     probe.touch(mode=0o666)
     work.chmod(probe.stat().st_mode & 0o777)
@@ -210,31 +210,30 @@ def bring(staged: Path, work: Path) -> None:
 
 
 def keep_rights(work: Path, before: Path, instead: Path | None = None) -> None:
-    """Let a file that will take another's place be closed to whom its owner has shut out of that one.
+    """Restrict the permissions of a new file to those of the file that it will replace.
 
-    Rights are only taken away: what the umask does not allow is not given, either. The group is that of the file
-    before; where the system does not let us say so, the new file's group gets no more than everybody. Where there is no
-    file before, ``instead`` is looked at.
+    Permissions are only removed. The group is that of the old file; if the system does not allow that, the new file's
+    group gets no more than everybody. If there is no old file, those of ``instead`` are used.
     """
     for path in (before, *([instead] if instead is not None else [])):
         with contextlib.suppress(FileNotFoundError):
-            found = path.stat(follow_symlinks=False)
-            if stat.S_ISREG(found.st_mode):
-                take_rights(work, found.st_mode, found.st_gid)
+            status = path.stat(follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                take_rights(work, status.st_mode, status.st_gid)
             return
 
 
 def keep_rights_of_folder(staged: Path, before: Path) -> None:
-    """Do for a folder and all below it what ``keep_rights`` does for a file.
+    """Restrict the permissions of a folder and all below it to those of the folder that it will replace.
 
-    Names below differ from one time to the next: what one of the files or folders before allowed is allowed to all.
+    Names below differ between releases: what any of the old files or folders allowed is allowed for all.
     """
     if before.is_symlink() or not before.is_dir():
         return
     modes = {True: 0, False: 0}
     for path in before.rglob("*"):
-        found = path.stat(follow_symlinks=False)
-        modes[stat.S_ISDIR(found.st_mode)] |= found.st_mode
+        status = path.stat(follow_symlinks=False)
+        modes[stat.S_ISDIR(status.st_mode)] |= status.st_mode
     top = before.stat()
     for path in staged.rglob("*"):
         mode = modes[path.is_dir()]
@@ -244,12 +243,12 @@ def keep_rights_of_folder(staged: Path, before: Path) -> None:
 
 
 def take_rights(work: Path, mode: int, group: int) -> None:
-    """Take from a file or folder of ours all rights that ``mode`` does not give, and give it a group."""
-    found = work.stat()
-    wanted = stat.S_IMODE(found.st_mode) & stat.S_IMODE(mode) & 0o777
-    if wanted == stat.S_IMODE(found.st_mode) & 0o777 and group == found.st_gid:
+    """Remove all permissions that ``mode`` does not have from a file or folder, and set its group."""
+    status = work.stat()
+    wanted = stat.S_IMODE(status.st_mode) & stat.S_IMODE(mode) & 0o777
+    if wanted == stat.S_IMODE(status.st_mode) & 0o777 and group == status.st_gid:
         return
-    if group != found.st_gid:
+    if group != status.st_gid:
         try:
             os.chown(work, -1, group)
         except OSError:
@@ -260,7 +259,7 @@ def take_rights(work: Path, mode: int, group: int) -> None:
 
 
 def exchange(first: Path, second: Path) -> bool:
-    """Let two existing paths swap their names in one atomic step; False says that the system cannot do that."""
+    """Swap two existing paths in one atomic step; return False if the system cannot do that."""
     if not sys.platform.startswith("linux"):
         return False
     try:

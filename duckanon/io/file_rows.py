@@ -1,4 +1,4 @@
-"""Files as rows: what is read has the values that the files have, whichever file or row a reader looked at first."""
+"""Files as rows: values are read as the files have them, whichever rows the reader samples to guess types."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sqlglot import exp
 from duckanon.engine.permitted_paths import is_remote
 from duckanon.engine.sql.relations import Column, call, col, named, number, scan, subquery, text
 from duckanon.errors import DataError
+from duckanon.hierarchy.rules import ColumnType, limits
 from duckanon.io.paths import is_there
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
-_LOOKED_AT = 40_000
-"""Bytes of a CSV file in which there are no more rows than those by which the database guesses types."""
+_SAMPLED = 40_000
+"""A CSV file of so many bytes has no more rows than the database samples to guess types."""
 _Options = Mapping[str, bool | str | int | exp.Expr]
 LONG_LINES: dict[str, bool | str | int | exp.Expr] = {"max_line_size": 30_000_000, "buffer_size": 32_000_000}
-"""The longest line of a CSV file that can be read, in bytes, and how much of it is read at a time, which is usual."""
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+"""The longest line of a CSV file that can be read, in bytes, and the usual size of the buffer."""
 _PARTITION = re.compile(r"(?:^|/)([^/=]+)=[^/]*(?=/)")
 _QUOTE = '"'
 _NOT_CLOSED = (
@@ -34,7 +34,7 @@ _NOT_CLOSED = (
 )
 _INTEGERS = ("BIGINT", "HUGEINT")
 _LONG = r"\s*[-+]?[0-9]{16,}\s*"
-# What a value looks like that a reader does not change when it takes it for one of this type.
+# Texts of these forms are not changed when they are read as values of the type.
 _WHOLE = r"\s*[-+]?(0|[1-9][0-9]*)\s*"
 _DAY = r"\s*[0-9]+[^0-9][0-9]+[^0-9][0-9]+\s*"
 _UNCHANGED = {
@@ -50,27 +50,27 @@ class UnlikeFilesError(DataError):
 
 
 def parquet_rows(engine: Engine, paths: Sequence[str], options: Mapping[str, bool]) -> tuple[exp.Query, list[Column]]:
-    """Return the rows of Parquet files and their columns; types are widened only where no value changes.
+    """Return the rows of Parquet files and their columns; types are widened only if no value changes.
 
-    The database alone would read all files with the columns and types of the first.
+    By itself, the database would read all files with the columns and types of the first.
     """
     query = exp.select("*").from_(scan("read_parquet", paths, options))
     columns = engine.columns(query)
     kinds = _kinds_of_files(engine, paths)
     if len(kinds) < 2:
         return query, columns
-    # What stands in the path comes from there, whatever the file holds.
+    # Columns in the path are read from there, even if the file has them too.
     hive = options.get("hive_partitioning", True)
     parted = {n.lower() for path in kinds for n in _PARTITION.findall(path)} if hive else set()
     files = {path: [c for c in engine.columns(_alone(path)) if c.name.lower() not in parted] for path in kinds}
     _require_same_names(files)
-    if len({tuple(sorted((c.name.lower(), c.type) for c in own)) for own in files.values()}) < 2:
+    if len({tuple(sorted((c.name.lower(), c.type) for c in same)) for same in files.values()}) < 2:
         return query, columns
     query = exp.select("*").from_(scan("read_parquet", paths, {**options, "union_by_name": True}))
     columns = engine.columns(query)
     wide = {c.name.lower(): c for c in columns}
-    for own in files.values():
-        for column in own:
+    for columns_of_file in files.values():
+        for column in columns_of_file:
             into = wide[column.name.lower()]
             if not holds(into.type, column.type):
                 _refuse_types(column.name, files)
@@ -83,32 +83,32 @@ def _alone(path: str) -> exp.Query:
 
 
 def _kinds_of_files(engine: Engine, paths: Sequence[str]) -> list[str]:
-    """Return one file of each kind: files whose schemas are written alike are of one."""
+    """Return one file for each schema."""
     schema = exp.Table(this=call("parquet_schema", exp.Array(expressions=[text(p) for p in paths])))
     written = ("name", "type", "num_children", "converted_type", "scale", "precision", "logical_type")
-    told = call("md5", call("concat_ws", text("|"), *(call("coalesce", _told(c), text("-")) for c in written)))
-    listed = exp.select(col("file_name"), named(call("list", told), "kind")).from_(schema).group_by(col("file_name"))
+    digest = call("md5", call("concat_ws", text("|"), *(call("coalesce", _as_text(c), text("-")) for c in written)))
+    listed = exp.select(col("file_name"), named(call("list", digest), "kind")).from_(schema).group_by(col("file_name"))
     kinds = exp.select(call("min", col("file_name"))).from_(subquery(listed, "f")).group_by(col("kind"))
     return sorted(str(path) for (path,) in engine.rows(kinds))
 
 
-def _told(column: str) -> exp.Expr:
+def _as_text(column: str) -> exp.Expr:
     return exp.Cast(this=col(column), to=exp.DataType.build("VARCHAR"))
 
 
 def _require_same_names(files: Mapping[str, Sequence[Column]]) -> None:
-    every = {c.name.lower(): c.name for own in files.values() for c in own}
+    every = {c.name.lower(): c.name for columns in files.values() for c in columns}
     for lowered, name in every.items():
-        without = [path for path, own in files.items() if lowered not in {c.name.lower() for c in own}]
+        without = [path for path, columns in files.items() if lowered not in {c.name.lower() for c in columns}]
         if without:
             raise UnlikeFilesError(
-                f"The column {name!r} is missing in {Path(without[0]).name!r} and stands in other files. Write files "
+                f"The column {name!r} is missing in {Path(without[0]).name!r}, but not in other files. Write files "
                 "with the same columns, or give a query that reads them with union_by_name = true."
             )
 
 
 def _refuse_types(name: str, files: Mapping[str, Sequence[Column]]) -> None:
-    types = {c.type: path for path, own in files.items() for c in own if c.name.lower() == name.lower()}
+    types = {c.type: path for path, columns in files.items() for c in columns if c.name.lower() == name.lower()}
     pairs = list(combinations(types.items(), 2))
     apart = [(a, b) for a, b in pairs if not holds(a[0], b[0]) and not holds(b[0], a[0])]
     (first, one), (second, other) = (apart or pairs)[0]
@@ -119,7 +119,7 @@ def _refuse_types(name: str, files: Mapping[str, Sequence[Column]]) -> None:
 
 
 def holds(wide: str, narrow: str) -> bool:
-    """Say whether every value of a type is a value of another one.
+    """Return whether every value of a type is a value of another one.
 
     Examples
     --------
@@ -130,66 +130,62 @@ def holds(wide: str, narrow: str) -> bool:
     """
     if wide == narrow or narrow == '"NULL"':
         return True
-    own, other = _digits(narrow), _digits(wide)
-    bits = _bits(narrow)
-    if bits is not None and wide in _BITS | {f"U{name}": 0 for name in _BITS}:
-        least, most = bits
-        limits = _bits(wide)
-        return limits is not None and limits[0] <= least and most <= limits[1]
-    if bits is not None and wide in ("DOUBLE", "FLOAT"):
-        return bits[1] <= 2 ** (53 if wide == "DOUBLE" else 24)
+    digits, wider_digits = _digits(narrow), _digits(wide)
+    ends, wider = _limits(narrow), _limits(wide)
+    if ends is not None and wider is not None:
+        return wider[0] <= ends[0] and ends[1] <= wider[1]
+    if ends is not None and wide in ("DOUBLE", "FLOAT"):
+        return ends[1] <= 2 ** (53 if wide == "DOUBLE" else 24)
     if narrow == "FLOAT":
         return wide == "DOUBLE"
-    if own is None or other is None or "DECIMAL" not in wide:
+    if digits is None or wider_digits is None or "DECIMAL" not in wide:
         return False
-    return own[0] - own[1] <= other[0] - other[1] and own[1] <= other[1]
+    return digits[0] - digits[1] <= wider_digits[0] - wider_digits[1] and digits[1] <= wider_digits[1]
 
 
-def _bits(name: str) -> tuple[int, int] | None:
+def _limits(name: str) -> tuple[int, int] | None:
     """Return the smallest and largest value of a type of integers."""
-    bits = _BITS.get(name.removeprefix("U"))
-    if bits is None:
-        return None
-    return (0, 2**bits - 1) if name.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    kind = ColumnType.parse(name)
+    return limits(kind) if kind.family == "integer" else None
 
 
 def _digits(name: str) -> tuple[int, int] | None:
     """Return precision and scale of a decimal, or of the decimals that hold all values of a type of integers."""
-    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", name)
-    if found is not None:
-        return int(found[1]), int(found[2])
-    bits = _bits(name)
-    return None if bits is None else (len(str(bits[1])), 0)
+    decimal = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", name)
+    if decimal is not None:
+        return int(decimal[1]), int(decimal[2])
+    ends = _limits(name)
+    return None if ends is None else (len(str(ends[1])), 0)
 
 
 def csv_rows(engine: Engine, paths: Sequence[str], read: bool) -> tuple[exp.Query, list[Column]]:
     """Return the rows of CSV files and their columns.
 
-    Types, and whether cells stand in quotes, are guessed from the first rows. Where another row has a value that the
-    guess would change (1.7 in a column of integers, a time in one of dates, a cell in quotes), all rows are looked at.
+    Types, and whether cells are quoted, are guessed from the first rows. If another row has a value that would be
+    changed (1.7 in a column of integers, a time in one of dates, a quoted cell), all rows are checked.
     """
     query, columns = _csv(engine, paths, {})
     if read:
-        options, columns, found = _with_quotes(engine, paths, columns)
+        options, columns, inspection = _with_quotes(engine, paths, columns)
         query = _scan(paths, options)
-        if found.odd:
+        if inspection.odd:
             options = {**options, "sample_size": -1}
             query, columns = _csv(engine, paths, options)
-            # The guess itself takes texts of several forms for one type, such as times with an offset and without.
-            found = _looked(engine, paths, columns, options)
-            if found.quoted and not options.get("quote"):
+            # The guess accepts texts of several forms as one type, such as times with and without an offset.
+            inspection = _inspect(engine, paths, columns, options)
+            if inspection.quoted and not options.get("quote"):
                 raise DataError(_NOT_CLOSED)
-            if found.odd:
-                query, columns = _csv(engine, paths, {**options, "types": found.types()})
+            if inspection.odd:
+                query, columns = _csv(engine, paths, {**options, "types": inspection.types()})
     return read_before_cast(query, columns), columns
 
 
 def read_before_cast(query: exp.Select, columns: Sequence[Column]) -> exp.Select:
-    """Return the same rows, of which casts see the values that were read.
+    """Return the same rows, such that casts see the values that were read.
 
-    A cast right over a CSV file is done by its reader, on the characters in the file: ``7.50``, which is read as 7.5,
-    would be the text ``7.50``, and one value would count as two. A filter between them keeps them apart, even one that
-    all rows pass.
+    A cast directly over a CSV file is done by its reader, on the characters in the file: ``7.50``, which is read as
+    7.5, would become the text ``7.50``, and one value would count as two. A filter in between prevents that, even one
+    that all rows pass.
     """
     missing = exp.Is(this=col(columns[0].name), expression=exp.null())
     return query.where(exp.or_(missing, exp.Not(this=missing.copy()), copy=False))
@@ -205,9 +201,9 @@ def _scan(paths: Sequence[str], options: _Options) -> exp.Select:
 
 
 def _is_long(paths: Sequence[str]) -> bool:
-    """Say whether a file may have rows by which no type was guessed."""
+    """Return whether a file may have rows that were not sampled."""
     files = [f for path in paths for f in ([path] if is_remote(path) or is_there(path) else _matching(path))]
-    return any(is_remote(f) or _packed(f) or Path(f).stat().st_size > _LOOKED_AT for f in files)
+    return any(is_remote(f) or _packed(f) or Path(f).stat().st_size > _SAMPLED for f in files)
 
 
 def _matching(pattern: str) -> list[str]:
@@ -219,69 +215,69 @@ def _packed(path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Looked:
-    """What all rows of CSV files say of the way in which they are read."""
+class _Inspection:
+    """What all rows of CSV files say about how they must be read."""
 
     whole: bool
     """Whether every row could be read."""
     quoted: bool
-    """Whether a cell, or the name of a column, begins with a quotation mark."""
+    """Whether a cell or a column name begins with a quotation mark."""
     odd: tuple[Column, ...]
-    """The columns of which a value would be changed by the type that was guessed."""
+    """The columns in which the guessed type would change a value."""
     integers: Set[str]
-    """The names of columns that were taken for floats and have integers alone."""
+    """The names of columns that were guessed as floats, but have only integers."""
 
     def types(self) -> exp.Expr:
-        """Return types under which no value is changed."""
+        """Return types that change no value."""
         kinds = {c.name: text("HUGEINT" if c.name in self.integers else "VARCHAR") for c in self.odd}
         return exp.Struct(expressions=[exp.PropertyEQ(this=text(name), expression=k) for name, k in kinds.items()])
 
 
-def _looked(engine: Engine, paths: Sequence[str], columns: Sequence[Column], options: _Options) -> _Looked:
+def _inspect(engine: Engine, paths: Sequence[str], columns: Sequence[Column], options: _Options) -> _Inspection:
     named_so = any(c.name.startswith(_QUOTE) for c in columns)
-    # Of a short file every row was looked at when a type was guessed; but large integers may be taken for floats.
+    # All rows of a short file were sampled, but large integers may have been guessed as floats.
     guessed = [c for c in columns if c.type == "DOUBLE" or (c.type in _UNCHANGED and _is_long(paths))]
     begin = [call("starts_with", col(c.name), text(_QUOTE)) for c in columns if c.type == "VARCHAR" or c in guessed]
     if not begin:
-        return _Looked(True, named_so, (), set())
-    found = _counts(engine, _scan_as_texts(paths, guessed, options), [*begin, *map(_is_suspect, guessed)])
-    if found is None:
-        # A row that cannot be read as its column's type may lie behind any other.
-        return _Looked(False, named_so, tuple(c for c in guessed if c.type != "DOUBLE"), set())
-    suspect = [c for c, count in zip(guessed, found[len(begin) :], strict=True) if count]
-    changed, integers = _looked_at_floats(engine, paths, [c for c in suspect if c.type == "DOUBLE"], options)
+        return _Inspection(True, named_so, (), set())
+    counts = _counts(engine, _scan_as_texts(paths, guessed, options), [*begin, *map(_is_suspect, guessed)])
+    if counts is None:
+        # The row that cannot be read as its column's type may be anywhere.
+        return _Inspection(False, named_so, tuple(c for c in guessed if c.type != "DOUBLE"), set())
+    suspect = [c for c, count in zip(guessed, counts[len(begin) :], strict=True) if count]
+    changed, integers = _inspect_floats(engine, paths, [c for c in suspect if c.type == "DOUBLE"], options)
     odd = tuple(c for c in suspect if c.type != "DOUBLE" or c.name in changed)
-    return _Looked(True, named_so or any(found[: len(begin)]), odd, integers)
+    return _Inspection(True, named_so or any(counts[: len(begin)]), odd, integers)
 
 
-def _looked_at_floats(
+def _inspect_floats(
     engine: Engine, paths: Sequence[str], floats: Sequence[Column], options: _Options
 ) -> tuple[set[str], set[str]]:
-    """Return, of columns with long integers that were taken for floats, those that floats change; those without others.
+    """Return which columns with long integers are changed by being read as floats, and which have only integers.
 
-    Floats hold 15 digits; of a longer integer what is read back decides. Where there are integers alone, they are what
-    is meant.
+    Floats have 15 exact digits; a longer integer is compared with what is read back. A column of integers only is read
+    as integers.
     """
     if not floats:
         return set(), set()
     changed, others = [], []
     for cell in (col(c.name) for c in floats):
         integer, back = _try(call("trim", cell), "HUGEINT"), _try(_try(cell.copy(), "DOUBLE"), "HUGEINT")
-        kept = exp.func("COALESCE", exp.EQ(this=integer, expression=back), exp.false())
-        changed.append(exp.and_(_is_long_integer(cell.copy()), exp.Not(this=kept)))
+        unchanged = exp.func("COALESCE", exp.EQ(this=integer, expression=back), exp.false())
+        changed.append(exp.and_(_is_long_integer(cell.copy()), exp.Not(this=unchanged)))
         whole = call("regexp_full_match", cell.copy(), text(_WHOLE))
         others.append(exp.or_(exp.Not(this=whole), _is_beyond(cell.copy(), "HUGEINT")))
-    found = _counts(engine, _scan_as_texts(paths, floats, options), [*changed, *others])
-    if found is None:
+    counts = _counts(engine, _scan_as_texts(paths, floats, options), [*changed, *others])
+    if counts is None:
         return {c.name for c in floats}, set()
-    integers = {c.name for c, count in zip(floats, found[len(floats) :], strict=True) if not count}
-    return integers | {c.name for c, count in zip(floats, found, strict=False) if count}, integers
+    integers = {c.name for c, count in zip(floats, counts[len(floats) :], strict=True) if not count}
+    return integers | {c.name for c, count in zip(floats, counts, strict=False) if count}, integers
 
 
 def _counts(engine: Engine, rows: exp.Query, tests: Sequence[exp.Expr]) -> tuple[int, ...] | None:
-    """Return of how many rows each test holds; None where a row cannot be read."""
-    found = engine.attempt(exp.select(*(call("count_if", one) for one in tests)).from_(subquery(rows, "r")))
-    return None if found is None else tuple(int(count) for count in found[0])
+    """Return for how many rows each test is true; None if a row cannot be read."""
+    counted = engine.attempt(exp.select(*(call("count_if", one) for one in tests)).from_(subquery(rows, "r")))
+    return None if counted is None else tuple(int(count) for count in counted[0])
 
 
 def _scan_as_texts(paths: Sequence[str], columns: Sequence[Column], options: _Options) -> exp.Select:
@@ -290,7 +286,7 @@ def _scan_as_texts(paths: Sequence[str], columns: Sequence[Column], options: _Op
 
 
 def _is_suspect(column: Column) -> exp.Expr:
-    """Return whether the text of a cell may mean something else than what is read of it."""
+    """Return whether reading a cell may change its value."""
     cell = col(column.name)
     if column.type == "DOUBLE":
         return _is_long_integer(cell)
@@ -307,13 +303,13 @@ def _is_long_integer(cell: exp.Expr) -> exp.Expr:
 
 
 def _if_longer(cell: exp.Expr, length: int, test: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
-    """Return a test of long texts alone: in this way those are the only ones that it looks at."""
+    """Return a test of long texts only; the database evaluates it for no others."""
     long = exp.GT(this=call("strlen", cell.copy()), expression=number(length))
     return exp.Case(ifs=[exp.If(this=long, true=test)], default=otherwise)
 
 
 def _is_beyond(cell: exp.Expr, kind: str) -> exp.Expr:
-    """Return whether a text is there, and no integer of a type."""
+    """Return whether a text is not NULL and not an integer of a type."""
     there = exp.Not(this=exp.Is(this=cell, expression=exp.null()))
     return exp.and_(there, exp.Is(this=_try(call("trim", cell.copy()), kind), expression=exp.null()))
 
@@ -322,46 +318,48 @@ def _try(value: exp.Expr, kind: str) -> exp.Expr:
     return exp.TryCast(this=value, to=exp.DataType.build(kind))
 
 
-def _with_quotes(engine: Engine, paths: Sequence[str], columns: list[Column]) -> tuple[_Options, list[Column], _Looked]:
-    """Return how cells in quotes are read as such, whatever the next guess is; the columns; and what all rows say.
+def _with_quotes(
+    engine: Engine, paths: Sequence[str], columns: list[Column]
+) -> tuple[_Options, list[Column], _Inspection]:
+    """Return the options that read quoted cells as such, the columns, and the inspection of all rows.
 
-    A DataError says that a cell begins with a quotation mark, and does not end with it.
+    A DataError says that a cell begins with a quotation mark, but does not end with one.
     """
-    found = _looked(engine, paths, columns, {})
-    if found.whole and not found.quoted and not found.odd:
-        return {}, columns, found
+    inspection = _inspect(engine, paths, columns, {})
+    if inspection.whole and not inspection.quoted and not inspection.odd:
+        return {}, columns, inspection
     delimiter, quote = _dialect(engine, paths[0])
     if delimiter is None:
-        return {}, columns, found
+        return {}, columns, inspection
     options: _Options = {"delim": delimiter, "quote": _QUOTE}
     if quote == _QUOTE:
-        return options, columns, found
-    if found.whole and not found.quoted:
-        return {}, columns, found
+        return options, columns, inspection
+    if inspection.whole and not inspection.quoted:
+        return {}, columns, inspection
     if engine.attempt(exp.Describe(this=_scan(paths, options))) is not None:
         _, again = _csv(engine, paths, options)
-        looked = _looked(engine, paths, again, options)
-        if looked.whole:
-            return options, again, looked
-    if found.quoted:
+        second = _inspect(engine, paths, again, options)
+        if second.whole:
+            return options, again, second
+    if inspection.quoted:
         raise DataError(_NOT_CLOSED)
-    return {}, columns, found
+    return {}, columns, inspection
 
 
 def _dialect(engine: Engine, path: str) -> tuple[str | None, str | None]:
-    """Return what the database takes for the mark between the cells of a file, and for the one around them."""
+    """Return the delimiter and the quotation mark that the database detects in a file."""
     first = path
     if is_remote(path) or not is_there(path):
         files = engine.attempt(exp.select("file").from_(exp.Table(this=call("glob", text(path)))))
         first = min((str(file) for (file,) in files or ()), default=path)
     given = [exp.EQ(this=exp.column(k), expression=exp.convert(v)) for k, v in LONG_LINES.items()]
     sniffed = exp.Table(this=call("sniff_csv", text(first), *given))
-    found = engine.attempt(exp.select(col("Delimiter"), col("Quote")).from_(sniffed))
-    return (str(found[0][0]), str(found[0][1])) if found else (None, None)
+    dialect = engine.attempt(exp.select(col("Delimiter"), col("Quote")).from_(sniffed))
+    return (str(dialect[0][0]), str(dialect[0][1])) if dialect else (None, None)
 
 
 def json_rows(engine: Engine, paths: Sequence[str]) -> tuple[exp.Query, list[Column]]:
-    """Return the rows of JSON files and their columns; all rows are looked at before types are chosen."""
+    """Return the rows of JSON files and their columns; types are chosen from all rows."""
     options = {"sample_size": -1, "maximum_sample_files": 1_000_000}
     query = exp.select("*").from_(scan("read_json", paths, options))
     return query, engine.columns(query)

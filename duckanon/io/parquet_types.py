@@ -1,11 +1,11 @@
-"""Types as Parquet keeps them: what it would change is published as text, also where it is nested, or refused."""
+"""Types in Parquet: what it would change is published as text, also if nested, or refused."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-# Types that a Parquet file would change (HUGEINT becomes DOUBLE), or whose equality is not the equality of their text.
+# Types that a Parquet file would change (HUGEINT becomes DOUBLE), or whose values can be equal with different texts.
 _AS_TEXT = (
     "HUGEINT",
     "UHUGEINT",
@@ -19,7 +19,7 @@ _AS_TEXT = (
     "JSON",
     '"NULL"',
 )
-# Types that Parquet does not have, and of which a text would not tell everything.
+# Types that Parquet does not have, and whose text loses information.
 _REFUSED = {"UNION", "TUPLE", "VARIANT", "TYPE", "GEOMETRY", "LAMBDA", "AGGREGATE_STATE"}
 _TOKEN = re.compile(r"""\s*("(?:[^"]|"")*"|'(?:[^']|'')*'|[(),]|\[\d*\]|[^\s"'(),\[\]]+)""")
 
@@ -35,13 +35,13 @@ def kept_type(type_name: str) -> str:
     >>> kept_type('STRUCT(a HUGEINT, "b c" MAP(INTEGER, INTERVAL))')
     'STRUCT(a VARCHAR, "b c" MAP(INTEGER, VARCHAR))'
     """
-    kept, _ = _walked(type_name)
-    return kept
+    published, _ = _walked(type_name)
+    return published
 
 
 @lru_cache(256)
 def lost_type(type_name: str) -> str | None:
-    """Return the name of a type, at any depth, whose values no file would hold as they are; None where there is none.
+    """Return the name of a type, at any depth, whose values cannot be stored in a file; None if there is none.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def lost_type(type_name: str) -> str | None:
 def _walked(type_name: str) -> tuple[str, str | None]:
     tokens = [m.group(1) for m in _TOKEN.finditer(type_name)]
     walk = _Walk(tokens)
-    kept = walk.type()
-    # A type that is written as none that is known stays as it is: what reads it says what is wrong with it.
-    return (kept, walk.lost) if walk.at == len(tokens) else (type_name, walk.lost)
+    published = walk.type()
+    # A type that cannot be parsed stays as it is: the database will report what is wrong with it.
+    return (published, walk.lost) if walk.at == len(tokens) else (type_name, walk.lost)
 
 
 class _Walk:
@@ -85,51 +85,51 @@ class _Walk:
         if self._next() == "(":
             self._take()
             if base in ("STRUCT", "UNION"):
-                kept = f"{name}({', '.join(self._fields())})"
+                published = f"{name}({', '.join(self._fields())})"
             elif base in ("MAP", "TUPLE"):
-                kept = f"{name}({', '.join(self._types())})"
+                published = f"{name}({', '.join(self._types())})"
             else:
-                kept = f"{name}({self._rest()})"
+                published = f"{name}({self._rest()})"
         else:
-            kept = name
+            published = name
         if base.startswith(_AS_TEXT):
-            kept = "VARCHAR"
+            published = "VARCHAR"
         ends = ""
         while self._next().startswith("["):
             ends += self._take()
-        return kept + ends
+        return published + ends
 
     def _types(self) -> list[str]:
-        found = [self.type()]
+        types = [self.type()]
         while self._next() == ",":
             self._take()
-            found.append(self.type())
+            types.append(self.type())
         self._close()
-        return found
+        return types
 
     def _fields(self) -> list[str]:
-        found = []
+        fields = []
         while True:
             name = self._take() if self.at < len(self.tokens) else ""
             if self._next() in (",", ")", "", "(") or self._next().startswith("["):
                 # A field without a name.
                 self.lost = self.lost or "STRUCT without names"
                 self.at -= 1
-                found.append(self.type())
+                fields.append(self.type())
             else:
-                found.append(f"{name} {self.type()}")
+                fields.append(f"{name} {self.type()}")
             if self._next() != ",":
                 break
             self._take()
         self._close()
-        return found
+        return fields
 
     def _rest(self) -> str:
-        found = []
+        words = []
         while self._next() not in (")", ""):
-            found.append(self._take())
+            words.append(self._take())
         self._close()
-        return " ".join(found).replace(" , ", ",")
+        return " ".join(words).replace(" , ", ",")
 
     def _close(self) -> None:
         if self._next() == ")":

@@ -18,10 +18,10 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def stat_of(path: str | Path) -> os.stat_result | None:
-    """Return what the file system says of a path, links followed; None where nothing is there.
+    """Return the status of a path, following links; None if it does not exist.
 
-    A text that is no name of a file, such as a query, names nothing. Where the file system does not say, as in a folder
-    that may not be entered, a ResourceError does.
+    A text that cannot be a file name, such as a query, does not exist. A ResourceError is raised if the file system
+    refuses to answer, as for a folder without access.
     """
     try:
         return Path(path).stat()
@@ -33,13 +33,13 @@ def stat_of(path: str | Path) -> os.stat_result | None:
 
 
 def require_open(path: Path, error: OSError) -> None:
-    """Raise a ResourceError where an error says something else of a path than that nothing is there."""
+    """Raise a ResourceError unless an error means that a path does not exist."""
     if error.errno not in (*_NOT_THERE, errno.EISDIR):
         raise ResourceError(f"{path.name!r} cannot be read: {error.strerror or type(error).__name__}.") from None
 
 
 def is_there(path: str | Path) -> bool:
-    """Say whether a path names something that exists; see ``stat_of``.
+    """Return whether a path exists; see ``stat_of``.
 
     Examples
     --------
@@ -50,19 +50,19 @@ def is_there(path: str | Path) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Say whether a path names a folder; see ``stat_of``."""
+    """Return whether a path is a folder; see ``stat_of``."""
     about = stat_of(path)
     return about is not None and stat.S_ISDIR(about.st_mode)
 
 
 def is_file(path: str | Path) -> bool:
-    """Say whether a path names a regular file; see ``stat_of``."""
+    """Return whether a path is a regular file; see ``stat_of``."""
     about = stat_of(path)
     return about is not None and stat.S_ISREG(about.st_mode)
 
 
 def require_regular(path: Path) -> None:
-    """Raise a DataError unless a path is a file: a pipe, a socket or a device could keep the reader for ever."""
+    """Raise a DataError unless a path is a regular file: a pipe or a device could block the reader for ever."""
     about = stat_of(path)
     if about is None:
         raise DataError(f"No file matches {str(path)!r}.")
@@ -71,7 +71,7 @@ def require_regular(path: Path) -> None:
 
 
 def require_listable(pattern: str) -> None:
-    """Raise a ResourceError where nobody can say what a pattern matches: the folder before it may not be read."""
+    """Raise a ResourceError if it is unknown what a pattern matches, because its folder cannot be read."""
     parts = Path(pattern).parts
     folder = Path(*parts[: next((i for i, part in enumerate(parts) if has_magic(part)), len(parts))])
     try:
@@ -83,9 +83,9 @@ def require_listable(pattern: str) -> None:
 
 
 def covers(pattern: str, target: Path) -> bool:
-    """Say whether a file, folder or glob pattern takes in a path, through links and whatever the case of letters.
+    """Return whether a file, folder or glob pattern covers a path, through links and ignoring case.
 
-    Some file systems tell names apart that differ in case, and some do not: both are taken for the same.
+    Some file systems distinguish names by case and some do not: here, they never differ by case.
 
     Examples
     --------
@@ -102,10 +102,10 @@ def covers(pattern: str, target: Path) -> bool:
         if same_file(given, target):
             return True
         below = names_of(given)
-        return _may_be_folder(given) and any(name[: len(own)] == own for own in below for name in names)
+        return _may_be_folder(given) and any(name[: len(parts)] == parts for parts in below for name in names)
     absolute = Path(pattern).absolute().parts
     first = next(i for i, part in enumerate(absolute) if has_magic(part))
-    # What stands before the pattern may be a link, or lead through one.
+    # The part before the pattern may be a link, or lead through one.
     forms = {_folded(absolute), _folded((*Path(*absolute[:first]).resolve().parts, *absolute[first:]))}
     if any(_matches(form, name) for form in forms for name in names):
         return True
@@ -120,7 +120,7 @@ def _may_be_folder(path: Path) -> bool:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Say whether two paths are, or would be, the same file: through links, hard links, and in any case of letters."""
+    """Return whether two paths are, or would be, the same file: through links and hard links, ignoring case."""
     if names_of(one) & names_of(other):
         return True
     try:
@@ -140,7 +140,7 @@ def names_of(path: Path) -> set[tuple[str, ...]]:
 
 
 def _has_twins(path: Path) -> bool:
-    """Say whether a file may be reached under another name."""
+    """Return whether a file may have another name."""
     try:
         return path.is_symlink() or path.stat().st_nlink > 1
     except OSError:
@@ -152,7 +152,7 @@ def _folded(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def require_touchable(path: str | Path) -> None:
-    """Raise where a path, or one that a pattern matches, may not be touched."""
+    """Raise if a path, or one that a pattern matches, is not allowed."""
     given = str(path)
     if not may_touch(given) or (
         is_limited()

@@ -1,28 +1,25 @@
-"""Write many rows whose texts depend on their class alone: only the number of the class goes through the sort.
+"""Write many rows whose quasi-identifiers depend only on their class: the sort moves only the number of the class.
 
-Rows are sorted as arrays where they fit, else by the database, and come as a stream. What is published of a class is
-looked up for one row group after the other and written as codes with the texts that this row group has, and no others:
-nothing is joined to the sorted rows, which would cost them their order, and no text is hashed again for every row.
+The database sorts the rows and returns them as a stream. For each row group, the published values of the classes are
+looked up and written as codes, with a dictionary of only those texts that the row group has. Nothing is joined to the
+sorted rows, because a join does not preserve order.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine import limits
-from duckanon.engine.limits import give_back
+from duckanon.engine.limits import give_back, workers
 from duckanon.engine.sql.relations import Column, col, table
-from duckanon.io.parquet import RowGroups, encode
-from duckanon.io.sorted_rows import SortedRows
+from duckanon.errors import EngineError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from pathlib import Path
 
     import numpy as np
@@ -32,173 +29,169 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 MANY_ROWS = 500_000
-"""Fewer rows than these are sorted with all their columns: that takes fewer steps."""
+"""Fewer rows are sorted with all their columns, which takes fewer steps."""
 _ROW_GROUP = 491_520
-"""More rows than usual: the texts of a row group are written once for all of them, and read once."""
+"""More rows than usual, because each row group has a dictionary of its own."""
 _SMALL_GROUP, _AMPLE = 122_880, 2**29
-"""Rows of a group where arrays have less than so many bytes."""
-_OF_WORKER = 2**28
-"""Bytes that arrays must have for each row group that is looked up and encoded at a time beyond two."""
-# Types that mean the same to DuckDB, Arrow and Parquet, so that it does not matter who writes them.
+"""Rows of a row group if arrays may have less than so many bytes."""
+# Types that mean the same to the database, Arrow and Parquet, so that it does not matter who writes them.
 _PLAIN = re.compile(
     r"BOOLEAN|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP|DECIMAL\(\d+,\d+\)"
 )
 
 
 def can_look_up(published: Sequence[Column], passed: Sequence[Column]) -> bool:
-    """Say whether rows can be written so: what is published of classes, and the columns that rows have besides."""
+    """Return whether ``write_shuffled`` can write columns of these types: those of classes, and those of rows."""
     kinds = [c.type for c in published if not c.type.startswith("ENUM")] + [c.type for c in passed]
     return all(_PLAIN.fullmatch(kind) for kind in kinds)
 
 
-@dataclass(frozen=True)
-class LookedUp:
-    """What is published of classes: ``published(class_id, q_0, ...)``, of which ``names`` are written."""
+def write_shuffled(
+    engine: Engine,
+    published: tuple[str, Sequence[str]],
+    rows: exp.Select,
+    params: Mapping[str, Any],
+    columns: Sequence[tuple[str, str]],
+    path: Path,
+) -> None:
+    """Write rows to a Parquet file in the order of their query.
 
-    engine: Engine
-    published: str
-    names: tuple[str, ...]
+    Parameters
+    ----------
+    engine : Engine
+    published : tuple of str and sequence of str
+        The table ``(class_id, q_0, ...)`` of the published values of classes, and which of its columns are written.
+    rows : Select
+        The rows in their order, ``(class_id, p_0, ...)``.
+    params : mapping
+        The parameters of ``rows``.
+    columns : sequence of (str, str)
+        The columns of the file: published name, and name in ``published`` or ``rows``.
+    path : Path
+    """
+    import pyarrow.parquet as pq
 
-    def _found(self) -> tuple[pa.Table, NDArray[np.int64]]:
-        """The published columns, and where each class is among them."""
-        import numpy as np
-
-        query = exp.select(col("class_id"), *(col(n) for n in self.names)).from_(table(self.published))
-        found = self.engine.arrow(query)
-        ids = found.column("class_id").to_numpy()
-        at = np.zeros(int(ids.max(initial=0)) + 1, dtype=np.int64)
-        at[ids] = np.arange(len(ids))
-        return found, at
-
-    def write(
-        self,
-        rows: SortedRows,
-        columns: Sequence[tuple[str, str]],
-        path: Path,
-    ) -> None:
-        """Write sorted rows ``(class_id, p_0, ...)``; ``columns`` lists (published name, name here) in their order."""
-        size, workers, limit = _ROW_GROUP, self.engine.threads(), self.engine.array_limit()
-        if limit is not None:
-            workers = min(workers, max(2, limit // _OF_WORKER))
-        if limit is not None and limit < _AMPLE:
-            size = min(size, _SMALL_GROUP)
-            # The columns as they came from the database would lie beside the sort otherwise.
-            give_back()
-        texts = _Texts(self._found(), self.names, size)
-        waiting: deque[Future[tuple[pa.Buffer, int]]] = deque()
-        file = RowGroups(path)
-        done = 0
-
-        def write_next() -> None:
-            nonlocal done
-            raw, count = waiting.popleft().result()
-            file.add(raw, count)
-            done += count
-            self.engine.progress.advance(done)
-
-        # Neither looking up nor encoding holds the interpreter.
-        with limits.workers(workers) as pool:
-            try:
-                for group in rows.groups(size):
-                    waiting.append(pool.submit(texts.encoded, group, columns))
-                    while len(waiting) > workers:
-                        write_next()
-                while waiting:
-                    write_next()
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
-                file.close()
+    size, limit = _ROW_GROUP, engine.array_limit()
+    if limit is not None and limit < _AMPLE:
+        size = min(size, _SMALL_GROUP)
+        give_back()
+    classes = _Classes(engine, *published)
+    done = 0
+    # While one row group is encoded, the next one is fetched and looked up.
+    with workers(1) as pool:
+        waiting: deque[Future[pa.Table]] = deque()
+        writer: pq.ParquetWriter | None = None
+        try:
+            for group in _groups(engine, rows, params, size):
+                waiting.append(pool.submit(classes.looked_up, group, columns))
+                if len(waiting) > 1:
+                    writer = _append(writer, waiting.popleft().result(), path)
+                    done += size
+                    engine.progress.advance(done)
+            while waiting:
+                writer = _append(writer, waiting.popleft().result(), path)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            if writer is not None:
+                writer.close()
 
 
-class _Texts:
-    """Looks up what is published of the classes of a row group."""
+def _append(writer: Any, rows: pa.Table, path: Path) -> Any:
+    import pyarrow.parquet as pq
 
-    def __init__(self, found: tuple[pa.Table, NDArray[np.int64]], names: Sequence[str], size: int) -> None:
+    if writer is None:
+        writer = pq.ParquetWriter(path, rows.schema, **_options(rows.schema))
+    writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+    return writer
+
+
+def _groups(engine: Engine, rows: exp.Select, params: Mapping[str, Any], size: int) -> Iterator[pa.Table]:
+    """Yield the rows, ``size`` at a time; at least one group, which may be empty."""
+    import pyarrow as pa
+
+    reader = engine.reader(rows, params, batch=size, private=True)
+    held: list[pa.RecordBatch] = []
+    count = 0
+    while (batch := _next(reader)) is not None:
+        while count + batch.num_rows >= size:
+            lacking = size - count
+            yield pa.Table.from_batches([*held, batch.slice(0, lacking)])
+            held, count, batch = [], 0, batch.slice(lacking)
+        if batch.num_rows:
+            held.append(batch)
+            count += batch.num_rows
+    if held or not count:
+        yield pa.Table.from_batches(held, reader.schema)
+
+
+def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+    import pyarrow as pa
+
+    failed = False
+    try:
+        return next(reader, None)
+    except pa.ArrowException:
+        failed = True
+    if failed:
+        # Raised here, so that the original, which may quote data, is not left as its context.
+        raise EngineError("The database could not sort the rows (its message is withheld: it may quote data).")
+    return None
+
+
+class _Classes:
+    """The published values of classes."""
+
+    def __init__(self, engine: Engine, published: str, names: Sequence[str]) -> None:
         import numpy as np
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        (known, self.at), self.size = found, size
-        self.values: dict[str, Any] = {}
-        self.texts: dict[str, Any] = {}
-        codes = []
+        query = exp.select(col("class_id"), *(col(n) for n in names)).from_(table(published))
+        classes = engine.arrow(query)
+        ids = classes.column("class_id").to_numpy()
+        # The row of each class in ``columns``.
+        self.place = np.zeros(int(ids.max(initial=0)) + 1, dtype=np.int64)
+        self.place[ids] = np.arange(len(ids))
+        self.columns: dict[str, pa.Array] = {}
         for name in names:
-            column = known.column(name).combine_chunks()
-            if pa.types.is_string(column.type):
-                column = column.dictionary_encode()
-            if not pa.types.is_dictionary(column.type):
-                self.values[name] = column
-                continue
-            self.texts[name] = column.dictionary.cast(pa.string())
-            codes.append(pc.fill_null(column.indices.cast(pa.int32()), -1).to_numpy())
-        # The first is that of NULL.
-        sizes = [1 + len(t) for t in self.texts.values()]
-        self.codes = np.zeros((len(self.at), len(codes)), dtype=np.uint32)
-        for j, own in enumerate(codes):
-            if len(own):
-                self.codes[:, j] = own[self.at] + 1
-        self.firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.rooms: list[tuple[Any, Any, Any]] = []
+            column = classes.column(name).combine_chunks()
+            self.columns[name] = column.dictionary_encode() if pa.types.is_string(column.type) else column
 
-    def encoded(self, rows: Callable[[], pa.Table], columns: Sequence[tuple[str, str]]) -> tuple[pa.Buffer, int]:
-        """Return the rows of a group as they are published, encoded, and their number."""
-        # Several groups may be looked up at a time, each in a room of its own.
-        room = self.rooms.pop() if self.rooms else self._room()
-        found = self._of(rows(), columns, room)
-        raw = encode(found, _options(found.schema))
-        self.rooms.append(room)
-        return raw, found.num_rows
-
-    def _of(self, group: pa.Table, columns: Sequence[tuple[str, str]], room: tuple[Any, Any, Any]) -> pa.Table:
-        """Return the rows of a group as they are published; codes lie in the room."""
-        import numpy as np
+    def looked_up(self, rows: pa.Table, columns: Sequence[tuple[str, str]]) -> pa.Table:
+        """Return rows as they are published."""
         import pyarrow as pa
 
-        from duckanon.kernels.lookup import look_up
-
-        ids = np.ascontiguousarray(group.column("class_id").to_numpy(), dtype=np.uint32)
-        counts = np.zeros((2, len(self.texts)), dtype=np.int64)
-        ranks, used, whole = room
-        out = whole[: len(self.texts) * len(ids)].reshape(len(self.texts), len(ids))
-        look_up(ids, self.codes, ranks, self.firsts, used, out, counts)
-        found: dict[str, Any] = {}
-        for j, (name, texts) in enumerate(self.texts.items()):
-            own = used[self.firsts[j] : self.firsts[j] + counts[0, j]] - 1
-            valid = pa.py_buffer(np.packbits(out[j] >= 0, bitorder="little")) if counts[1, j] else None
-            codes = pa.Array.from_buffers(pa.int32(), len(ids), [valid, pa.py_buffer(out[j])], int(counts[1, j]))
-            # Codes are ranks of these texts, which need not be tested again.
-            found[name] = pa.DictionaryArray.from_arrays(codes, texts.take(pa.array(own)), safe=False)
-        for name, values in self.values.items():
-            found[name] = values.take(pa.array(self.at[ids]))
-        chosen = [found[inner] if inner in found else _used(group.column(inner)) for _, inner in columns]
+        places: NDArray[np.int64] = self.place[rows.column("class_id").to_numpy()]
+        chosen = []
+        for _, inner in columns:
+            if inner in self.columns:
+                chosen.append(_used(self.columns[inner].take(pa.array(places))))
+            else:
+                chosen.append(_used(rows.column(inner).combine_chunks()))
         return pa.table(chosen, names=[name for name, _ in columns])
 
-    def _room(self) -> tuple[Any, Any, Any]:
-        import numpy as np
 
-        ranks = np.full(int(self.firsts[-1]), -2, dtype=np.int32)
-        ranks[self.firsts[:-1]] = -1
-        return ranks, np.empty_like(ranks), np.empty(len(self.texts) * self.size, dtype=np.int32)
-
-
-def _used(column: pa.ChunkedArray) -> Any:
-    """Return a column with those texts only that its rows have."""
+def _used(column: pa.Array) -> pa.Array:
+    """Return a column whose dictionary has only the texts of its rows: a file would list the others, too."""
     import numpy as np
     import pyarrow as pa
 
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if not pa.types.is_dictionary(column.type):
         return column
-    found = column.combine_chunks()
-    codes = found.indices.fill_null(0).to_numpy()
-    used = np.zeros(len(found.dictionary), dtype=np.bool_)
-    used[codes if not found.null_count else codes[found.is_valid().to_numpy(zero_copy_only=False)]] = True
-    ranks = (np.cumsum(used) - 1).astype(np.int32)[codes] if len(used) else codes
-    mask = found.is_null().to_numpy(zero_copy_only=False) if found.null_count else None
-    return pa.DictionaryArray.from_arrays(pa.array(ranks, mask=mask), found.dictionary.filter(pa.array(used)))
+    codes = column.indices.fill_null(0).to_numpy()
+    present = codes[column.is_valid().to_numpy(zero_copy_only=False)] if column.null_count else codes
+    used = np.zeros(len(column.dictionary), dtype=np.bool_)
+    used[present] = True
+    ranks = (np.cumsum(used) - 1).astype(np.int32)[codes] if len(used) else codes.astype(np.int32)
+    mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    texts = column.dictionary.filter(pa.array(used)).cast(pa.string())
+    # The ranks are valid and need not be checked again.
+    return pa.DictionaryArray.from_arrays(pa.array(ranks, mask=mask), texts, safe=False)
 
 
 def _options(schema: pa.Schema) -> dict[str, Any]:
-    """Return how columns are written: shuffled texts need no bounds, and floats hardly ever repeat."""
+    """Return how columns are written: no bounds of texts, and no dictionaries of floats, which hardly ever repeat."""
     import pyarrow as pa
 
     floats = [pa.types.is_floating(f.type) for f in schema]
@@ -208,9 +201,9 @@ def _options(schema: pa.Schema) -> dict[str, Any]:
         "store_schema": False,
         "use_dictionary": [f.name for f, no in zip(schema, floats, strict=True) if not no],
         "write_statistics": [f.name for f, no in zip(schema, coded, strict=True) if not no],
-        # Codes are written as they come, however long the texts of a row group are together.
+        # A dictionary is written however long its texts are together.
         "dictionary_pagesize_limit": 2**30,
     }
 
 
-__all__ = ["MANY_ROWS", "LookedUp", "can_look_up"]
+__all__ = ["MANY_ROWS", "can_look_up", "write_shuffled"]

@@ -39,7 +39,7 @@ _QUERY = re.compile(r"^\s*(\(|--|/\*|(select|from|with|values|table|pivot|unpivo
 
 @dataclass(frozen=True)
 class Relation:
-    """An opened source: a query over it, its columns, and how to name it in a statement for somebody else."""
+    """An opened source: a query over it, its columns, and how to name it in another session."""
 
     query: exp.Query
     columns: tuple[Column, ...]
@@ -48,11 +48,11 @@ class Relation:
     collated: bool = False
     """Whether a column may carry a collation, which would merge values that are published as different bytes."""
     portable: exp.Query | None = None
-    """The query as its owner would write it elsewhere, where ``query`` reads a private table."""
+    """The query as its owner would write it, if ``query`` reads a private table."""
     files: tuple[str, ...] = ()
     """The paths and patterns of the files that are read."""
     statement: str | None = None
-    """The caller's words for the rows, where ``query`` reads a private table of them."""
+    """The caller's statement, if ``query`` reads a private table of its rows."""
 
     @property
     def names(self) -> list[str]:
@@ -75,8 +75,8 @@ class Relation:
 class Source:
     """A description of where rows come from; ``open`` makes it readable in an engine.
 
-    Made by ``Source.of``, or by ``file``, ``table``, ``query``, ``database``, ``postgres`` and ``arrow`` where the
-    guess of ``of`` is not wanted.
+    Made by ``Source.of``, or by ``file``, ``table``, ``query``, ``database``, ``postgres`` and ``arrow`` if
+    ``of`` should not guess.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Source:
 
     @classmethod
     def file(cls, *paths: str | Path, format: str | None = None, hive: bool | None = None) -> Source:  # noqa: A002
-        """Files, globs or a folder of hive partitions; ``format`` (parquet, csv, json) where the suffix is silent."""
+        """Files, globs or a folder of hive partitions; ``format``: parquet, csv or json, else by suffix."""
         options = tuple((k, v) for k, v in (("format", format), ("hive", hive)) if v is not None)
         return cls("file", Path(str(paths[0])).name, tuple(str(p) for p in paths), options)
 
@@ -129,7 +129,7 @@ class Source:
         """A table (``table`` or ``schema.table``), view or query of a PostgreSQL server; ``duckanon.io.postgres.rows``.
 
         The URI, ``postgresql://role@host/database``, is shown nowhere. A query is one SELECT statement in PostgreSQL's
-        own words; the server lets it write nothing.
+        dialect; the server does not let it write.
         """
         from duckanon.io.postgres.session import require_uri
 
@@ -185,20 +185,20 @@ class Source:
         return Relation(query, tuple(columns), "file", self.name, files=tuple(self.target))
 
     def _open_table(self, engine: Engine, read: bool) -> Relation:
-        found = _found(self.target, engine)
-        if found is None:
+        match = _find_table(self.target, engine)
+        if match is None:
             hint = did_you_mean(self.target, [".".join(k) for k in engine.catalog.tables()])
             raise DataError(
                 f"There is no table or view {self.target!r}.{hint} A table that an open transaction created is visible "
                 "only after COMMIT; temporary tables and registered data frames are private to their session: put "
                 "their rows into a table first."
             )
-        given, node = found
+        given, node = match
         query, statement = exp.select("*").from_(node), None
-        # Elsewhere it is what its owner calls it, also where a temporary table takes its name.
+        # The name as its owner knows it, even if a temporary table hides it here.
         portable = exp.select("*").from_(table(given[-1], None, *reversed(given[:-1])))
         if (node.db, node.name) in engine.catalog.views(node.catalog) and _is_theirs(engine, query):
-            # The names in a view are looked up where its owner's session does.
+            # The names in a view are resolved as in its owner's session.
             statement = query.sql(dialect=DIALECT)
             name = engine.fresh("view")
             engine.catalog.create_as(name, statement, empty=not read)
@@ -208,7 +208,7 @@ class Source:
 
     def _open_query(self, engine: Engine, read: bool) -> Relation:
         _require_select(engine, self.target)
-        # Run once: a query may give other rows the second time (samples, random()), and the work reads its rows thrice.
+        # Run once: a query may return other rows the second time (samples, random()), and rows are read three times.
         name = engine.fresh("query")
         try:
             refuse_duplicates(engine.catalog.statement_columns(self.target))
@@ -228,7 +228,7 @@ class Source:
         require_touchable(path)
         if not is_file(path):
             raise DataError(f"There is no database file {path.name!r}.")
-        # Other sessions of the caller's database see what is attached, and other engines name theirs in the same way.
+        # Other sessions of the caller's database see what is attached, so the name must be unique.
         alias = f"{engine.fresh('db')}_{secrets.token_hex(4)}"
         try:
             engine.catalog.attach(path, alias)
@@ -239,23 +239,23 @@ class Source:
             if "lock" in str(error).lower():
                 raise ResourceError(f"The database {path.name!r} is in use by another process.") from None
             raise DataError(f"{path.name!r} is not a DuckDB database.") from None
-        # The file itself, whatever its name looks like: no release is written into it while it is read.
+        # Escaped, so that the name is no pattern: no release may be written into this file.
         files = (escape(str(path)),)
         if options["query"] is not None:
             _require_select(engine, options["query"])
             portable = exp.select("*").from_(table("source"))
             query = _asked_apart(engine, path, options["query"], "the query", read)
         else:
-            known = {k[1:] for k in engine.catalog.tables() if k[0] == alias}
-            parts = _parts(options["table"], known)
+            tables = {k[1:] for k in engine.catalog.tables() if k[0] == alias}
+            parts = _parts(options["table"], tables)
             if parts is None:
-                hint = did_you_mean(options["table"], [k[-1] for k in known])
+                hint = did_you_mean(options["table"], [k[-1] for k in tables])
                 raise DataError(f"{path.name!r} has no table or view {options['table']!r}.{hint}")
             schema = parts[-2] if len(parts) > 1 else "main"
             portable = exp.select("*").from_(table(parts[-1], schema=parts[-2] if len(parts) > 1 else None))
             query = exp.select("*").from_(table(parts[-1], schema=schema, catalog=alias))
             if (schema, parts[-1]) in engine.catalog.views(alias):
-                # A view is a statement that somebody else wrote, macros and all.
+                # A view is a statement that somebody else wrote, and may call macros.
                 theirs = exp.select("*").from_(table(parts[-1], schema=schema)).sql(dialect=DIALECT)
                 query = _asked_apart(engine, path, theirs, f"the view {parts[-1]!r}", read)
         columns = tuple(engine.columns(query))
@@ -301,7 +301,7 @@ class Source:
             require_readable(engine, data.schema)
             engine.register(name, data)
         elif hasattr(data, "__arrow_c_stream__"):
-            # A stream can be read only once, and the work reads its rows thrice.
+            # A stream can be read only once, and the rows are read three times.
             stream = pa.RecordBatchReader.from_stream(data)
             refuse_duplicates(stream.schema.names)
             require_readable(engine, stream.schema)
@@ -318,7 +318,7 @@ class Source:
 
 
 def refuse_duplicates(names: Iterable[str]) -> None:
-    """Raise where two columns have the same name for the database, which ignores case."""
+    """Raise if two columns have the same name for the database, which ignores case."""
     counts = Counter(n.lower() for n in names)
     twice = sorted(n for n, count in counts.items() if count > 1)
     if twice:
@@ -333,7 +333,7 @@ def _require_select(engine: Engine, sql: str) -> None:
 
 
 def _asked_apart(engine: Engine, path: Path, sql: str, what: str, read: bool) -> exp.Query:
-    """Return the rows of a statement of a database file, which may touch nothing but that file."""
+    """Return the rows of a statement that may access nothing but a database file."""
     try:
         return engine.catalog.ask_apart(path, sql, read=read, check=refuse_duplicates)
     except AccessError:
@@ -348,9 +348,9 @@ def _asked_apart(engine: Engine, path: Path, sql: str, what: str, read: bool) ->
 
 
 def _guess(given: str, engine: Engine) -> Source:
-    if _found(given, engine) is not None:
+    if _find_table(given, engine) is not None:
         return Source.table(given)
-    # What may not be touched is taken for a file by its name alone: that it exists makes no difference.
+    # A path without access is recognised by its name alone, whether it exists or not.
     there = is_remote(given) or (may_touch(given) and is_there(given))
     if there or (_suffix(given) in _READERS and not _QUERY.match(given)):
         if _suffix(given) in _DATABASES:
@@ -366,7 +366,7 @@ def _guess(given: str, engine: Engine) -> Source:
 
 
 def _readings(name: str) -> list[tuple[str, ...]]:
-    """Return what the name of a table may mean: as it stands, else split at dots."""
+    """Return what the name of a table may mean: as it is, else split at dots."""
     candidates: list[tuple[str, ...]] = [(name,)]
     try:
         parsed = exp.to_table(name, dialect="duckdb")
@@ -376,27 +376,27 @@ def _readings(name: str) -> list[tuple[str, ...]]:
     return candidates
 
 
-def _found(name: str, engine: Engine) -> tuple[tuple[str, ...], exp.Table] | None:
+def _find_table(name: str, engine: Engine) -> tuple[tuple[str, ...], exp.Table] | None:
     """Return the parts of a name, and the table or view that the caller of an engine means by it."""
     return next(((parts, node) for parts in _readings(name) if (node := engine.catalog.find(*parts)) is not None), None)
 
 
 def _is_theirs(engine: Engine, view: exp.Query) -> bool:
-    """Say whether the words of a view may mean something else in the engine's own session."""
+    """Return whether a view may mean something else in the engine's own session."""
     return engine.catalog.has_macros() or engine.attempt(exp.Describe(this=view)) is None
 
 
-def _parts(name: str, known: set[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the parts of a table's name; case is ignored only as a second try."""
+def _parts(name: str, tables: set[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """Return the parts of a table's name; case is ignored only if the exact name is not found."""
     candidates = _readings(name)
     for candidate in candidates:
-        if candidate in known:
+        if candidate in tables:
             return candidate
-    lowered = {tuple(p.lower() for p in k): k for k in known}
+    lowered = {tuple(p.lower() for p in k): k for k in tables}
     for candidate in candidates:
-        found = lowered.get(tuple(p.lower() for p in candidate))
-        if found is not None:
-            return found
+        exact = lowered.get(tuple(p.lower() for p in candidate))
+        if exact is not None:
+            return exact
     return None
 
 
@@ -426,7 +426,7 @@ def _existing(path: str) -> str:
 
 
 def _require_readable(patterns: Iterable[str]) -> None:
-    """Raise where a file cannot be read at all: nothing is known of what is in it."""
+    """Raise if a file cannot be read at all."""
     for pattern in patterns:
         for path in [] if is_remote(pattern) else map(Path, iglob(pattern, recursive=True)):
             try:
@@ -453,7 +453,7 @@ def _reader(path: str, given: str | None) -> str:
 
 
 def _refuse_renamed(engine: Engine, reader: str, paths: Sequence[str], columns: Sequence[Column]) -> None:
-    """Look at the names in the file itself: the readers rename a second 'a' to 'a_1', which could dodge a role."""
+    """Check the names in the file itself: readers rename a second 'a' to 'a_1', which could then escape its role."""
     first = [text(p) for p in paths[:1]]
     if reader == "read_parquet":
         schema = exp.Table(this=exp.Anonymous(this="parquet_schema", expressions=first))

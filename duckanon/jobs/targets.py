@@ -47,7 +47,7 @@ class Target:
         if self.keep is None or self.pattern is None or self.dated is None:
             return []
         dated = self.dated
-        return prune(self.pattern, keep=self.keep, own=own, day_of=lambda path: day_in(dated, path.as_posix()))
+        return prune(self.pattern, keep=self.keep, current=own, day_of=lambda path: day_in(dated, path.as_posix()))
 
     def collides(self, other: Target) -> bool:
         """Say whether two tables would be written to one place; a database has room for several."""

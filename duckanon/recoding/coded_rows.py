@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.partition.items import CodedPlaces, Items
-from duckanon.algorithms.partition.row_layout import Row
-from duckanon.encoding.dictionaries import ENUM_LIMIT, Coded, Dictionary, code_type, dictionary
-from duckanon.encoding.dictionaries import short as enumerated
+from duckanon.encoding.bit_packing import Bits, WordLayout, joined, moved_up, unpacked
+from duckanon.encoding.dictionaries import ENUM_LIMIT, Coded, Dictionary, code_type, dictionary, enumerated_text
 from duckanon.engine.sql.relations import call, cast, col, named, number, param, qualified, same, subquery, table
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.io.shuffled_writer import MANY_ROWS
@@ -86,10 +85,10 @@ class RowCoder:
         return [col(f"{CODE}{j}") for j in range(len(self.coded))]
 
     @property
-    def bits(self) -> list[tuple[int, int, int]]:
-        """The word, the shift and the mask of every code, where codes share words."""
-        row = Row()
-        return [row.bits(coded.dictionary.size) for coded in self.coded]
+    def bits(self) -> list[Bits]:
+        """Where every code stands, where codes share words."""
+        layout = WordLayout()
+        return [layout.bits(coded.dictionary.size) for coded in self.coded]
 
     @property
     def words(self) -> list[exp.Expr]:
@@ -152,7 +151,7 @@ class RowCoder:
 
     def _coded(self, query: exp.Select, packed: bool) -> exp.Select:
         """Add the codes of the quasi-identifiers, each in a column of its own or all in the bits of few words."""
-        words: dict[int, exp.Expr] = {}
+        words: dict[int, list[exp.Expr]] = {}
         for j, (coded, (word, shift, _)) in enumerate(zip(self.coded, self.bits, strict=True)):
             values, alias = coded.dictionary, f"v{j}"
             if not packed:
@@ -160,22 +159,17 @@ class RowCoder:
                 query = query.select(named(cast(col("code", alias), code_type(values.size)), f"{CODE}{j}"))
                 continue
             # Moved up once for each value, not for each row.
-            up = cast(number(1 << shift), "UBIGINT")
-            moved = named(exp.Mul(this=cast(col("code"), "UBIGINT"), expression=up), "bits")
-            known = exp.select(col("value"), moved).from_(table(values.table))
-            query = _looked_up(query, values.expression, values.null, subquery(known, alias))
-            own = col("bits", alias)
-            words[word] = exp.BitwiseOr(this=words[word], expression=own) if word in words else own
-        return query.select(*(named(own, f"{WORD}{word}") for word, own in words.items()))
+            moved = exp.select(col("value"), named(moved_up(col("code"), shift), "bits")).from_(table(values.table))
+            query = _looked_up(query, values.expression, values.null, subquery(moved, alias))
+            words.setdefault(word, []).append(col("bits", alias))
+        return query.select(*(named(joined(parts), f"{WORD}{word}") for word, parts in words.items()))
 
     def _unpacked(self) -> list[exp.Expr]:
         """Return the codes, each from its bits of a word."""
-        found: list[exp.Expr] = []
-        for j, (coded, (word, shift, mask)) in enumerate(zip(self.coded, self.bits, strict=True)):
-            moved = exp.paren(exp.BitwiseRightShift(this=col(f"{WORD}{word}"), expression=number(shift)))
-            own = exp.BitwiseAnd(this=moved, expression=cast(number(mask), "UBIGINT"))
-            found.append(named(cast(exp.paren(own), code_type(coded.dictionary.size)), f"{CODE}{j}"))
-        return found
+        return [
+            named(cast(unpacked(col(f"{WORD}{bits.word}"), bits), code_type(coded.dictionary.size)), f"{CODE}{j}")
+            for j, (coded, bits) in enumerate(zip(self.coded, self.bits, strict=True))
+        ]
 
     def _enumerated(self) -> dict[str, tuple[str, bool]]:
         """Create ``(value, short)`` of the columns of texts that are published as they are, where those are few.
@@ -200,7 +194,7 @@ class RowCoder:
             (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(values)))
             if null < different <= ENUM_LIMIT:
                 name = engine.fresh("short")
-                enum = named(enumerated(engine, table(values), value, different), "short")
+                enum = named(enumerated_text(engine, table(values), value, different), "short")
                 engine.create(name, exp.select(value, enum).from_(table(values)))
                 found[attribute.name] = name, bool(null)
             engine.drop(values)

@@ -62,8 +62,6 @@ class Division:
     short: frozenset[str] = frozenset()
     cuts: Cuts | None = field(default=None, repr=False, compare=False)
     """The cuts between classes, where they were to be remembered."""
-    room: list[NDArray[Any]] = field(default_factory=list, repr=False, compare=False)
-    """Arrays that the search is done with, for who writes the rows, who leaves none behind."""
 
     def classed(self, columns: Sequence[exp.Expr], texts: bool = True) -> exp.Select:
         """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``; with ``texts``, no enumerations."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.encoding.dictionaries import published_type
+from duckanon.encoding.dictionaries import ENUM_LIMIT, enumeration, published_type
 from duckanon.engine.relation_tables import RelationTables
 from duckanon.engine.sql.boxes import midpoint_ends
 from duckanon.engine.sql.classes import class_shares, published_labels
@@ -26,8 +26,7 @@ from duckanon.engine.sql.recode import (
 )
 from duckanon.engine.sql.relations import call, cast, col, named, number, pack, param, qualified, subquery, table, text
 from duckanon.errors import UnsupportedError
-from duckanon.io.shuffled_writer import MANY_ROWS, LookedUp, can_look_up
-from duckanon.io.sorted_rows import Room, SortedRows
+from duckanon.io.shuffled_writer import MANY_ROWS, can_look_up, write_shuffled
 from duckanon.plan.publication import has_distance
 from duckanon.recoding.coded_rows import CODE, kept_columns
 from duckanon.recoding.evidence import Evidence
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
     from duckanon.plan.plan import Plan
     from duckanon.recoding.partitioned_rows import Division
     from duckanon.recoding.regions import Axis
-
-# Beyond this many texts in a column, an enumeration costs more to look up in than its short codes save in the sort.
-_ENUM_LIMIT = 50_000
 
 
 class Recoder(ABC):
@@ -209,11 +205,9 @@ class FullDomain(_OnLevels):
     def _with_table(self, cell: Cell) -> Cell:
         if self.plan.output.get(cell.name) == "proportional":
             return replace(cell, shares=self.engine.fresh("shares"))
-        if not _is_text(self.plan, cell) or cell.size > _ENUM_LIMIT:
+        if not _is_text(self.plan, cell) or cell.size > ENUM_LIMIT:
             return cell
-        found = replace(cell, enum=self.engine.fresh("enum"))
-        self.engine.create_enum(str(found.enum), published_texts(found))
-        return found
+        return replace(cell, enum=enumeration(self.engine, published_texts(cell)))
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         return shuffled_rows(self.plan.relation.query, self.cells, self.relations.table("class_map"), kept)
@@ -262,14 +256,13 @@ class Local(_OnLevels):
     def _with_enum(self, column: int, cell: Cell) -> Cell:
         if not _is_text(self.plan, cell):
             return cell
-        texts = exp.select(col(f"l_{column}")).distinct().from_(table(self.relations.table("label_map")))
-        texts = texts.where(exp.Not(this=exp.Is(this=col(f"l_{column}"), expression=exp.null())))
-        (size,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(texts.copy().subquery("t")))
-        if size > _ENUM_LIMIT or not size:
+        labels = table(self.relations.table("label_map"))
+        different = call("count", exp.Distinct(expressions=[col(f"l_{column}")]))
+        (size,) = self.engine.row(exp.select(different).from_(labels))
+        if size > ENUM_LIMIT or not size:
             return cell
-        found = replace(cell, enum=self.engine.fresh("enum"))
-        self.engine.create_enum(str(found.enum), texts.order_by(col(f"l_{column}")))
-        return found
+        texts = exp.select(named(col(f"l_{column}"), "label")).from_(labels.copy())
+        return replace(cell, enum=enumeration(self.engine, texts))
 
     def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         return local_rows(
@@ -370,8 +363,7 @@ class Regions(Recoder):
         from_file: Callable[[exp.Select], exp.Select] | None = None,
     ) -> bool:
         """Write the release by looking up its texts after the sort; False where rows are few or of other types."""
-        names, room = [inner for _, inner in self.published.inner], Room(self.division.room)
-        self.division.room.clear()
+        names = [inner for _, inner in self.published.inner]
         if count < MANY_ROWS or not names:
             return False
         through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
@@ -384,11 +376,7 @@ class Regions(Recoder):
         rows = self._sorted_classes(through, short)
         if from_file is not None and self._joins:
             rows, params = from_file(rows), {}
-        long = [e.this for e, c in zip(through, passed, strict=True) if c.type == "VARCHAR" and e.alias not in short]
-        lengths = [call("sum", call("strlen", t.copy())) for t in long]
-        sizes = exp.select(*lengths).from_(table(self.division.rows, "s")) if lengths else None
-        sorted_rows = SortedRows(self.engine, rows, params, count, sizes, room)
-        LookedUp(self.engine, self.published.table, tuple(names)).write(sorted_rows, columns, path)
+        write_shuffled(self.engine, (self.published.table, names), rows, params, columns, path)
         return True
 
     @property

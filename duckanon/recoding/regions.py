@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.encoding.dictionaries import enumerated, published_type, short
+from duckanon.encoding.dictionaries import enumerated, enumerated_text, published_type
 from duckanon.engine.sql.aggregates import AGGREGATES, not_positive
 from duckanon.engine.sql.axes import BoxColumn, axis_query, choose, equal, nodes_query, positions_query
 from duckanon.engine.sql.boxes import (
@@ -111,7 +111,7 @@ def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequenc
         parts = (f"q_{j}", f"q_{j}b") if axis.column.output == "bounds" else (f"q_{j}",)
         inner += zip(plan.published_as[attribute.name], parts, strict=True)
         if known is not None and j in known.names:
-            own = short(engine, classes.copy(), col(f"q_{j}", "b"), known.names[j])
+            own = enumerated_text(engine, classes.copy(), col(f"q_{j}", "b"), known.names[j])
             query = query.select(named(own, f"q_{j}"), copy=False)
             continue
         by_class = _by_class(axis.column.output, axis.column.bounds)

@@ -37,7 +37,6 @@ def copied() -> None:
     from duckanon.recoding.recoders import Regions
 
     def write(self: Regions, *_: Any, **__: Any) -> bool:
-        self.division.room.clear()
         return False
 
     Regions.write = write  # type: ignore[method-assign]
@@ -50,7 +49,6 @@ def streamed() -> None:
     from duckanon.recoding.recoders import Regions
 
     def write(self: Regions, kept: Any, columns: Any, path: Path, params: Any, count: int, _: Any = None) -> bool:
-        self.division.room.clear()
         rows = self.released(self.rows(kept), columns)
         reader = self.engine.reader(rows, params, batch=_ROW_GROUP, private=True)
         with pq.ParquetWriter(path, reader.schema, compression="snappy", store_schema=False) as writer:
@@ -61,43 +59,7 @@ def streamed() -> None:
     Regions.write = write  # type: ignore[method-assign]
 
 
-def one_writer() -> None:
-    """Sort and look up texts as the shuffled writer does, but encode with one ParquetWriter."""
-    import pyarrow.parquet as pq
-
-    from duckanon.io import shuffled_writer
-
-    class Whole:
-        def __init__(self, path: Path) -> None:
-            self.path, self.writer = path, None
-
-        def add(self, rows: Any, _: int) -> None:
-            if self.writer is None:
-                self.writer = pq.ParquetWriter(self.path, rows.schema, **shuffled_writer._options(rows.schema))
-            self.writer.write_table(rows, row_group_size=len(rows))
-
-        def close(self) -> None:
-            self.writer.close()
-
-    def looked_up(self: Any, rows: Any, columns: Any) -> tuple[Any, int]:
-        # Codes stay where they are until they are written, so that no scratch buffer is used twice.
-        found = self._of(rows(), columns, self._room())
-        return found, found.num_rows
-
-    shuffled_writer._Texts.encoded = looked_up  # type: ignore[method-assign]
-    shuffled_writer.RowGroups = Whole  # type: ignore[assignment, misc]
-
-
-def database_sorts() -> None:
-    """Look up and encode as the shuffled writer does, but let DuckDB sort."""
-    from duckanon.io.sorted_rows import SortedRows
-
-    SortedRows._fits = lambda *_: False  # type: ignore[method-assign]
-
-
-VARIANTS: dict[str, Callable[[], None]] = {
-    f.__name__: f for f in (shuffled, copied, streamed, one_writer, database_sorts)
-}
+VARIANTS: dict[str, Callable[[], None]] = {f.__name__: f for f in (shuffled, copied, streamed)}
 
 
 @work

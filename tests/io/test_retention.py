@@ -58,7 +58,7 @@ def test_the_own_export_stays_whatever_its_time(out: Path) -> None:
     for day in (3, 1, 2):
         put(out / f"people-{day}.parquet", day)
     own = out / "people-1.parquet"
-    assert [p.name for p in prune(out / "people-*.parquet", keep=1, own=own)] == ["people-2.parquet"]
+    assert [p.name for p in prune(out / "people-*.parquet", keep=1, current=own)] == ["people-2.parquet"]
     assert verify_files(out / "people-1.manifest.json") == []
 
 

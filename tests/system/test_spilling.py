@@ -19,12 +19,12 @@ from sqlglot import exp
 import duckanon
 from duckanon.algorithms import Mondrian
 from duckanon.algorithms.partition.presplit import Cutting
+from duckanon.encoding import spill
+from duckanon.encoding.spill import RID, ClassFile, PartFiles
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.limits import share_of_database, size_in_bytes
 from duckanon.engine.sql.relations import table
 from duckanon.errors import ParameterError
-from duckanon.io import part_files
-from duckanon.io.part_files import RID, ClassFile, PartFiles
 from duckanon.recoding.coded_rows import numbered
 from duckanon.testing.hospital import write_hospital
 
@@ -75,7 +75,7 @@ def test_files_give_the_release_that_tables_give(
 ) -> None:
     source = people(kinds=kinds)
     found = []
-    for module in ("recoding.coded_rows", "release.stages.partition", "recoding.recoders"):
+    for module in ("recoding.coded_rows", "recoding.recoders"):
         monkeypatch.setattr(f"duckanon.{module}.MANY_ROWS", 0)
     for is_crowded, threads in ((False, 2), (True, 1)):
         monkeypatch.setattr(DuckDBEngine, "is_crowded_by", lambda self, size, answer=is_crowded: answer)
@@ -117,7 +117,7 @@ class TestPartFiles:
     def test_classes_are_put_where_the_items_were(
         self, tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(part_files, "_BLOCK", block)
+        monkeypatch.setattr(spill, "_BLOCK", block)
         rng = np.random.default_rng(block)
         parts, expected = rng.integers(0, 3, 50), rng.integers(0, 99, 50).astype(np.int32)
         file = ClassFile(tmp_path / "ids", 50, ("class_id", "r_0"))

@@ -10,6 +10,7 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon.algorithms.base import POPULATION, Problem
+from duckanon.encoding.bit_packing import WordLayout, bits_for, joined, moved_up
 from duckanon.engine.sql.relations import cast, col, named, number, table
 from duckanon.errors import EngineError
 from duckanon.models.base import Groups, Histograms
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Levels = tuple[int, ...]
 
-_WORD = 63
+_MOST_BITS = 63
 _ROW_BYTES = 80
 _CLASSES = "duckanon classes"
 """The key of the table that classes are counted in, beside those of sensitive columns and the population."""
@@ -45,26 +46,18 @@ class Packing:
     @classmethod
     def of(cls, sizes: list[int], carried: int) -> Packing:
         """Return a packing of columns with so many codes each, and of one carried code."""
-        bits = [max(1, (size - 1).bit_length()) for size in sizes]
-        words, shifts = [], []
-        word, used = 0, 0
-        for need in bits:
-            if used + need > _WORD:
-                word, used = word + 1, 0
-            words.append(word)
-            shifts.append(used)
-            used += need
-        last = max(1, (carried - 1).bit_length()) if carried else 0
-        if used + last > _WORD:
-            word, used = word + 1, 0
+        layout = WordLayout(_MOST_BITS, in_order=True)
+        places = [layout.bits(size) for size in sizes]
         # The carried code has the lowest bits of the last word, so that sorted keys stand class by class.
-        shifts = [s + last if w == word else s for w, s in zip(words, shifts, strict=True)]
-        masks = [(1 << need) - 1 for need in bits]
+        last = bits_for(carried) if carried else 0
+        if carried:
+            layout.bits(carried)
+        count = max(1, len(layout.used))
         return cls(
-            np.array(words, dtype=np.int64),
-            np.array(shifts, dtype=np.uint64),
-            np.array(masks, dtype=np.uint64),
-            word + 1,
+            np.array([p.word for p in places], dtype=np.int64),
+            np.array([p.shift + last * (p.word == count - 1) for p in places], dtype=np.uint64),
+            np.array([p.mask for p in places], dtype=np.uint64),
+            count,
         )
 
     def keep(self, carried_bits: int) -> Keys:
@@ -318,20 +311,17 @@ class Tables:
                 (carried,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(people)))
         sizes = [max(c.dictionary.size, *c.sizes) for c in frequency.coded]
         packing = Packing.of(sizes, int(carried))
-        bits = max(1, (int(carried) - 1).bit_length()) if carried else 0
+        bits = bits_for(int(carried)) if carried else 0
         query = exp.select().from_(table(frequency.table, "f"))
         for word in range(packing.width):
             parts: list[exp.Expr] = [
-                _shifted(col(f"c_{j}", "f"), int(packing.shifts[j]))
+                moved_up(col(f"c_{j}", "f"), int(packing.shifts[j]))
                 for j in range(len(sizes))
                 if packing.words[j] == word
             ]
             if word == packing.width - 1 and carried:
                 parts.append(cast(col("code", "p") if people is not None else col("value", "f"), "UBIGINT"))
-            total = parts[0] if parts else cast(number(0), "UBIGINT")
-            for part in parts[1:]:
-                total = exp.Add(this=total, expression=part)
-            query = query.select(named(total, f"w_{word}"))
+            query = query.select(named(joined(parts), f"w_{word}"))
         if people is not None:
             on = exp.NullSafeEQ(this=col("value", "p"), expression=col("entity", "f"))
             query = query.join(table(people, "p"), on=on)
@@ -346,11 +336,6 @@ class Tables:
 def _share(engine: Engine) -> int:
     limit = engine.memory_limit()
     return limit // 2 if limit is not None else 2**62
-
-
-def _shifted(value: exp.Expr, shift: int) -> exp.Expr:
-    wide = cast(value, "UBIGINT")
-    return exp.Mul(this=wide, expression=cast(number(1 << shift), "UBIGINT")) if shift else wide
 
 
 def _codes(problem: Problem, coded: Coded) -> list[Integers]:

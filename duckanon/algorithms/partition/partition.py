@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.algorithms.partition.items import Items, pack
-from duckanon.algorithms.partition.row_layout import Row
+from duckanon.encoding.bit_packing import WordLayout
 from duckanon.engine.limits import cores
 from duckanon.models.base import Groups, Histograms, Model
 
@@ -91,8 +91,6 @@ class Parts:
     refused: NDArray[np.bool_] | None = None
     cuts: NDArray[np.int32] | None = field(default=None, repr=False, compare=False)
     """The cuts, where they were to be remembered, see ``kernels.layout.WHOLE``: a line for each of their groups."""
-    room: tuple[NDArray[Any], ...] = field(default=(), repr=False, compare=False)
-    """Arrays that can be written over once ``order`` is not needed any more."""
 
 
 def partition(
@@ -184,7 +182,6 @@ def partition(
         np.concatenate([classes[3] for classes in done]) if done else np.empty((0, width, 2), dtype=np.int32),
         np.concatenate([classes[4] for classes in done]) if done else np.empty((0, width), dtype=np.int32),
         cuts=np.concatenate(logs) if rules.remember else None,
-        room=(data.words, data.spare),
     )
 
 
@@ -208,7 +205,7 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tup
     count = len(items)
     codes = [items.values[name] for name in rules.totals]
     codes += [items.entity] if items.entity is not None else []
-    row = Row()
+    row = WordLayout()
     at = np.array(list(zip(*(row.bits(a.size) for a in axes), strict=True)), dtype=np.int64)
     order = row.number()
     many = row.number() if items.counts is not None else -1

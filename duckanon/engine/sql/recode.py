@@ -63,15 +63,13 @@ def class_table(grouped: exp.Select, cells: Sequence[Cell]) -> exp.Select:
 
 
 def published_texts(cell: Cell) -> exp.Select:
-    """Return the texts that the cells of a column can have, in their order."""
+    """Return the texts that the cells of a column can have, as ``label``."""
     if cell.typed:
         query = exp.select(named(col("text"), "label")).from_(table(cell.values))
     else:
         level = exp.EQ(this=col("level"), expression=number(cell.level))
         query = exp.select(col("label")).from_(table(cell.labels)).where(level)
-    inner = subquery(query, "l")
-    present = exp.Not(this=exp.Is(this=col("label"), expression=exp.null()))
-    return exp.select(col("label")).from_(inner).where(present).order_by(col("label"))
+    return query
 
 
 def shuffled_rows(

@@ -1,4 +1,4 @@
-"""What a file gives away beyond its rows: dictionaries, statistics, metadata, order, leftovers."""
+"""What a file reveals beyond its rows: dictionaries, statistics, metadata, order, leftovers."""
 
 from duckanon.io.leaks.base import KINDS, Leak
 from duckanon.io.leaks.scan import file_leaks

@@ -1,4 +1,4 @@
-"""The form of a leak: something that a file tells beyond its rows."""
+"""A leak: something that a file reveals beyond its rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Leak:
-    """What a file tells beyond its rows. Names, counts and words of its own, no value of the data.
+    """What a file reveals beyond its rows, in names, counts and words; no value of the data.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class Leak:
     column : str or None
         The published column that it is about.
     count : int
-        How many values, keys, names, rows or files are concerned.
+        How many values, keys, names, rows or files are affected.
     of : int
-        Out of how many, 0 where that means nothing.
+        Out of how many; 0 if that has no meaning.
     text : str
         The same in words.
     """
@@ -49,12 +49,12 @@ class Leak:
 
 def merged(leaks: Iterable[Leak]) -> list[Leak]:
     """Return leaks of many files or parts, each once, with its counts added up."""
-    found: dict[tuple[str, str, str | None], Leak] = {}
+    by_key: dict[tuple[str, str, str | None], Leak] = {}
     for leak in leaks:
         key = (leak.kind, leak.text, leak.column)
-        known = found.get(key)
-        if known is not None:
-            leak = Leak(leak.kind, leak.text, known.count + leak.count, known.of + leak.of, leak.column)
-        found[key] = leak
+        earlier = by_key.get(key)
+        if earlier is not None:
+            leak = Leak(leak.kind, leak.text, earlier.count + leak.count, earlier.of + leak.of, leak.column)
+        by_key[key] = leak
     order = list(KINDS)
-    return sorted(found.values(), key=lambda leak: (order.index(leak.kind), leak.column or "", leak.text))
+    return sorted(by_key.values(), key=lambda leak: (order.index(leak.kind), leak.column or "", leak.text))

@@ -1,4 +1,4 @@
-"""What the metadata of a Parquet file tell: keys, paths, times, names, and columns that are not there."""
+"""What the metadata of a Parquet file reveal: keys, paths, times, names, and columns that are not in the file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PATH = re.compile(r"(?:[A-Za-z]:\\|\\\\|file:/|s3:/|/)[\w.~-]+[/\\][\w./\\~-]*"
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _SCHEMAS = {"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"}
-# The place where Arrow's reader puts the numbers that the schema has anyway.
+# Where Arrow's reader puts the field ids of the schema.
 _READERS_OWN = {b"PARQUET:field_id"}
-_TOLD = (
+_PATTERNS = (
     ("paths", _PATH, "a path"),
     ("addresses", _ADDRESS, "an address of mail"),
     ("times", _TIME, "a time"),
@@ -26,7 +26,7 @@ _TOLD = (
 
 
 def metadata_leaks(file: Any) -> Iterator[Leak]:
-    """Find what the footer of a Parquet file tells beyond schema, places and counts.
+    """Find what the footer of a Parquet file reveals beyond schema, offsets and counts.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def metadata_leaks(file: Any) -> Iterator[Leak]:
     if "org.apache.spark.sql.parquet.row.metadata" in keyed:
         yield from _spark(keyed["org.apache.spark.sql.parquet.row.metadata"], published)
     for field in file.schema_arrow:
-        own = set(field.metadata or {}) - _READERS_OWN
-        if own:
-            yield Leak("metadata", "The schema has keys about a column.", len(own), column=field.name)
+        keys = set(field.metadata or {}) - _READERS_OWN
+        if keys:
+            yield Leak("metadata", "The schema has keys about a column.", len(keys), column=field.name)
     chunks = (footer.row_group(g).column(c) for g in range(footer.num_row_groups) for c in range(footer.num_columns))
     files = sum(1 for chunk in chunks if chunk.file_path)
     if files:
@@ -65,30 +65,30 @@ def _text(value: bytes | str) -> str:
 def _texts(key: str, value: str) -> Iterator[Leak]:
     if key == "ARROW:schema":
         return
-    for _, pattern, word in _TOLD:
-        found = len(pattern.findall(value)) + len(pattern.findall(key))
-        if found:
-            yield Leak("metadata", f"A text in the footer has {word} in it.", found)
+    for _, pattern, word in _PATTERNS:
+        count = len(pattern.findall(value)) + len(pattern.findall(key))
+        if count:
+            yield Leak("metadata", f"A text in the footer has {word} in it.", count)
 
 
 def _unpublished(names: list[str], published: list[str], where: str) -> Iterator[Leak]:
-    known = set(published)
-    missing = [name for name in dict.fromkeys(names) if name not in known]
+    columns = set(published)
+    missing = [name for name in dict.fromkeys(names) if name not in columns]
     if missing:
         yield Leak("column_names", f"{where} names columns that are not in the file.", len(missing), len(names))
 
 
 def _pandas(value: str, published: list[str], rows: int) -> Iterator[Leak]:
     try:
-        told = json.loads(value)
-        columns = [c for c in told.get("columns", []) if isinstance(c, Mapping)]
+        note = json.loads(value)
+        columns = [c for c in note.get("columns", []) if isinstance(c, Mapping)]
     except (ValueError, AttributeError):
         yield Leak("metadata", "The note of pandas cannot be read.")
         return
     yield Leak("metadata", "A note of pandas tells how the frame was made.")
     names = [str(c.get("field_name") or c.get("name")) for c in columns]
     yield from _unpublished(names, published, "The note of pandas")
-    for index in told.get("index_columns", []):
+    for index in note.get("index_columns", []):
         if isinstance(index, Mapping):
             start, stop, step = (index.get(k) for k in ("start", "stop", "step"))
             if (start, step) != (0, 1) or stop != rows:
@@ -97,12 +97,12 @@ def _pandas(value: str, published: list[str], rows: int) -> Iterator[Leak]:
                 yield Leak("column_names", "The note of pandas names the index.")
         elif str(index) in published:
             yield Leak("index", "The index of a frame is a column.", column=str(index))
-    attributes = told.get("attributes") or {}
+    attributes = note.get("attributes") or {}
     if attributes:
         yield Leak("metadata", "The note of pandas has attributes of the frame.", len(attributes))
     for column in columns:
-        own = column.get("metadata")
-        if isinstance(own, Mapping) and own.get("num_categories") is not None:
+        about = column.get("metadata")
+        if isinstance(about, Mapping) and about.get("num_categories") is not None:
             name = str(column.get("name"))
             yield Leak("metadata", "The note of pandas tells how many categories a column had.", column=name)
 
@@ -116,9 +116,9 @@ def _arrow(value: str, published: list[str]) -> Iterator[Leak]:
         yield Leak("metadata", "The schema of Arrow in the footer cannot be read.")
         return
     yield from _unpublished(list(schema.names), published, "The schema of Arrow")
-    own = [key for key in (schema.metadata or {}) if key != b"pandas"]
-    if own:
-        yield Leak("metadata", "The schema of Arrow has keys of its own.", len(own))
+    keys = [key for key in (schema.metadata or {}) if key != b"pandas"]
+    if keys:
+        yield Leak("metadata", "The schema of Arrow has keys of its own.", len(keys))
 
 
 def _spark(value: str, published: list[str]) -> Iterator[Leak]:

@@ -1,16 +1,16 @@
-"""Whether the rows of a file stand in an order that chance does not make.
+"""Whether the rows of a file are in an order that is not random.
 
-An order that was kept, or made by a sort, tells of every row where it stood among the others. Three figures are looked
-at for each column, each with what a random order of the same values gives:
+An order that was preserved, or made by a sort, reveals the position of every row among the others. Three statistics are
+compared, for each column, with what a random order of the same values gives:
 
 - trend: the rank correlation of the values with the numbers of the rows (Spearman);
 - neighbours: the rank correlation of each row's value with that of the next row (Wald and Wolfowitz 1943), which finds
-  files that are sorted piece by piece;
+  files that are sorted in pieces;
 - equal neighbours: how many rows have the value of the row before them, which finds rows that were written class by
-  class whatever the classes' order.
+  class, whatever the order of the classes is.
 
-A column is said to be in order where one of the three is so far from chance that it happens in less than one of a
-million random orders. Large files are looked at in pieces.
+A column is reported if one of the three is so far from chance that it happens in fewer than one in a million random
+orders. Large files are sampled in pieces.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHANCE = 1e-6
-"""How often a random order may be taken for one that is none."""
+"""How often a random order may be reported as not random."""
 _SPARSE = 8
-"""Numbers that are farther apart than this on average are numbered anew."""
+"""Numbers that are farther apart than this on average are replaced by dense ranks."""
 FEWEST = 20
-"""Rows below which an order says nothing: chance makes each of them too often."""
+"""With fewer rows, an order says nothing: each order is too likely by chance."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Order:
     neighbours: float
     equal: int
     expected: float
-    found: tuple[str, ...]
+    signs: tuple[str, ...]
 
 
 def order_of(pieces: Sequence[tuple[int, NDArray[np.int64]]], chance: float = CHANCE) -> Order:
@@ -58,18 +58,18 @@ def order_of(pieces: Sequence[tuple[int, NDArray[np.int64]]], chance: float = CH
     pieces : sequence of (int, array)
         Runs of neighbouring rows: the number of the first, and the values as ranks.
     chance : float
-        How often a random order may be taken for one that is none.
+        How often a random order may be reported as not random.
 
     Examples
     --------
     >>> import numpy as np
-    >>> order_of([(0, np.arange(100))]).found
+    >>> order_of([(0, np.arange(100))]).signs
     ('sorted', 'neighbours')
-    >>> order_of([(0, np.repeat([3, 1, 2, 0, 4], 20))]).found
+    >>> order_of([(0, np.repeat([3, 1, 2, 0, 4], 20))]).signs
     ('neighbours', 'equal')
     """
-    values = np.concatenate([own for _, own in pieces])
-    places = np.concatenate([np.arange(first, first + len(own)) for first, own in pieces])
+    values = np.concatenate([values_of_piece for _, values_of_piece in pieces])
+    places = np.concatenate([np.arange(first, first + len(values_of_piece)) for first, values_of_piece in pieces])
     n = len(values)
     if n < FEWEST:
         return Order(n, 0.0, 0.0, 0, 0.0, ())
@@ -84,19 +84,19 @@ def order_of(pieces: Sequence[tuple[int, NDArray[np.int64]]], chance: float = CH
     share = float((counts * (counts - 1.0)).sum()) / (n * (n - 1.0))
     expected = pairs * share
     far = NormalDist().inv_cdf(1 - chance / 2)
-    found = []
+    signs = []
     if abs(trend) * sqrt(n - 1) > far:
-        found.append("sorted")
-    # Rows that are equal as a whole count once, so that neighbours of one value are rarer than by chance, never more.
+        signs.append("sorted")
+    # Rows that are equal as a whole count once, so neighbours of one value can only be rarer than by chance.
     if (neighbours + 1 / n) * sqrt(pairs) > far:
-        found.append("neighbours")
+        signs.append("neighbours")
     if _poisson_tail(equal, expected) < chance:
-        found.append("equal")
-    return Order(n, trend, neighbours, equal, expected, tuple(found))
+        signs.append("equal")
+    return Order(n, trend, neighbours, equal, expected, tuple(signs))
 
 
 def _ranks(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return ranks, equal values having the mean of theirs, and how often each value occurs."""
+    """Return ranks, with the mean rank for equal values, and how often each value occurs."""
     numbers = values - values.min()
     if int(numbers.max()) > _SPARSE * len(numbers):
         numbers = np.unique(numbers, return_inverse=True)[1]
@@ -115,11 +115,11 @@ def _neighbours(
     pieces: Sequence[tuple[int, NDArray[np.int64]]], ranks: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     before, after, start = [], [], 0
-    for _, own in pieces:
-        piece = ranks[start : start + len(own)]
+    for _, values in pieces:
+        piece = ranks[start : start + len(values)]
         before.append(piece[:-1])
         after.append(piece[1:])
-        start += len(own)
+        start += len(values)
     return np.concatenate(before), np.concatenate(after)
 
 

@@ -12,7 +12,7 @@ from duckanon.io.leaks.base import Leak
 from duckanon.io.leaks.metadata import metadata_leaks
 from duckanon.io.leaks.pages import UndecodableError, dictionary_page
 
-LOOKED_AT = 1 << 18
+ROWS_CHECKED = 1 << 18
 """Rows of a file whose order is looked at."""
 _PIECES = 64
 
@@ -61,7 +61,7 @@ def _is_text(column: Any) -> bool:
     return bool(column.physical_type == "BYTE_ARRAY" and column.max_repetition_level == 0)
 
 
-def parquet_pieces(path: Path, rows: int = LOOKED_AT) -> tuple[list[tuple[int, Any]], int]:
+def parquet_pieces(path: Path, rows: int = ROWS_CHECKED) -> tuple[list[tuple[int, Any]], int]:
     """Return runs of rows of a file as (number of the first, table), ``rows`` at most, and how many rows it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -94,20 +94,20 @@ def _leaf(column: Any) -> Any:
     """Return the values of the innermost level as one array without missing ones; texts may come once each."""
     import pyarrow as pa
 
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(found, pa.ChunkedArray):
-        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
-    while pa.types.is_nested(found.type):
-        if pa.types.is_struct(found.type) or pa.types.is_map(found.type):
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    while pa.types.is_nested(array.type):
+        if pa.types.is_struct(array.type) or pa.types.is_map(array.type):
             return None
-        found = found.flatten()
-    if isinstance(found.type, pa.BaseExtensionType):
-        found = found.storage
-    if pa.types.is_dictionary(found.type):
+        array = array.flatten()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
         # Every value once is enough: nobody counts them here.
-        counts = np.bincount(found.indices.drop_null().to_numpy(), minlength=len(found.dictionary))
-        return found.dictionary.filter(pa.array(counts > 0))
-    return found.drop_null()
+        counts = np.bincount(array.indices.drop_null().to_numpy(), minlength=len(array.dictionary))
+        return array.dictionary.filter(pa.array(counts > 0))
+    return array.drop_null()
 
 
 def _dictionary(raw: Any, chunk: Any, values: Any) -> Iterator[Leak]:
@@ -142,9 +142,9 @@ def _unused(listed: set[bytes], values: Any) -> int:
 
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        own = values.unique().cast(pa.large_binary())
-        known = pc.is_in(pa.array(list(listed), pa.large_binary()), value_set=own)
-        return len(listed) - int(pc.sum(known).as_py() or 0)
+        of_rows = values.unique().cast(pa.large_binary())
+        used = pc.is_in(pa.array(list(listed), pa.large_binary()), value_set=of_rows)
+        return len(listed) - int(pc.sum(used).as_py() or 0)
     # What is stored is one number for each value. If there are more of them than values, some are no row's.
     return max(0, len(listed) - _distinct(values))
 
@@ -178,8 +178,8 @@ def _statistics(chunk: Any, values: Any, missing: int) -> Iterator[Leak]:
     wrong = 0
     if stats.has_min_max and len(values):
         try:
-            own = pc.min_max(values).as_py()
-            wrong += _below(stats.min, own["min"]) + _above(stats.max, own["max"])
+            ends = pc.min_max(values).as_py()
+            wrong += _below(stats.min, ends["min"]) + _above(stats.max, ends["max"])
         except (TypeError, NotImplementedError, ValueError, OverflowError):
             pass
     elif stats.has_min_max:
@@ -191,18 +191,18 @@ def _statistics(chunk: Any, values: Any, missing: int) -> Iterator[Leak]:
         yield Leak("statistics", "The footer counts other missing values than the rows have.", column=column)
 
 
-def _below(told: Any, own: Any) -> bool:
+def _below(stated: Any, actual: Any) -> bool:
     """Say whether a smallest value is below that of the rows, and not just its beginning."""
-    if isinstance(told, str | bytes) and isinstance(own, str | bytes):
-        first, second = _bytes(told), _bytes(own)
+    if isinstance(stated, str | bytes) and isinstance(actual, str | bytes):
+        first, second = _bytes(stated), _bytes(actual)
         return first < second and not second.startswith(first)
-    return bool(told < own)
+    return bool(stated < actual)
 
 
-def _above(told: Any, own: Any) -> bool:
+def _above(stated: Any, actual: Any) -> bool:
     """Say whether a largest value is above that of the rows, and not just its beginning, counted up by one."""
-    if isinstance(told, str | bytes) and isinstance(own, str | bytes):
-        first, second = _bytes(told), _bytes(own)
+    if isinstance(stated, str | bytes) and isinstance(actual, str | bytes):
+        first, second = _bytes(stated), _bytes(actual)
         begins = bool(first) and second.startswith(first[:-1]) and len(first) <= len(second)
         return first > second and not (begins and first[-1] == second[len(first) - 1] + 1)
-    return bool(told > own)
+    return bool(stated > actual)

@@ -12,7 +12,7 @@ import numpy as np
 from duckanon.errors import DataError
 from duckanon.io.leaks.base import Leak, merged
 from duckanon.io.leaks.order import CHANCE, order_of
-from duckanon.io.leaks.parquet import LOOKED_AT, parquet_leaks, parquet_pieces
+from duckanon.io.leaks.parquet import ROWS_CHECKED, parquet_leaks, parquet_pieces
 from duckanon.io.paths import is_file, is_folder
 
 if TYPE_CHECKING:
@@ -28,14 +28,19 @@ _ORDERS = {
     "equal": "Rows stand beside rows with the same value of a column.",
 }
 _BLOCK = 1 << 22
-_HELD = re.compile(r"(_manifest\.json|_report\.\w+|.+\.manifest\.json|.+\.report\.\w+)")
+_OURS = re.compile(r"(_manifest\.json|_report\.\w+|.+\.manifest\.json|.+\.report\.\w+)")
 _SCRAP = re.compile(
     r"(\..+|~.*|.*~|#.*|.*\.(tmp|temp|bak|old|orig|swp|crc|wal|duckdb|db|log|part|partial|lock)|_.*)", re.I
 )
 
 
 def file_leaks(
-    path: str | Path, *, siblings: bool = True, rows: int = LOOKED_AT, parts: int | None = None, chance: float = CHANCE
+    path: str | Path,
+    *,
+    siblings: bool = True,
+    rows: int = ROWS_CHECKED,
+    parts: int | None = None,
+    chance: float = CHANCE,
 ) -> tuple[Leak, ...]:
     """Find what a published file or folder tells beyond its rows.
 
@@ -82,14 +87,14 @@ def file_leaks(
         files = sorted(p for p in target.rglob("*") if p.suffix.lower() in _PARQUET and p.is_file())
         if not files:
             raise DataError(f"The folder {target.name!r} holds no Parquet file.")
-        found = [leak for file in files for leak in _file(file, rows, parts, chance / len(files))]
-        return tuple(merged([*found, *_folder(target, set(files))]))
+        leaks = [leak for file in files for leak in _file(file, rows, parts, chance / len(files))]
+        return tuple(merged([*leaks, *_folder(target, set(files))]))
     if not is_file(target):
         raise DataError(f"There is no file {target.name!r}.")
-    found = list(_file(target, rows, parts, chance))
+    leaks = list(_file(target, rows, parts, chance))
     if siblings:
-        found += _beside(target)
-    return tuple(merged(found))
+        leaks += _beside(target)
+    return tuple(merged(leaks))
 
 
 def _file(path: Path, rows: int, parts: int | None, chance: float) -> Iterator[Leak]:
@@ -128,12 +133,12 @@ def _rows(pieces: Sequence[tuple[int, Any]], total: int, chance: float) -> Itera
         if ranks is not None:
             ranked[field.name] = ranks
     # Whole rows that are equal may stand together: which of them is whose, nobody can tell.
-    kept = [_first_of_runs([ranks[i] for ranks in ranked.values()]) for i in range(len(pieces))] if ranked else []
+    firsts = [_first_of_runs([ranks[i] for ranks in ranked.values()]) for i in range(len(pieces))] if ranked else []
     for name, ranks in ranked.items():
-        thinned = [(first, own[some]) for (first, _), own, some in zip(pieces, ranks, kept, strict=True)]
+        thinned = [(first, values[some]) for (first, _), values, some in zip(pieces, ranks, firsts, strict=True)]
         judged = order_of(thinned, chance)
-        if judged.found:
-            word = judged.found[0]
+        if judged.signs:
+            word = judged.signs[0]
             yield Leak("order", _ORDERS[word], judged.equal if word == "equal" else judged.rows, total, name)
 
 
@@ -184,8 +189,8 @@ def _first_of_runs(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
     """Mark the rows that differ from the one before them in some column."""
     marked = np.zeros(len(columns[0]), dtype=np.bool_)
     marked[:1] = True
-    for own in columns:
-        marked[1:] |= own[1:] != own[:-1]
+    for column in columns:
+        marked[1:] |= column[1:] != column[:-1]
     return marked
 
 
@@ -215,7 +220,7 @@ def _csv_pieces(path: Path) -> tuple[list[tuple[int, Any]], int]:
     from pyarrow import csv
 
     blocks = max(1, path.stat().st_size // _BLOCK)
-    most = LOOKED_AT // blocks if blocks > 1 else LOOKED_AT
+    most = ROWS_CHECKED // blocks if blocks > 1 else ROWS_CHECKED
     tabs = ".tsv" in [s.lower() for s in path.suffixes]
     pieces, first = [], 0
     options = csv.ReadOptions(block_size=_BLOCK)
@@ -224,7 +229,7 @@ def _csv_pieces(path: Path) -> tuple[list[tuple[int, Any]], int]:
         for batch in csv.open_csv(raw, read_options=options, parse_options=parsing):
             pieces.append((first, pa.Table.from_batches([batch.slice(0, most)])))
             first += batch.num_rows
-    if len(pieces) > 1 and first <= LOOKED_AT:
+    if len(pieces) > 1 and first <= ROWS_CHECKED:
         pieces = [(0, pa.concat_tables([piece for _, piece in pieces]))]
     return pieces, first
 
@@ -248,7 +253,7 @@ def _beside(path: Path) -> Iterator[Leak]:
     stem = path.name.split(".")[0].lower()
     for other in path.parent.iterdir():
         name = other.name.lower()
-        if other == path or _HELD.fullmatch(name):
+        if other == path or _OURS.fullmatch(name):
             continue
         if stem in name and _SCRAP.fullmatch(name):
             yield Leak("leftovers", "A file beside it looks like a copy, a draft or a log of it.")
@@ -256,7 +261,7 @@ def _beside(path: Path) -> Iterator[Leak]:
 
 def _folder(path: Path, files: set[Path]) -> Iterator[Leak]:
     for other in path.rglob("*"):
-        if other in files or _HELD.fullmatch(other.name):
+        if other in files or _OURS.fullmatch(other.name):
             continue
         if other.is_dir():
             if not any(p in files for p in other.rglob("*")):

@@ -1,12 +1,12 @@
-"""PostgreSQL: rows come and go as Arrow batches, each time within one transaction."""
+"""PostgreSQL: rows are read and written as Arrow batches, within one transaction."""
 
-from duckanon.io.postgres.names import Known, TableName
+from duckanon.io.postgres.names import KnownTables, TableName
 from duckanon.io.postgres.rows import Rows, open_rows
 from duckanon.io.postgres.session import Session, require_uri
 from duckanon.io.postgres.write import column_types, published_comment, require_writable, write_table
 
 __all__ = [
-    "Known",
+    "KnownTables",
     "Rows",
     "Session",
     "TableName",

@@ -1,4 +1,4 @@
-"""Names of tables on a server: with or without a schema, whatever characters they have."""
+"""Names of tables on a server, with or without a schema and with any characters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 _PART = r'(?:"(?:[^"]|"")+"|[^".]+)'
 _DOTTED = re.compile(rf"{_PART}(?:\.{_PART})*")
 _BYTES = 63
-"""PostgreSQL cuts longer names short without a word that would stop anything."""
+"""PostgreSQL truncates longer names without an error."""
 _KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialized view", "f": "foreign table"}
 
 
 def split(name: str) -> tuple[str, ...]:
-    """Return the parts of a name; one that holds a dot stands in double quotes.
+    """Return the parts of a name; a part with a dot in it is in double quotes.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def split(name: str) -> tuple[str, ...]:
 
 
 def require_short(kind: str, name: str) -> None:
-    """Raise where PostgreSQL would cut a name short, or cannot hold it."""
+    """Raise if PostgreSQL would truncate a name, or cannot store it."""
     if not name or "\0" in name:
         raise ParameterError(f"PostgreSQL cannot hold the name of the {kind} {name!r}.")
     if len(name.encode()) > _BYTES:
@@ -57,14 +57,14 @@ class TableName:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTables:
     """The tables and views that a session can name; ``visible`` are those that need no schema."""
 
     tables: tuple[TableName, ...]
     visible: frozenset[TableName]
 
     @classmethod
-    def of(cls, session: Session) -> Known:
+    def of(cls, session: Session) -> KnownTables:
         """Ask the server; its own catalogs are left out."""
         kinds = exp.In(this=col("relkind", "c"), expressions=[text(k) for k in _KINDS])
         system = exp.Or(
@@ -81,15 +81,15 @@ class Known:
         return cls(tuple(t for t, _ in rows), frozenset(t for t, visible in rows if visible))
 
     def find(self, name: str) -> TableName | None:
-        """Return the table that a name means: as it stands, else split at dots; case is ignored as a second try.
+        """Return the table that a name means: as it is, else split at dots, else ignoring case.
 
-        A second try that fits several tables finds none.
+        If several tables match when case is ignored, the result is None.
         """
         candidates = dict.fromkeys([(name,), split(name)])
         for parts in candidates:
-            for found in self.tables:
-                if self._names(found, parts, found.name, found.schema):
-                    return found
+            for candidate in self.tables:
+                if self._names(candidate, parts, candidate.name, candidate.schema):
+                    return candidate
         for parts in candidates:
             lowered = tuple(p.lower() for p in parts)
             close = [t for t in self.tables if self._names(t, lowered, t.name.lower(), t.schema.lower())]
@@ -97,13 +97,13 @@ class Known:
                 return close[0]
         return None
 
-    def _names(self, found: TableName, parts: tuple[str, ...], name: str, schema: str) -> bool:
-        return parts == (schema, name) or (parts == (name,) and found in self.visible)
+    def _names(self, candidate: TableName, parts: tuple[str, ...], name: str, schema: str) -> bool:
+        return parts == (schema, name) or (parts == (name,) and candidate in self.visible)
 
     def require(self, name: str) -> TableName:
         """Return the table that a name means, or raise a DataError with the closest name."""
-        found = self.find(name)
-        if found is None:
+        existing = self.find(name)
+        if existing is None:
             names = [t.name if t in self.visible else f"{t.schema}.{t.name}" for t in self.tables]
             raise DataError(f"PostgreSQL has no table or view {name!r}.{did_you_mean(name, names)}")
-        return found
+        return existing

@@ -34,7 +34,7 @@ from sqlglot.errors import SqlglotError
 
 from duckanon.engine.sql.relations import call, col, ident, named
 from duckanon.errors import DataError, DuckanonError, EngineError
-from duckanon.io.postgres.names import Known, TableName
+from duckanon.io.postgres.names import KnownTables, TableName
 from duckanon.io.postgres.session import DIALECT, Address, Session, guarded, logged
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _PLAIN = {
     *("date", "time", "timestamp", "timestamptz", "interval", "bytea", "uuid"),
 }
 _DIGITS = 38
-# The driver counts from 1970 and PostgreSQL from 2000, so that infinite values wrap around, to before any real ones.
+# The driver counts from 1970 and PostgreSQL from 2000: infinite values wrap around to before all real ones.
 _FIRST_DAY = -3_000_000
 _FIRST_MICROSECOND = _FIRST_DAY * 86_400_000_000
 _GUARD = "duckanon dimensions"
@@ -54,9 +54,9 @@ _QUERY = "source"
 
 @dataclass(frozen=True)
 class Asked:
-    """How a column is asked for, and what it becomes.
+    """How a column is queried, and what it becomes.
 
-    ``dimensions`` says that it is an array, whose dimensions have to be looked at.
+    ``dimensions`` is set for an array, whose number of dimensions must be checked.
     """
 
     name: str
@@ -85,10 +85,10 @@ class Rows:
         return pa.schema([(a.name, a.type) for a in self._asked()])
 
     @contextlib.contextmanager
-    def reader(self, told: Callable[[int], None] | None = None) -> Iterator[pa.RecordBatchReader]:
-        """Return the rows as a stream; what stops it is raised when the context ends, whoever met it before.
+    def reader(self, fetched: Callable[[int], None] | None = None) -> Iterator[pa.RecordBatchReader]:
+        """Return the rows as a stream; an error that stops it is raised again when the context ends.
 
-        ``told`` is called with the number of rows that have arrived.
+        ``fetched`` is called with the number of rows that have arrived.
         """
         import pyarrow as pa
 
@@ -101,7 +101,7 @@ class Rows:
         with self._session.cursor() as cursor:
             guarded(lambda: cursor.execute(sql))
             sent = guarded(cursor.fetch_record_batch)
-            batches = self._batches(sent, asked, told, failures)
+            batches = self._batches(sent, asked, fetched, failures)
             try:
                 yield pa.RecordBatchReader.from_batches(self.schema, batches)
             except (DuckanonError, pa.ArrowException, OSError):
@@ -113,7 +113,7 @@ class Rows:
             raise failures[0]
 
     def _batches(
-        self, sent: Any, asked: list[Asked], told: Callable[[int], None] | None, failures: list[DuckanonError]
+        self, sent: Any, asked: list[Asked], fetched: Callable[[int], None] | None, failures: list[DuckanonError]
     ) -> Generator[pa.RecordBatch, None, None]:
         import pyarrow as pa
 
@@ -135,8 +135,8 @@ class Rows:
                 failures.append(failure)
                 raise failure
             done += batch.num_rows
-            if told is not None:
-                told(done)
+            if fetched is not None:
+                fetched(done)
             yield batch
 
     def _asked(self) -> list[Asked]:
@@ -148,11 +148,11 @@ def open_rows(uri: str | Address, *, table: str | None = None, query: str | None
     """Open a table, view or query for reading, within one read-only transaction that sees one state of the data."""
     with Session(uri, read_only=True) as session:
         if query is not None:
-            # A subquery: PostgreSQL takes nothing but a SELECT there, and the new line ends a comment.
+            # In a subquery, PostgreSQL allows nothing but a SELECT; the new line ends a comment.
             yield Rows(session, _wrapped(_one_statement(query)), None)
         else:
-            found = Known.of(session).require(str(table))
-            yield Rows(session, exp.select("*").from_(found.node()).sql(dialect=DIALECT), found)
+            existing = KnownTables.of(session).require(str(table))
+            yield Rows(session, exp.select("*").from_(existing.node()).sql(dialect=DIALECT), existing)
 
 
 def table_rows(session: Session, table: TableName) -> Rows:
@@ -246,7 +246,7 @@ def _converted(batch: pa.RecordBatch, asked: list[Asked]) -> pa.RecordBatch:
 
 
 def _finite(array: Any, asked: Asked) -> Any:
-    """Return a column in its type; values that PostgreSQL has and DuckDB has not are refused."""
+    """Return a column in its type; values that only PostgreSQL has are refused."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

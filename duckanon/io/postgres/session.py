@@ -1,7 +1,7 @@
-"""One transaction on a PostgreSQL server, through ADBC: what comes back is Arrow, what fails says nothing of the data.
+"""One transaction on a PostgreSQL server, through ADBC and Arrow. Errors reveal nothing of the data.
 
-The server's messages quote cell values, and those of a failed connection parts of the URI: all of them are withheld,
-and only the kind of the failure is passed on.
+The server's messages quote cell values, and those of a failed connection quote parts of the URI: they are withheld, and
+only the kind of the failure is passed on.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DIALECT = "postgres"
 _sql_log = logging.getLogger("duckanon.sql")
 _SCHEMES = ("postgresql://", "postgres://")
 
-# Texts arrive as UTF-8 and mean the same whatever the server, the role or the environment prefer. Backslashes in
-# literals are plain characters. The gate may take long between two statements; locks of others are not waited for long.
+# Texts are UTF-8 and mean the same whatever the settings of server, role or environment are. Backslashes in literals
+# are plain characters. The gate may take long between two statements; locks of others are not awaited for long.
 _SETTINGS = (
     "SET LOCAL client_encoding = 'UTF8'",
     "SET LOCAL standard_conforming_strings = on",
@@ -39,7 +39,7 @@ _SETTINGS = (
     "SET LOCAL lock_timeout = '10s'",
 )
 
-# What a SQLSTATE means, by its beginning: the first line that fits decides.
+# What a SQLSTATE means, by its beginning: the first matching line counts.
 _STATES: tuple[tuple[str, type[DuckanonError], str], ...] = (
     ("25006", DataError, "The query wants to write: it must be one SELECT statement"),
     ("42601", DataError, "The query is not one SELECT statement that PostgreSQL understands"),
@@ -60,7 +60,7 @@ _STATES: tuple[tuple[str, type[DuckanonError], str], ...] = (
     ("57014", EngineError, "PostgreSQL cancelled the statement"),
 )
 
-# What libpq says of a connection that fails. Only the words on the right are passed on: its own name hosts and roles.
+# Messages of libpq for failed connections. Only the words on the right are passed on: the rest names hosts and roles.
 _REASONS = (
     ("password authentication failed", "the password is not accepted"),
     ("no password supplied", "the server asks for a password"),
@@ -79,7 +79,7 @@ _REASONS = (
 
 
 class Address:
-    """A connection URI that does not show itself: it may hold a password."""
+    """A connection URI that is never shown: it may contain a password."""
 
     __slots__ = ("uri",)
 
@@ -91,11 +91,11 @@ class Address:
         """A digest of host, port and database, which stays the same when role or password change."""
         try:
             parts = urlsplit(self.uri)
-            told = [parts.hostname, parts.port, parts.path]
+            address = [parts.hostname, parts.port, parts.path]
         except ValueError:
-            # Several hosts, say: then nothing of it may change.
-            told = [self.uri]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+            # For example with several hosts: then the URI is used as it is.
+            address = [self.uri]
+        return hashlib.sha256(json.dumps(address).encode()).hexdigest()
 
     def __repr__(self) -> str:
         return "<PostgreSQL URI, not shown>"
@@ -108,12 +108,12 @@ class Address:
 
 
 def is_uri(text: str) -> bool:
-    """Say whether a text is a connection URI of PostgreSQL."""
+    """Return whether a text is a connection URI of PostgreSQL."""
     return text.lower().startswith(_SCHEMES)
 
 
 def require_uri(uri: object) -> Address:
-    """Return the URI, hidden; a ParameterError that does not quote it says that it is none."""
+    """Return the URI as an address; raise a ParameterError that does not quote it if it is none."""
     if isinstance(uri, Address):
         return uri
     if not isinstance(uri, str):
@@ -129,9 +129,9 @@ class Session:
     Parameters
     ----------
     uri : str or Address
-        ``postgresql://role@host/database``. What it leaves out libpq takes from PGPASSWORD, ~/.pgpass and the like.
+        ``postgresql://role@host/database``. libpq takes what is missing from PGPASSWORD, ~/.pgpass and similar.
     read_only : bool
-        Read one snapshot (repeatable read), and let the server refuse whatever writes.
+        Read one snapshot (repeatable read), and let the server refuse to write.
     snapshot : bool
         Whether all statements of a read-only transaction see one state; else each sees what is committed when it
         begins.
@@ -177,7 +177,7 @@ class Session:
         return only
 
     def schema(self, sql: str) -> pa.Schema:
-        """Return what a query's columns arrive as; it is not run."""
+        """Return the schema of a query's result; the query is not run."""
         logged(sql)
 
         def action() -> pa.Schema:
@@ -187,13 +187,13 @@ class Session:
         return guarded(action)
 
     def cursor(self) -> contextlib.AbstractContextManager[Any]:
-        """Return a cursor of the driver; whoever uses it goes through ``guarded``."""
+        """Return a cursor of the driver; use it through ``guarded``."""
         return contextlib.closing(guarded(self._connection.cursor))
 
     def broken(self) -> DuckanonError:
-        """Return the error of a stream that ended early, where the driver tells no SQLSTATE.
+        """Return the error of a stream that ended early, if the driver reports no SQLSTATE.
 
-        The transaction is lost either way. A server that still answers could not go on with a row.
+        The transaction is lost either way. A server that still answers failed to read a row.
         """
         try:
             guarded(self._connection.rollback)
@@ -206,11 +206,11 @@ class Session:
         )
 
     def commit(self) -> None:
-        """Make what was done visible to others."""
+        """Commit, so that others see what was done."""
         guarded(self._connection.commit)
 
     def close(self) -> None:
-        """End the transaction; what was not committed never was."""
+        """End the transaction; what was not committed is rolled back."""
         with contextlib.suppress(Exception):
             self._connection.rollback()
         with contextlib.suppress(Exception):
@@ -258,9 +258,9 @@ def _connected(action: Callable[[], T]) -> T:
     try:
         return action()
     except Exception as error:
-        said = str(error)
-    reason = next((words for sign, words in _REASONS if sign in said), None)
-    if reason is None and "does not exist" in said:
+        message = str(error)
+    reason = next((words for sign, words in _REASONS if sign in message), None)
+    if reason is None and "does not exist" in message:
         reason = "there is no such database or role"
     raise EngineError(f"Cannot connect to PostgreSQL: {reason or 'the URI or the server does not allow it'}.")
 

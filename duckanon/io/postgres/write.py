@@ -1,18 +1,18 @@
-"""Write a release to a table of a server: all of it or nothing, and checked as the server holds it.
+"""Write a release to a table of a server: all of it or nothing, and checked as the server stores it.
 
-Everything happens in one transaction. The rows are sent, read back, and handed to the gate before anybody else can see
-them; whatever fails, or whoever dies, the old table stands as it was.
+Everything happens in one transaction. The rows are sent, read back, and checked by the gate before anybody else can see
+them. If anything fails, the old table stays as it was.
 
-Where the table has the same columns already, its rows are deleted and the new ones put in: whoever reads meanwhile, in
-whatever isolation, sees all old rows or all new ones and never waits, and grants, views, indexes and the owner stay.
-The old rows' space is used again by the next run, once PostgreSQL has vacuumed the table.
+If the table has the same columns already, its rows are deleted and the new ones inserted. Readers, in any isolation
+level, see all old rows or all new ones and never wait; grants, views, indexes and the owner stay. The space of the old
+rows is reused by the next run, once PostgreSQL has vacuumed the table.
 
-Where the columns differ, the new table is built beside and takes the name of the old one, which is dropped. Grants on
-the table are repeated; indexes, and grants on single columns, go with the old one, and views of it make the run fail.
-Readers wait for the moment of the exchange only. One whose snapshot is older, and who looks at the table for the first
-time after it, finds no rows: never half of them.
+If the columns differ, the new table is built beside the old one, which is dropped, and takes its name. Grants on the
+table are repeated; indexes and grants on single columns are lost, and views of the old table make the run fail. Readers
+wait only for the moment of the exchange. A reader with an older snapshot that reads the table for the first time after
+the exchange finds no rows, but never some of them.
 
-TRUNCATE is not used: it keeps readers out as long as rows are sent, and older snapshots then see no rows.
+TRUNCATE is not used: it locks readers out while rows are sent, and older snapshots then see no rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.relations import call, col, ident, table, text
 from duckanon.errors import ConfigError, DataError, DuckanonError, EngineError, ParameterError, UnsupportedError
-from duckanon.io.postgres.names import Known, TableName, require_short, split
+from duckanon.io.postgres.names import KnownTables, TableName, require_short, split
 from duckanon.io.postgres.rows import table_rows
 from duckanon.io.postgres.session import DIALECT, Address, Session, guarded
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from duckanon.progress import Progress
 
 _MARK = "duckanon release: "
-"""How a table's comment begins that a run wrote. Rows of others are never replaced."""
+"""The beginning of the comment of a table that a run wrote. Rows of others are never replaced."""
 
 
 def write_table(
@@ -57,18 +57,18 @@ def write_table(
     uri : str
         ``postgresql://role@host/database``.
     table : str
-        ``table`` or ``schema.table``; a part with a dot in it stands in double quotes. It is made where there is none.
+        ``table`` or ``schema.table``; a part with a dot in it is in double quotes. It is created if missing.
     reader : pyarrow.RecordBatchReader
         The rows.
     replace : bool
-        Whether rows that an earlier run wrote there may be replaced. Rows of somebody else never are.
+        Whether rows that an earlier run wrote there may be replaced. Other rows never are.
     comment : str
-        What ``published_comment`` gives back: an id or digest of the run. Everybody can read it.
+        What ``published_comment`` returns: an id or digest of the run. Everybody can read it.
     verify : callable
-        Gets the rows as the server holds them, as a stream that it must read to its end, and raises where a promise is
-        broken. Then nothing is published.
+        Gets the rows as the server stores them, as a stream that it must read to its end. If they do not meet the
+        requirements, it raises, and nothing is published.
     progress : Progress, optional
-        Told how many rows were sent.
+        Gets the number of rows that were sent.
     """
     types = column_types(reader.schema)
     if not isinstance(comment, str) or "\0" in comment:
@@ -91,27 +91,27 @@ def write_table(
 
 
 def require_writable(uri: str | Address, table: str, *, replace: bool) -> None:
-    """Raise unless a release can be written there and nobody else is at it; for use before long work."""
+    """Raise unless a release can be written there and no other run is writing: to be called before a long run."""
     with _target(uri, table, replace):
         pass
 
 
 def published_comment(uri: str | Address, table: str, *, settled: bool = False) -> str | None:
-    """Return the comment that ``write_table`` left; None where the table is not there, or somebody else wrote it.
+    """Return the comment that ``write_table`` left; None if there is no such table, or somebody else wrote it.
 
-    With ``settled`` a writer that is at work is waited for: the server may still carry out the commit of a client that
-    was killed, and what is read before that is not what will be there. After ten seconds that is an EngineError.
+    With ``settled``, wait for an active writer: the server may still be committing for a client that was killed, and
+    the comment then changes. After ten seconds, an EngineError is raised.
     """
     with Session(uri, read_only=True, snapshot=not settled) as session:
         wanted = _resolved(session, table)
         if settled:
             session.rows(exp.select(call("pg_advisory_xact_lock", exp.convert(_lock_key(wanted)))))
-        found = next((t for t in Known.of(session).tables if (t.schema, t.name) == wanted), None)
-        return None if found is None else _comment(session, found)
+        existing = next((t for t in KnownTables.of(session).tables if (t.schema, t.name) == wanted), None)
+        return None if existing is None else _comment(session, existing)
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
-    """Return PostgreSQL's type for each column; an UnsupportedError names one that it cannot hold."""
+    """Return PostgreSQL's type for each column; an UnsupportedError names a column that it cannot store."""
     for name in schema.names:
         require_short("column", name)
     if not schema.names:
@@ -127,7 +127,7 @@ def _type_name(name: str, kind: pa.DataType) -> str:
     if pt.is_decimal(kind):
         return f"numeric({kind.precision},{kind.scale})"
     if pt.is_list(kind) or pt.is_large_list(kind):
-        # A list of decimals would come back as doubles, one of lists or structs not at all.
+        # A list of decimals would be read back as doubles, a list of lists or structs not at all.
         inner = _type_name(name, kind.value_type)
         if not inner.startswith("numeric") and not inner.endswith("[]"):
             return f"{inner}[]"
@@ -158,7 +158,7 @@ _TYPES = {
 
 
 def _sent_as(type_name: str) -> pa.DataType:
-    """Return what the driver has to be given for a column: its binary form must be that of the type."""
+    """Return the type that the driver needs for a column: its binary form must be that of PostgreSQL's type."""
     import pyarrow as pa
 
     if type_name.endswith("[]"):
@@ -184,20 +184,20 @@ def _sent_as(type_name: str) -> pa.DataType:
 
 @contextlib.contextmanager
 def _target(uri: str | Address, name: str, replace: bool) -> Iterator[tuple[Session, TableName, bool]]:
-    """Open a transaction that alone may write a table; say which table that is, and whether it is there."""
+    """Open a transaction that locks a table for writing; yield the table, and whether it exists."""
     with Session(uri, read_only=False) as session:
         wanted = _resolved(session, name)
         if session.row(exp.select(call("pg_try_advisory_xact_lock", exp.convert(_lock_key(wanted))))) != (True,):
             raise EngineError(f"Another run is writing {name!r}: try again when it has ended.")
-        # Looked up once the lock is held: the run before this one may have made the table.
-        there = next((t for t in Known.of(session).tables if (t.schema, t.name) == wanted), None)
+        # Looked up once the lock is held: another run may just have created the table.
+        there = next((t for t in KnownTables.of(session).tables if (t.schema, t.name) == wanted), None)
         if there is None:
             yield session, TableName(*wanted), False
             return
         if not replace:
             raise ConfigError(f"The PostgreSQL table {name!r} is there already, and is not to be replaced.")
         _require_plain(session, there, name)
-        # Readers go on; other writers, and whoever changes the columns, wait.
+        # Readers continue; other writers, and changes of columns, wait.
         session.run(" ".join(("LOCK TABLE", _sql(there.node()), "IN SHARE ROW EXCLUSIVE MODE")))
         if _comment(session, there) is None:
             some = exp.select(exp.Literal.number(1)).from_(there.node()).limit(1)
@@ -210,12 +210,12 @@ def _target(uri: str | Address, name: str, replace: bool) -> Iterator[tuple[Sess
 
 
 def _lock_key(wanted: tuple[str, str]) -> int:
-    """Return the number of the lock that whoever writes a table holds until its transaction has ended."""
+    """Return the number of the advisory lock that a writer of a table holds during its transaction."""
     return int.from_bytes(hashlib.sha256("\0".join(("duckanon", *wanted)).encode()).digest()[:8], signed=True)
 
 
 def _resolved(session: Session, name: str) -> tuple[str, str]:
-    """Return schema and name; a name without a schema is looked for, and made, in the current one."""
+    """Return schema and name; a name without a schema is in the current schema."""
     if not isinstance(name, str) or not name.strip():
         raise ParameterError("table must be a name, such as 'releases' or 'schema.releases'.")
     parts = split(name)
@@ -234,26 +234,26 @@ def _resolved(session: Session, name: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def _require_plain(session: Session, found: TableName, name: str) -> None:
-    """Raise for views, and for tables in which rows are changed, hidden or kept elsewhere."""
-    if found.kind != "table":
-        raise ConfigError(f"{name!r} is a {found.kind} of PostgreSQL: a release is written to a plain table.")
+def _require_plain(session: Session, existing: TableName, name: str) -> None:
+    """Raise for views, and for tables whose rows are changed, hidden or stored elsewhere."""
+    if existing.kind != "table":
+        raise ConfigError(f"{name!r} is a {existing.kind} of PostgreSQL: a release is written to a plain table.")
     flags = ("relhastriggers", "relhasrules", "relrowsecurity", "relhassubclass", "relispartition")
     query = exp.select(*(col(f) for f in flags)).from_(table("pg_class", schema="pg_catalog"))
-    if any(session.row(query.where(_of(found, "oid")))):
+    if any(session.row(query.where(_of(existing, "oid")))):
         raise ConfigError(
             f"The PostgreSQL table {name!r} has triggers, foreign keys, rules, row security or partitions: a release "
             "is written to a plain table."
         )
 
 
-def _of(found: TableName, column: str) -> exp.Expr:
+def _of(existing: TableName, column: str) -> exp.Expr:
     """Return a condition: the column is the id of this table."""
-    oid = exp.Cast(this=text(_sql(found.node())), to=exp.DataType.build("regclass", dialect=DIALECT, udt=True))
+    oid = exp.Cast(this=text(_sql(existing.node())), to=exp.DataType.build("regclass", dialect=DIALECT, udt=True))
     return exp.EQ(this=col(column), expression=oid)
 
 
-def _comment(session: Session, found: TableName) -> str | None:
+def _comment(session: Session, existing: TableName) -> str | None:
     zero = exp.EQ(this=col("objsubid"), expression=exp.Literal.number(0))
     catalog = exp.EQ(
         this=col("classoid"),
@@ -262,16 +262,16 @@ def _comment(session: Session, found: TableName) -> str | None:
         ),
     )
     query = exp.select(col("description")).from_(table("pg_description", schema="pg_catalog"))
-    rows = session.rows(query.where(exp.and_(_of(found, "objoid"), zero, catalog)))
-    said = str(rows[0][0]) if rows else ""
-    return said.removeprefix(_MARK) if said.startswith(_MARK) else None
+    rows = session.rows(query.where(exp.and_(_of(existing, "objoid"), zero, catalog)))
+    comment = str(rows[0][0]) if rows else ""
+    return comment.removeprefix(_MARK) if comment.startswith(_MARK) else None
 
 
-def _columns(session: Session, found: TableName) -> list[tuple[str, str]]:
+def _columns(session: Session, existing: TableName) -> list[tuple[str, str]]:
     shown = call("format_type", col("atttypid"), col("atttypmod"))
     query = exp.select(col("attname"), shown).from_(table("pg_attribute", schema="pg_catalog"))
     real = exp.GT(this=col("attnum"), expression=exp.Literal.number(0))
-    query = query.where(exp.and_(_of(found, "attrelid"), real, exp.Not(this=col("attisdropped"))))
+    query = query.where(exp.and_(_of(existing, "attrelid"), real, exp.Not(this=col("attisdropped"))))
     return [(str(name), str(kind)) for name, kind in session.rows(query.order_by(col("attnum")))]
 
 
@@ -333,7 +333,7 @@ def _fitting(array: Any, field: pa.Field) -> Any:
 
 
 def _read_back(session: Session, work: TableName, rows: int, verify: Callable[[pa.RecordBatchReader], None]) -> None:
-    """Let ``verify`` see what the server holds, all of it."""
+    """Let ``verify`` read all that the server stores."""
     held = 0
 
     def told(done: int) -> None:
@@ -350,7 +350,7 @@ def _read_back(session: Session, work: TableName, rows: int, verify: Callable[[p
 
 
 def _exchange(session: Session, work: TableName, target: TableName) -> None:
-    """Put a table in the place of another one, with the same grants."""
+    """Replace a table by another one with the same grants."""
     grants = _grants(session, target)
     session.run(" ".join(("DROP TABLE", _sql(target.node()))))
     session.run(" ".join(("ALTER TABLE", _sql(work.node()), "RENAME TO", _sql(ident(target.name)))))
@@ -360,14 +360,14 @@ def _exchange(session: Session, work: TableName, target: TableName) -> None:
         session.run(" ".join(("GRANT", privilege, "ON TABLE", _sql(target.node()), "TO", to, *ending)))
 
 
-def _grants(session: Session, found: TableName) -> list[tuple[str | None, str, bool]]:
-    """Return who may do what: the role (None is everybody), the privilege, and whether it may be passed on."""
+def _grants(session: Session, existing: TableName) -> list[tuple[str | None, str, bool]]:
+    """Return all grants: the role (None is everybody), the privilege, and whether it can be granted further."""
     listed = exp.Lateral(this=call("aclexplode", col("relacl", "c")), alias=exp.TableAlias(this=ident("a")))
     query = exp.select(col("rolname", "r"), col("privilege_type", "a"), col("is_grantable", "a"))
     query = query.from_(table("pg_class", "c", schema="pg_catalog")).join(listed, join_type="cross")
     on = exp.EQ(this=col("oid", "r"), expression=col("grantee", "a"))
     query = query.join(table("pg_roles", "r", schema="pg_catalog"), on=on, join_type="left")
-    condition = _of(found, "oid")
+    condition = _of(existing, "oid")
     condition.set("this", col("oid", "c"))
     return [(r, str(p), bool(g)) for r, p, g in session.rows(query.where(condition))]
 

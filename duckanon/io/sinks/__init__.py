@@ -1,9 +1,8 @@
-"""Where releases go: written beside their target, synced, checked, and renamed; a manifest with hashes comes last.
+"""Where releases go: written beside their target, synced, checked and renamed. A manifest with hashes comes last.
 
-Whatever fails on the way, what stood under the target's name before still stands there, and nothing is left behind. A
-process that is killed can leave a private folder, which the next run sweeps, or a commit that was decided on and not
-carried out to its end, which the next run and ``verify`` finish: the data file is whole at every instant, and after
-``recover`` data, reports and manifest belong together.
+If anything fails, the target keeps its old content and nothing is left behind. A process that is killed can leave a
+private folder, which the next run removes, or a commit that is only half done, which the next run and ``verify``
+finish. The data file is complete at every instant; after ``recover``, data, reports and manifest belong together.
 """
 
 from duckanon.io.disk import locked, made_folder, os_errors

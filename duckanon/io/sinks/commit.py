@@ -1,12 +1,12 @@
-"""A commit that can be finished by whoever comes next: several files get their names, all of them or none.
+"""A commit of several files that the next run can finish: all of them get their names, or none.
 
 The staged files and a journal are complete and synced in a private folder before anything is renamed. One rename makes
-that folder the pending commit of its target (``.NAME.commit``); this is the moment at which the new export is decided
-on. Then the files get their names one by one, each by an atomic rename, the manifest last. A process that is killed on
-the way leaves the pending commit, and ``recover`` carries it out again from the start, which does no harm. At every
-instant the data file under its final name is whole, the old one or the new one.
+that folder the pending commit of its target (``.NAME.commit``): from then on, the new export counts. Then the files get
+their names one by one, each by an atomic rename, the manifest last. If the process is killed, the pending commit stays
+and ``recover`` carries it out again from the start, which is safe. The data file under its final name is always
+complete: the old one or the new one.
 
-An exception on the way is answered by another commit: the one of the files that were there before.
+If an exception is raised on the way, the files that were there before are committed again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _PENDING, _ASIDE = ".commit", ".aside"
 
 @dataclass(frozen=True)
 class Journal:
-    """What is to be renamed and removed in the folder of a target, in this order.
+    """The files to rename and then to remove in the folder of a target.
 
-    ``run`` is set where something else decides, such as a database's own commit: then the files count if and only if
-    that run is the published one.
+    ``run`` is set if a database's own commit decides: the files count if and only if that run is the published one.
     """
 
     names: tuple[str, ...]
@@ -47,7 +46,7 @@ class Journal:
 
     @classmethod
     def read(cls, folder: Path) -> Journal | None:
-        """Return a folder's journal; None where it has none that can be trusted."""
+        """Return a folder's journal, or None if it has no valid one."""
         try:
             content = json.loads((folder / _JOURNAL).read_bytes())
             names, removed, run = (content[k] for k in ("names", "removed", "run"))
@@ -59,12 +58,12 @@ class Journal:
 
 
 def is_plain(name: Any) -> bool:
-    """Say whether a name is that of a file in the same folder."""
+    """Return whether a name is a plain file name, without a path."""
     return isinstance(name, str) and name not in {"", ".", ".."} and not set(name) & {"/", "\\", "\0"}
 
 
 def require_plain(name: str) -> None:
-    """Raise a ConfigError for a name that no manifest may list, so that nobody could verify the release."""
+    """Raise a ConfigError for a name that a manifest cannot list, so that the release could not be verified."""
     if not is_plain(name):
         raise ConfigError(f"A release cannot have the name {name!r}: choose one without a backslash.")
 
@@ -75,24 +74,24 @@ def pending_path(target: Path) -> Path:
 
 
 def aside_path(target: Path) -> Path:
-    """Return where a target that is a folder stands for a moment, on systems that cannot swap two folders."""
+    """Return where the old folder stands for a moment, on systems that cannot swap two folders."""
     return target.with_name(f".{target.name}{_ASIDE}")
 
 
 def unfinished(folder: Path) -> list[Path]:
-    """Return the targets in a folder whose last run was killed while it published."""
-    found: dict[Path, None] = {}
+    """Return the targets in a folder whose last run was killed while publishing."""
+    targets: dict[Path, None] = {}
     for suffix in (_PENDING, _ASIDE):
         for path in sorted(folder.glob(f".*{suffix}")):
-            found[folder / path.name.removeprefix(".").removesuffix(suffix)] = None
-    return list(found)
+            targets[folder / path.name.removeprefix(".").removesuffix(suffix)] = None
+    return list(targets)
 
 
 def commit(staged: Path, target: Path, names: Sequence[str], removed: Sequence[str] = ()) -> None:
-    """Give the files in ``staged``, all synced, their names beside ``target``; if that fails, put back what was there.
+    """Give the files in ``staged``, all synced, their names beside ``target``; if that fails, restore the old files.
 
-    ``names`` are in the order of the renames; ``removed`` are names that no longer are. ``staged`` is a folder in a
-    private one, which also takes what is needed to go back.
+    Files are renamed in the order of ``names``, then those in ``removed`` are deleted. ``staged`` is a folder in a
+    private one, which also takes what is needed to restore the old files.
     """
     before = staged.with_name("before")
     before.mkdir(mode=0o700)
@@ -119,9 +118,9 @@ def propose(staged: Path, target: Path, journal: Journal) -> None:
 
 
 def carry_out(target: Path, *, moving: bool = False) -> None:
-    """Give the files of the pending commit their names. Doing so twice, or after half of it was done, is the same.
+    """Give the files of the pending commit their names. It is safe to do so twice, or again after half of it.
 
-    The pending commit keeps all files by a second name, unless ``moving`` says that there may be no room for that.
+    The pending commit keeps all files by a second name, unless ``moving`` allows to move them if the disk is full.
     """
     pending, folder = pending_path(target), target.parent
     journal = Journal.read(pending)
@@ -151,7 +150,7 @@ def _place(pending: Path, folder: Path, name: str, moving: bool) -> None:
 
 
 def discard(target: Path) -> None:
-    """Remove a commit that was carried out, or shall not be."""
+    """Remove a pending commit, whether it was carried out or not."""
     shutil.rmtree(pending_path(target), ignore_errors=True)
 
 
@@ -168,10 +167,9 @@ def _put_back(before: Path, target: Path) -> None:
 
 
 def recover(target: Path) -> bool:
-    """Finish what a killed run left half done under a target's name; say whether there was anything.
+    """Finish what a killed run left half done at a target; return whether there was anything.
 
-    Called at the start of every run, and by ``verify``; where nothing was left, nothing is written. A commit that hangs
-    on a database is left to the sink that knows it.
+    Called at the start of every run and by ``verify``. A commit that depends on a database is left to its sink.
     """
     if not (os.path.lexists(pending_path(target)) or os.path.lexists(aside_path(target))):
         return False
@@ -180,9 +178,9 @@ def recover(target: Path) -> bool:
 
 
 def finish(target: Path) -> bool:
-    """Do the work of ``recover`` for whoever holds the target's lock."""
+    """Do the work of ``recover`` while the caller holds the target's lock."""
     pending, aside = pending_path(target), aside_path(target)
-    found = False
+    was_unfinished = False
     if os.path.lexists(pending):
         _require_ours(pending)
         journal = Journal.read(pending)
@@ -190,7 +188,7 @@ def finish(target: Path) -> bool:
             return False
         carry_out(target)
         discard(target)
-        found = True
+        was_unfinished = True
     if os.path.lexists(aside):
         _require_ours(aside)
         if os.path.lexists(target):
@@ -198,14 +196,14 @@ def finish(target: Path) -> bool:
         else:
             aside.rename(target)
             sync(target.parent)
-        found = True
-    return found
+        was_unfinished = True
+    return was_unfinished
 
 
 def settle(target: Path, published: str | None) -> bool:
-    """Finish a commit that hangs on a database: keep its files if that has the run, else forget them.
+    """Finish a commit that depends on a database: keep its files if the database has the run, else discard them.
 
-    For whoever holds the target's lock; ``published`` is the run whose rows the database has.
+    The caller holds the target's lock; ``published`` is the run whose rows the database has.
     """
     pending = pending_path(target)
     if not os.path.lexists(pending):
@@ -219,7 +217,7 @@ def settle(target: Path, published: str | None) -> bool:
 
 
 def _require_ours(path: Path) -> None:
-    """Raise where what a run left belongs to somebody else, or is no folder: it is not trusted."""
-    found = path.stat(follow_symlinks=False)
-    if path.is_symlink() or not path.is_dir() or found.st_uid != os.getuid():
+    """Raise unless what a run left is a folder of this user: anything else is not trusted."""
+    status = path.stat(follow_symlinks=False)
+    if path.is_symlink() or not path.is_dir() or status.st_uid != os.getuid():
         raise EngineError(f"{path.name!r} was left by a run of another user: that user has to finish or remove it.")

@@ -1,4 +1,4 @@
-"""A CSV file as others read it: pandas, DuckDB and Arrow with their defaults take more for one than was written."""
+"""A CSV file as others read it: pandas, DuckDB and Arrow, with their defaults, read some different values as equal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.engine.sql.relations import Column
 
-# What pandas takes for a missing value, quoted or not; DuckDB the empty text.
+# What pandas reads as a missing value, quoted or not; DuckDB reads only the empty text so.
 _MISSING = (
     "",
     "#N/A",
@@ -40,7 +40,7 @@ _LINE_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\0"
 
 
 def require_names(name: str, columns: Sequence[str]) -> None:
-    """Raise a ConfigError where readers would find a column of a CSV file under another name, or not at all."""
+    """Raise a ConfigError if readers of a CSV file would see a column under another name, or not at all."""
     for column in columns:
         if any(c in column for c in _LINE_BREAKS):
             wrong = "has a line break"
@@ -56,7 +56,7 @@ def require_names(name: str, columns: Sequence[str]) -> None:
 def require_told_apart(
     engine: Engine, rows: exp.Query, columns: Sequence[Column], described: Mapping[str, Any]
 ) -> None:
-    """Raise where readers of CSV would count fewer values of a sensitive column in a class than the gate did."""
+    """Raise if readers of CSV would count fewer values of a sensitive column in a class than the gate did."""
     for name in taken_for_one(engine, rows, [c.name for c in columns], described):
         raise PrivacyViolation(
             f"The gate refused the release: readers of CSV take different values of {name!r} for one (NULL, "
@@ -68,7 +68,7 @@ def require_told_apart(
 def taken_for_one(
     engine: Engine, rows: exp.Query, columns: Sequence[str], described: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Give the sensitive columns of which a class has several values that readers of CSV take for one."""
+    """Yield the sensitive columns of which a class has several values that readers of CSV read as one."""
     parameters = [p.get("parameters", {}) for p in described.get("promise", [])]
     sensitive = {p["sensitive"] for p in parameters if p.get("sensitive")}
     hidden = "permutation" in described
@@ -84,31 +84,32 @@ def _merges(engine: Engine, rows: exp.Query, column: str, keys: Sequence[str]) -
     name = engine.fresh("read")
     engine.create(name, exp.select(*classes, named(value, "v")).distinct().from_(subquery(rows.copy(), "r")))
     counts = [
-        named(call("count", exp.Distinct(expressions=[_told(one)])), alias)
+        named(call("count", exp.Distinct(expressions=[_marked(one)])), alias)
         for one, alias in ((col("v"), "written"), (_as_read(engine, name), "seen"))
     ]
     several = exp.select(*counts).from_(table(name))
     if keys:
         several = several.group_by(*(col(f"k_{j}") for j in range(len(keys))))
     fewer = exp.LT(this=col("seen"), expression=col("written"))
-    (found,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(several, "c")).where(fewer))
+    (merged,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(subquery(several, "c")).where(fewer))
     engine.drop(name)
-    return bool(found)
+    return bool(merged)
 
 
-def _told(value: exp.Expr) -> exp.Expr:
-    """Return a text that tells NULL from all texts."""
+def _marked(value: exp.Expr) -> exp.Expr:
+    """Return a text that distinguishes NULL from all texts."""
     return exp.func("COALESCE", exp.DPipe(this=text("v"), expression=value), text("-"))
 
 
 def _as_read(engine: Engine, values: str) -> exp.Expr:
-    """Return what is read of ``v``: nothing where it means missing, numbers and the like where all values are such."""
-    known = exp.case().when(exp.In(this=col("v"), expressions=[text(m) for m in _MISSING]), exp.null()).else_(col("v"))
-    plain = call("trim", known)
+    """Return what readers make of ``v``: NULL if it means missing, a number or a date if all values are such."""
+    missing = exp.In(this=col("v"), expressions=[text(m) for m in _MISSING])
+    value = exp.case().when(missing, exp.null()).else_(col("v"))
+    plain = call("trim", value)
     digits = call("regexp_full_match", plain, text("[-+]?[0-9]+"))
     typed = [exp.TryCast(this=plain.copy(), to=exp.DataType.build(t)) for t in ("DOUBLE", "BOOLEAN", "TIMESTAMP")]
     odd = [exp.Not(this=digits), *(exp.Is(this=t, expression=exp.null()) for t in typed)]
-    present = exp.Not(this=exp.Is(this=known.copy(), expression=exp.null()))
+    present = exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
     counts = [call("count_if", exp.and_(present.copy(), one, copy=False)) for one in odd]
     whole, *others = engine.row(exp.select(*counts).from_(table(values)))
     if not whole:
@@ -116,7 +117,7 @@ def _as_read(engine: Engine, values: str) -> exp.Expr:
     for count, one in zip(others, typed, strict=True):
         if not count:
             return cast(one.copy(), "VARCHAR")
-    return known.copy()
+    return value.copy()
 
 
 __all__ = ["require_names", "require_told_apart", "taken_for_one"]

@@ -53,17 +53,17 @@ def publish(
     Parameters
     ----------
     staged : Path
-        A complete Parquet file that nobody else can see; it is not changed.
+        A complete private Parquet file; it is not changed.
     target : Path
-        The name under which to publish; its folder is made where there is none.
+        Where to publish; a missing folder is created.
     summary : mapping
-        What the release promises and what was found; the manifest takes its entries from it.
+        The privacy requirements and the results; the manifest takes its entries from it.
     reports : mapping of str to str
         The text of each report by its format, which is also its suffix.
     verify : callable
-        Reads the synced file again and raises where a promise is broken.
+        Reads the synced file again and raises if it does not meet the requirements.
     run : mapping, optional
-        What the manifest tells of the run: ``run``, ``job`` and ``table``.
+        What the manifest says of the run: ``run``, ``job`` and ``table``.
     signer : Signer, optional
         Signs the manifest.
 
@@ -128,7 +128,7 @@ def require_target(target: Path, suffix: str = _PARQUET) -> None:
 
 
 def require_writable(target: Path, suffix: str = _PARQUET) -> None:
-    """Raise unless the target's folder can be written to and nobody else is writing there; for use before long work."""
+    """Raise unless the target can be written and no other run is writing it: to be called before a long run."""
     require_target(target, suffix)
     with os_errors(target), locked(target):
         finish(target)
@@ -136,7 +136,7 @@ def require_writable(target: Path, suffix: str = _PARQUET) -> None:
 
 
 def _stale(target: Path, names: Mapping[str, str]) -> list[str]:
-    """Return reports of the release that is replaced, by its own manifest, that the new one does not have."""
+    """Return the reports listed in the manifest of the old release that the new one does not have."""
     try:
         before = read_manifest(manifest_path(target))
     except DataError:
@@ -154,11 +154,11 @@ def _stale(target: Path, names: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True)
 class _File:
-    """What sinks of one file have in common."""
+    """What sinks of a single file share."""
 
     path: Path
     signer: Signer | None = field(default=None, kw_only=True)
-    """Signs the manifests, where one is given."""
+    """Signs the manifests, if given."""
 
     @property
     def name(self) -> str:
@@ -218,18 +218,18 @@ class ParquetFile(_File):
 class CsvFile(_File):
     """One CSV file by RFC 4180: UTF-8, a header, commas, lines that end in CR LF, quotes doubled within quotes.
 
-    Texts are always in quotes, everything else only where it has to be, so that an empty text (``""``) and NULL
-    (nothing between two commas) can be told apart. Most readers take both for the same, and words such as NA, too, or
-    numbers with leading zeros (pandas, DuckDB and Arrow with their defaults were looked at): where a class would have
-    fewer values of a sensitive column for them than was promised, the release is refused. So are names of columns that
-    they would find changed: those with line breaks, or white space around them.
+    Texts are always quoted, everything else only where necessary, so that an empty text (``""``) and NULL (nothing
+    between two commas) differ. Most readers read both as the same, and also words such as NA or numbers with leading
+    zeros (checked for pandas, DuckDB and Arrow with their defaults). If a class would then have fewer values of a
+    sensitive column than required, the release is refused. So are column names that readers would change: those with
+    line breaks, or with white space around them.
 
-    What a spreadsheet program takes for a formula (a text that begins with ``=``, ``+``, ``-`` or ``@``) is written as
-    it is: changing it would publish other values than those that were checked. Open such a file as data, or leave such
-    texts out of the source.
+    A text that a spreadsheet program reads as a formula (it begins with ``=``, ``+``, ``-`` or ``@``) is written as it
+    is: changing it would publish other values than those that were checked. Open such a file as data, or remove such
+    texts from the source.
 
-    The staged file is read again as text and compared with the rows that the gate let pass: their number and what they
-    hold. In a release of one column NULL is an empty line, which many readers skip.
+    The staged file is read again as text and compared with the rows that passed the gate: their number and content. In
+    a release of one column, NULL is an empty line, which many readers skip.
     """
 
     def __post_init__(self) -> None:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from duckanon.io.sinks.base import Publishable
 
 MOST_PARTS = 10_000
-"""The most partitions: more are a mistake in the choice of columns, and small classes in small files."""
+"""The most partitions. More of them are a mistake in the choice of columns."""
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
 """What stands for NULL in the name of a folder, for Hive, Spark, Arrow and DuckDB alike."""
 _ODD = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^<>|]""")
@@ -66,14 +66,14 @@ class ParquetFolder:
     """Hive-partitioned Parquet: ``people/sex=F/part-0.parquet``, ``people/_manifest.json``, ``people/_report.md``.
 
     The whole folder is staged beside its target, synced file by file, read again and put through the gate, and takes
-    the target's place by one atomic step. Where the system cannot swap two folders (anything but Linux, and some
-    network file systems), the old folder is set aside and the new one renamed: killed between the two, the next run or
-    ``verify`` puts the old one back. Whoever lists the folder before the step and reads after it misses files: readers
-    that take long should copy, or be told by the scheduler.
+    the target's place in one atomic step. If the system cannot swap two folders (anything but Linux, and some network
+    file systems), the old folder is set aside and the new one renamed; if the process is killed between the two, the
+    next run or ``verify`` restores the old one. A reader that lists the folder before that step and reads after it
+    misses files: slow readers should copy the folder first, or run at another time.
 
-    The target is replaced as a whole, so it must be new, empty, or a release of this form: a folder that has anything
-    else in it is refused. NULL is ``__HIVE_DEFAULT_PARTITION__``; an empty text and that word itself cannot be told
-    from it by every reader and are refused. The manifest has no names of these files, for they have values in them.
+    The target is replaced as a whole, so it must be new, empty, or a release of this form: a folder with anything else
+    in it is refused. NULL is ``__HIVE_DEFAULT_PARTITION__``; an empty text and that word itself are refused, because
+    some readers cannot distinguish them from NULL. The manifest does not name the files: their names contain values.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class ParquetFolder:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        # A pattern such as out/**/*.parquet takes in what will lie below the folder, not the folder itself.
+        # A pattern such as out/**/*.parquet covers what will be below the folder, not the folder itself.
         below = [self.path]
         for column in self.partition_by:
             below.append(below[-1] / f"{column}=x")
@@ -171,7 +171,7 @@ class ParquetFolder:
 
 
 def require_replaceable(target: Path) -> None:
-    """Raise a ConfigError where a folder holds anything that is not of a release, for all of it will be replaced."""
+    """Raise a ConfigError if a folder has anything in it that is not part of a release: all of it will be replaced."""
     if not os.path.lexists(target):
         return
     if target.is_symlink() or not target.is_dir():
@@ -180,12 +180,12 @@ def require_replaceable(target: Path) -> None:
     for path in target.rglob("*"):
         depth = len(path.relative_to(target).parts)
         if path.is_dir() and not path.is_symlink():
-            known = "=" in path.name
+            allowed = "=" in path.name
         elif depth == 1:
-            known = path.name in _OWN or path.name.startswith("_report.")
+            allowed = path.name in _OWN or path.name.startswith("_report.")
         else:
-            known = path.suffix == ".parquet"
-        if not known or not ours or path.is_symlink():
+            allowed = path.suffix == ".parquet"
+        if not allowed or not ours or path.is_symlink():
             raise ConfigError(
                 f"The folder {target.name!r} has files in it that are not of a release, and all of it would be "
                 "replaced: choose a folder of its own."
@@ -199,9 +199,9 @@ def _require_outside(target: Path, patterns: Sequence[str]) -> None:
 
 
 def _matched(wanted: Sequence[str], columns: Sequence[Column]) -> list[str]:
-    """Return the columns' own names; whatever cannot be the name of a folder is a ConfigError."""
+    """Return the columns' own names; raise a ConfigError for what cannot be in the name of a folder."""
     lowered = {c.name.lower(): c for c in columns}
-    found = []
+    names = []
     for name in wanted:
         column = lowered.get(name.lower())
         if column is None:
@@ -210,16 +210,16 @@ def _matched(wanted: Sequence[str], columns: Sequence[Column]) -> list[str]:
             raise ConfigError(f"partition_by names {name!r}: readers do not agree on folders of such a name.")
         if column.type.endswith("]") or column.type.upper().startswith(_NESTED):
             raise ConfigError(f"partition_by names {name!r}, which has a type that cannot be the name of a folder.")
-        found.append(column.name)
-    if len(found) == len(columns):
+        names.append(column.name)
+    if len(names) == len(columns):
         raise ConfigError("partition_by names all published columns: at least one must be left for the files.")
-    return found
+    return names
 
 
 def _write_parts(
     engine: Engine, rows: exp.Query, columns: Sequence[Column], by: Sequence[str], work: Path, folder: Path
 ) -> None:
-    """Write one file, or a few, for each partition, under names of our own making."""
+    """Write one file, or a few, for each partition, under names without values."""
     parts = engine.fresh("parts")
     values = [f"v_{i}" for i in range(len(by))]
     distinct = exp.select(*(named(col(c), v) for c, v in zip(by, values, strict=True))).distinct()
@@ -233,10 +233,11 @@ def _write_parts(
                 "with fewer values."
             )
         texts = [cast(col(v), "VARCHAR") for v in values]
-        names = {int(part): _folder_name(by, found) for part, *found in engine.rows(_select(parts, texts))}
-        kept = [col(c.name, "r") for c in columns if c.name not in by]
+        listed = exp.select(col(_PART), *texts).from_(table(parts))
+        names = {int(part): _folder_name(by, texts_of_part) for part, *texts_of_part in engine.rows(listed)}
+        left = [col(c.name, "r") for c in columns if c.name not in by]
         on = conjunction([same(col(c, "r"), col(v, "p")) for c, v in zip(by, values, strict=True)])
-        joined = exp.select(*kept, col(_PART, "p")).from_(subquery(rows.copy(), "r")).join(table(parts, "p"), on=on)
+        joined = exp.select(*left, col(_PART, "p")).from_(subquery(rows.copy(), "r")).join(table(parts, "p"), on=on)
         by_part = exp.Tuple(expressions=[ident(_PART)])
         engine.run(copy_to(joined, str(work), {"format": "parquet", "partition_by": by_part}))
     finally:
@@ -247,12 +248,8 @@ def _write_parts(
             path.rename(folder / name / f"part-{i}.parquet")
 
 
-def _select(parts: str, texts: Sequence[exp.Expr]) -> exp.Query:
-    return exp.select(col(_PART), *texts).from_(table(parts))
-
-
 def _folder_name(by: Sequence[str], values: Sequence[str | None]) -> Path:
-    found = []
+    parts = []
     for column, value in zip(by, values, strict=True):
         if value is not None and value in ("", NOTHING):
             raise DataError(
@@ -261,8 +258,8 @@ def _folder_name(by: Sequence[str], values: Sequence[str | None]) -> Path:
         name = f"{column}={NOTHING if value is None else _ODD.sub(_escaped, value)}"
         if len(os.fsencode(name)) > _LONGEST:
             raise DataError(f"A value of {column!r} is too long for the name of a folder: partition by another column.")
-        found.append(name)
-    return Path(*found)
+        parts.append(name)
+    return Path(*parts)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -271,9 +268,9 @@ def _escaped(match: re.Match[str]) -> str:
 
 @contextlib.contextmanager
 def part_rows(engine: Engine, folder: Path, columns: Sequence[Column], by: Sequence[str]) -> Iterator[exp.Query]:
-    """Give a query over all files below a folder, with the columns in their names, in the published order and types.
+    """Yield a query over all files below a folder, including the columns in their paths, in published order and type.
 
-    The names are taken apart here, not by the database, which would take in those of the folders above, too.
+    The paths are parsed here, because the database would also read the names of the folders above.
     """
     import pyarrow as pa
 
@@ -282,10 +279,10 @@ def part_rows(engine: Engine, folder: Path, columns: Sequence[Column], by: Seque
         raise DataError(f"There are no Parquet files in {folder.name!r}.")
     values: dict[str, list[str | None]] = {c: [] for c in by}
     for path in paths:
-        told = dict(_pair(part) for part in path.relative_to(folder).parts[:-1])
-        if list(told) != list(by):
+        values_in_path = dict(_pair(part) for part in path.relative_to(folder).parts[:-1])
+        if list(values_in_path) != list(by):
             raise DataError(f"The folders in {folder.name!r} are not those of the columns {', '.join(by)}.")
-        for column, value in told.items():
+        for column, value in values_in_path.items():
             values[column].append(value)
     listing = {"file": [str(p) for p in paths], **{f"v_{i}": values[c] for i, c in enumerate(by)}}
     schema = pa.schema([(name, pa.string()) for name in listing])

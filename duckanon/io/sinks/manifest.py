@@ -21,10 +21,10 @@ from duckanon.io.sinks.signing import envelope_path
 FOLDER_MANIFEST = "_manifest.json"
 """The manifest of a release that is a folder lies in it."""
 PARTS = "**/*.parquet"
-"""The name under which a manifest lists the files of a folder: their own names have cell values in them."""
+"""The name under which a manifest lists the files of a folder: their own names contain cell values."""
 _SUFFIX = ".manifest.json"
 _FORMAT = 1
-_KEPT = (
+_FROM_SUMMARY = (
     "unit",
     "promise",
     "checks",
@@ -40,7 +40,7 @@ _KEPT = (
     "seeded",
     "notes",
 )
-"""What a manifest takes from a summary: named one by one, so that nothing new slips in."""
+"""What a manifest takes from a summary: listed one by one, so that nothing else gets in."""
 _RUN = ("run", "job", "table")
 _SECRETS = {"seed", "key", "secret"}
 
@@ -80,8 +80,8 @@ def compose(
     run: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> str:
-    """Return the text of a manifest; ``more`` says how the rows lie there, such as ``partition_by``."""
-    told = {key: str(run[key]) for key in _RUN if run is not None and run.get(key) is not None}
+    """Return the text of a manifest; ``more`` says how the rows are stored, such as ``partition_by``."""
+    about_run = {key: str(run[key]) for key in _RUN if run is not None and run.get(key) is not None}
     return sealed(
         {
             "manifest": _FORMAT,
@@ -89,8 +89,8 @@ def compose(
             "engine": summary.get("engine"),
             "python": platform.python_version(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            **({"run": told} if told else {}),
-            **{key: _public(summary[key]) for key in _KEPT if key in summary},
+            **({"run": about_run} if about_run else {}),
+            **{key: _public(summary[key]) for key in _FROM_SUMMARY if key in summary},
             **more,
             "files": list(files),
         }
@@ -109,7 +109,7 @@ def _public(value: Any) -> Any:
 
 
 def sealed(content: Mapping[str, Any]) -> str:
-    """Return the manifest's text; its own hash stands in it, so that a changed manifest gives itself away."""
+    """Return the manifest's text. It contains its own hash, so that a change is detected."""
     seal = hashlib.sha256(_text(content).encode()).hexdigest()
     return _text({**content, "sha256": seal})
 
@@ -119,7 +119,7 @@ def _text(content: Mapping[str, Any]) -> str:
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """Return a manifest; a DataError says that there is none, or that it was changed."""
+    """Return a manifest; raise a DataError if there is none, or if it was changed."""
     path = Path(path)
     try:
         raw = path.read_bytes()
@@ -143,7 +143,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
 
 
 def published_run(path: Path) -> str | None:
-    """Return the run that a manifest tells of; None where there is no manifest, or it tells of none."""
+    """Return the run that a manifest names, or None if there is no manifest or it names none."""
     try:
         run = read_manifest(path).get("run")
     except DataError:
@@ -152,7 +152,7 @@ def published_run(path: Path) -> str | None:
 
 
 def release_entry(content: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the entry of the data in a manifest; None where they lie in a database."""
+    """Return the manifest's entry of the data, or None if the rows are in a database."""
     return next((dict(f) for f in content["files"] if f["role"] == "release"), None)
 
 
@@ -166,7 +166,7 @@ def _is_table(target: Any) -> bool:
 
 
 def verify_files(manifest: str | Path) -> list[str]:
-    """Return what is wrong with the files that a manifest lists; an empty list says that all are as published."""
+    """Return what is wrong with the files that a manifest lists; an empty list if all are as published."""
     path = Path(manifest)
     try:
         content = read_manifest(path)
@@ -175,11 +175,12 @@ def verify_files(manifest: str | Path) -> list[str]:
     problems = []
     for entry in content["files"]:
         try:
-            found = _parts_problem(path.parent, entry) if entry["name"] == PARTS else _file_problem(path.parent, entry)
+            check = _parts_problem if entry["name"] == PARTS else _file_problem
+            problem = check(path.parent, entry)
         except OSError as error:
-            found = os.strerror(error.errno or 0)
-        if found is not None:
-            problems.append(f"{entry['name']}: {found}")
+            problem = os.strerror(error.errno or 0)
+        if problem is not None:
+            problems.append(f"{entry['name']}: {problem}")
     if any(entry["name"] == PARTS for entry in content["files"]):
         problems += _strangers(path, content)
     return problems
@@ -199,15 +200,15 @@ def _file_problem(folder: Path, entry: Mapping[str, Any]) -> str | None:
 def _parts_problem(folder: Path, entry: Mapping[str, Any]) -> str | None:
     if any(p.is_symlink() for p in folder.rglob("*")):
         return "symbolic links among the files"
-    found = parts_entry(folder)
+    parts = parts_entry(folder)
     for key, unit in (("files", "files"), ("bytes", "bytes")):
-        if found[key] != entry[key]:
-            return f"{found[key]} {unit} instead of {entry[key]}"
-    return "their SHA-256 differs from the manifest" if found["sha256"] != entry["sha256"] else None
+        if parts[key] != entry[key]:
+            return f"{parts[key]} {unit} instead of {entry[key]}"
+    return "their SHA-256 differs from the manifest" if parts["sha256"] != entry["sha256"] else None
 
 
 def _strangers(manifest: Path, content: Mapping[str, Any]) -> list[str]:
-    """Return a problem where a folder has files that its manifest does not list: whoever reads it takes them in."""
+    """Return a problem if a folder has files that its manifest does not list, which readers would take for data."""
     listed = {manifest.name, envelope_path(manifest).name, *(f["name"] for f in content["files"])}
     others = [p for p in manifest.parent.rglob("*") if p.is_file() and p.suffix != ".parquet"]
     strange = [p for p in others if p.parent != manifest.parent or p.name not in listed]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class PostgresTable:
     """A table of a PostgreSQL server, with the run in its comment.
 
-    Within the transaction that replaces the rows they are read back and put through the gate; readers see the old rows
+    Within the transaction that replaces the rows, they are read back and checked by the gate. Readers see the old rows
     or the new ones. Only a table that an earlier run wrote is replaced.
 
     Parameters
@@ -77,7 +77,7 @@ class PostgresTable:
         return run_in_comment(published_comment(self.uri, self.table))
 
     def _settled_run(self) -> str | None:
-        """Return the published run once no writer is at work: a killed run's server may still be committing."""
+        """Return the published run once no writer is active: the server may still be committing for a killed run."""
         return run_in_comment(published_comment(self.uri, self.table, settled=True))
 
     def require_writable(self) -> None:
@@ -88,14 +88,14 @@ class PostgresTable:
 
     def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
         require_apart(self, release.sources)
-        told, target = run_of(run), self._reports.target
+        about_run, target = run_of(run), self._reports.target
         with os_errors(target), made_folder(self.reports_in), locked(target):
             self._reports.settled(self._settled_run)
             sweep(self.reports_in)
             folder = PrivateFolder(self.reports_in)
             try:
                 release.verify(release.path)
-                written = self._replace(release, folder, reports, told)
+                written = self._replace(release, folder, reports, about_run)
                 self._reports.finished()
             except BaseException:
                 self._take_back()
@@ -107,7 +107,7 @@ class PostgresTable:
     def _replace(
         self, release: Publishable, folder: PrivateFolder, reports: Mapping[str, str], run: Mapping[str, Any]
     ) -> list[Path]:
-        """Replace the rows; the last thing before the server commits is the pending commit of manifest and reports."""
+        """Replace the rows; manifest and reports become the pending commit just before the server commits."""
         engine, written = release.engine, list[Path]()
 
         def verify(rows: pa.RecordBatchReader) -> None:
@@ -118,8 +118,8 @@ class PostgresTable:
             finally:
                 engine.unregister(name)
             release.verify_rows(engine.parquet([back]))
-            found = fingerprint(engine, engine.parquet([back]), [c.name for c in release.columns])
-            where = {"kind": "postgres", "table": self.table, **found}
+            content = fingerprint(engine, engine.parquet([back]), [c.name for c in release.columns])
+            where = {"kind": "postgres", "table": self.table, **content}
             written.extend(
                 self._reports.prepared(folder, summary=release.described(), reports=reports, run=run, target=where)
             )
@@ -130,7 +130,7 @@ class PostgresTable:
         return written
 
     def _take_back(self) -> None:
-        """After a failure: manifest and reports follow what the server has, if it can be asked."""
+        """After a failure, keep or discard manifest and reports by what the server has, if it can be asked."""
         try:
             self._reports.settled(self._settled_run)
         except DuckanonError:

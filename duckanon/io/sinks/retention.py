@@ -1,4 +1,4 @@
-"""Retention: old dated exports are removed as wholes, and nothing else ever is."""
+"""Retention: old dated exports are removed as a whole, and nothing else ever is."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class _Export:
 
 
 def prune(
-    pattern: str | Path, *, keep: int, own: Path | None = None, day_of: Callable[[Path], str | None] | None = None
+    pattern: str | Path, *, keep: int, current: Path | None = None, day_of: Callable[[Path], str | None] | None = None
 ) -> list[Path]:
     """Remove old exports of one job: all but the newest ``keep`` of those whose names a pattern matches.
 
-    Which are the newest is said by the dates in their names where ``day_of`` can read them: a clock that was wrong, or
-    an export of an earlier day that is made again, changes nothing of it. Else the times in their manifests decide.
+    The dates in their names say which are the newest, if ``day_of`` can read them: a wrong clock, or an export of an
+    earlier day that is made again, does not matter then. Otherwise the times in their manifests decide.
 
-    Only what a manifest of ours describes is removed: the data, its reports, and last the manifest itself, so that a
-    prune that is killed is finished by the next one. The newest export whose files are as published stays in any case,
-    and so does everything that somebody else put there. Folders of Parquet files go in one step.
+    Only what one of our manifests lists is removed: the data, its reports, and last the manifest itself, so that the
+    next prune finishes one that was killed. The newest intact export always stays, and so does everything that somebody
+    else put there. Folders of Parquet files are removed in one step.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def prune(
         A glob pattern over the targets, such as ``out/people-*.parquet`` or ``out/*/people.parquet``.
     keep : int
         How many to keep, at least 1.
-    own : Path, optional
+    current : Path, optional
         The export that was published just now. It is never removed, whatever its date.
     day_of : callable, optional
-        Returns what of an export's path says its day, as a text that sorts by time; None where nothing does.
+        Returns the day of an export from its path, as a text that sorts by time, or None.
 
     Returns
     -------
@@ -58,16 +58,16 @@ def prune(
         raise ParameterError("The 'keep' parameter of prune must be an int >= 1.")
     place = Path(pattern)
     named = day_of or (lambda _: None)
-    found = sorted(_exports(place), key=lambda e: (named(e.target) or "", e.created, str(e.target)), reverse=True)
-    good = next((e for e in found if not verify_files(e.manifest)), None)
+    exports = sorted(_exports(place), key=lambda e: (named(e.target) or "", e.created, str(e.target)), reverse=True)
+    good = next((e for e in exports if not verify_files(e.manifest)), None)
     removed = []
-    for export in reversed(found[keep:]):
-        if export is good or good is None or (own is not None and _same(export.target, own)):
+    for export in reversed(exports[keep:]):
+        if export is good or good is None or (current is not None and _same(export.target, current)):
             continue
         _remove(export)
         removed.append(export.target)
         if glob.has_magic(str(place.parent)):
-            # A folder that a date gave its name; if anything else is in it, it stays.
+            # A folder that is named by a date; if anything else is in it, it stays.
             with contextlib.suppress(OSError):
                 export.target.parent.rmdir()
     return removed
@@ -79,7 +79,7 @@ def _same(first: Path, second: Path) -> bool:
 
 def _exports(pattern: Path) -> list[_Export]:
     """Return the exports that a pattern matches, found by their manifests: their data may be gone already."""
-    found = []
+    exports = []
     for folder in map(Path, glob.glob(str(pattern.parent))):
         for path in folder.iterdir():
             if path.is_dir() and not path.is_symlink() and (path / FOLDER_MANIFEST).is_file():
@@ -96,8 +96,8 @@ def _exports(pattern: Path) -> list[_Export]:
                 target = path if entry["name"] == PARTS else folder / entry["name"]
                 if fnmatchcase(target.name, pattern.name):
                     names = (envelope_path(manifest).name, *(f["name"] for f in content["files"]))
-                    found.append(_Export(str(content.get("created", "")), target, manifest, names))
-    return found
+                    exports.append(_Export(str(content.get("created", "")), target, manifest, names))
+    return exports
 
 
 def _remove(export: _Export) -> None:

@@ -1,8 +1,9 @@
 """Signed manifests: an in-toto Statement in a DSSE envelope with an Ed25519 signature, beside the manifest.
 
-A manifest's own hash finds damage; whoever can write the export can seal it again. A signature says that who had the
-private key published these files under this promise. Other tools read the envelope: its payload is an in-toto Statement
-(v1) whose subjects are the files with their SHA-256, and whose predicate is the manifest.
+A manifest's own hash detects damage, but anybody who can write the export can compute it again. A signature says that
+the owner of the private key published these files with these privacy requirements. Other tools can read the envelope:
+its payload is an in-toto Statement (v1) whose subjects are the files with their SHA-256, and whose predicate is the
+manifest.
 
 Needs the extra ``signing`` (the package ``cryptography``).
 """
@@ -31,7 +32,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:duckanon:manifest:v1"
 PARTS_DIGEST = "duckanonParts"
-"""The digest of all Parquet files of a folder: no file has it, so it must not be called by a name that files have."""
+"""The digest of all Parquet files of a folder. It is not the digest of any one file, so it has a name of its own."""
 _PARTS = "**/*.parquet"
 _SUFFIX, _ENVELOPE = ".json", ".dsse.json"
 _OTHERS = 0o077
@@ -50,7 +51,7 @@ def envelope_path(manifest: Path) -> Path:
 
 @dataclass(frozen=True)
 class Signer:
-    """A private key, by its file: read only when it is used, and shown nowhere.
+    """A private key in a file, which is read only when it is used and never shown.
 
     Parameters
     ----------
@@ -61,11 +62,11 @@ class Signer:
     key: Path
 
     def require_usable(self) -> None:
-        """Raise unless the key can be read, is private and is an Ed25519 key; for use before long work."""
+        """Raise unless the file is a private, readable Ed25519 key: to be called before a long run."""
         self._private()
 
     def require_outside(self, folder: Path) -> None:
-        """Raise a ConfigError where the key lies in a folder of exports, for what is there is given to others."""
+        """Raise a ConfigError if the key is in a folder of exports, whose content is given to others."""
         if self.key.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(
                 f"The signing key {self.key.name!r} lies in the folder {folder.name!r}, where exports go: keep it "
@@ -88,13 +89,13 @@ class Signer:
         ed25519, serialization = _cryptography()
         name = self.key.name
         try:
-            # Looked at where it is read: nobody can put another file there in between.
+            # Checked on the open file: nobody can put another file there in between.
             descriptor = os.open(self.key, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as file:
-                found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode):
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
                     raise ConfigError(f"The signing key {name!r} is no file.")
-                if found.st_mode & _OTHERS or found.st_uid not in (os.geteuid(), 0):
+                if status.st_mode & _OTHERS or status.st_uid not in (os.geteuid(), 0):
                     raise ConfigError(
                         f"The signing key {name!r} can be read by others, or is not yours: make it private (chmod 600)."
                     )
@@ -113,13 +114,13 @@ class Signer:
 
 @dataclass(frozen=True)
 class PublicKey:
-    """The key by which signatures are verified, read from a file in PEM."""
+    """The public key that verifies signatures, read from a PEM file."""
 
     key: Ed25519PublicKey
 
     @classmethod
     def read(cls, path: Path) -> PublicKey:
-        """Return the key of a file; a private key is refused, for it has no business where exports are verified."""
+        """Return the key in a file; a private key is refused, because it should not be where exports are verified."""
         ed25519, serialization = _cryptography()
         try:
             raw = path.read_bytes()
@@ -138,7 +139,7 @@ class PublicKey:
         return cls(key)
 
     def problems(self, manifest: Path) -> list[str]:
-        """Return what is wrong with the signed form of a manifest; none says that it was signed with this key."""
+        """Return what is wrong with the signed form of a manifest; nothing if it was signed with this key."""
         from cryptography.exceptions import InvalidSignature
 
         path = envelope_path(manifest)
@@ -161,7 +162,7 @@ class PublicKey:
 
 
 def signed(signer: Signer | None, text: str, manifest: Path) -> list[str]:
-    """Write the signed form of a staged manifest beside it; return its name, in a list that is empty without a key."""
+    """Write the signed form of a staged manifest beside it; return its name in a list, which is empty without a key."""
     if signer is None:
         return []
     path = envelope_path(manifest)
@@ -170,9 +171,9 @@ def signed(signer: Signer | None, text: str, manifest: Path) -> list[str]:
 
 
 def envelope_problems(manifest: Path) -> list[str]:
-    """Return in what the signed form of a manifest differs from it, whoever signed; none where it has no signed form.
+    """Return how the signed form of a manifest differs from it; nothing if there is no signed form.
 
-    This alone says nothing of the signature.
+    The signature itself is not verified.
     """
     path = envelope_path(manifest)
     try:
@@ -186,7 +187,7 @@ def envelope_problems(manifest: Path) -> list[str]:
 
 
 def opened(path: Path) -> tuple[bytes, list[bytes]]:
-    """Return payload and signatures of an envelope; a ValueError says that it is none."""
+    """Return payload and signatures of an envelope; raise a ValueError if it is not an envelope."""
     try:
         content = json.loads(path.read_bytes())
         if set(content) != {"payloadType", "payload", "signatures"} or content["payloadType"] != PAYLOAD_TYPE:
@@ -211,7 +212,7 @@ def _digest_name(file: Mapping[str, Any]) -> str:
 
 
 def pre_authentication_encoding(kind: str, payload: bytes) -> bytes:
-    """Return what a DSSE signature is of: type and payload, each after its length.
+    """Return the bytes that a DSSE signature signs: type and payload, each after its length.
 
     Examples
     --------
@@ -223,16 +224,16 @@ def pre_authentication_encoding(kind: str, payload: bytes) -> bytes:
 
 
 def key_id(public: Ed25519PublicKey) -> str:
-    """Return the SHA-256 of a public key, as its file has it without the armour."""
+    """Return the SHA-256 of a public key in DER."""
     _, serialization = _cryptography()
     raw = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return hashlib.sha256(raw).hexdigest()
 
 
 def new_keys(path: Path) -> tuple[Path, Path]:
-    """Make a key and write it to ``path``, for its owner only, and its public half to ``path`` with ``.pub``.
+    """Make a key pair: the private key in ``path``, readable by its owner only, and the public one in ``path.pub``.
 
-    Neither file may be there already.
+    Neither file may exist already.
     """
     ed25519, serialization = _cryptography()
     private = ed25519.Ed25519PrivateKey.generate()

@@ -1,4 +1,4 @@
-"""Tables: the rows in a database, by its own transaction; manifest and reports in a folder."""
+"""Tables: the rows go into a database in one transaction, manifest and reports into a folder."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _TARGET = "duckanon_target"
 
 
 def run_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is told of a run, with an id of its own where it has none."""
+    """Return the description of a run, with a new id if it has none."""
     return {**run, "run": run.get("run") or secrets.token_hex(16)}
 
 
 def table_comment(run: Mapping[str, Any]) -> str:
-    """Return the comment of a published table: which run its rows are of."""
-    told = {key: str(run[key]) for key in ("run", "job") if run.get(key) is not None}
-    return json.dumps({"duckanon": __version__, **told}, ensure_ascii=False)
+    """Return the comment of a published table, which names the run of its rows."""
+    about_run = {key: str(run[key]) for key in ("run", "job") if run.get(key) is not None}
+    return json.dumps({"duckanon": __version__, **about_run}, ensure_ascii=False)
 
 
 def run_in_comment(comment: str | None) -> str | None:
-    """Return the run that a table's comment tells of; None where it is not one of ours.
+    """Return the run that a table's comment names, or None if the comment is not one of ours.
 
     Examples
     --------
@@ -61,13 +61,13 @@ class TableReports:
     """Manifest and reports of a table, in a folder of their own: ``people.manifest.json``, ``people.report.*``.
 
     For every sink whose rows go into a database. The database's commit decides: the files are complete and synced
-    before it (``prepared``), get their names after it (``finished``), and what a killed run left is kept if the
-    database has that run, else forgotten (``settled``).
+    before it (``prepared``) and get their names after it (``finished``). What a killed run left is kept if the
+    database has that run, else discarded (``settled``).
 
     Parameters
     ----------
     folder : Path
-        Where they go; made where it is missing.
+        Where they go; created if missing.
     table : str
         The table's name, which is also theirs.
     signer : Signer, optional
@@ -105,7 +105,7 @@ class TableReports:
         run: Mapping[str, Any],
         target: Mapping[str, Any],
     ) -> list[Path]:
-        """Write and sync the files and make them the pending commit; return the places of the reports.
+        """Write and sync the files and make them the pending commit; return the paths of the reports.
 
         ``target`` says where the rows are (``kind``, ``database``, ``table``) with their ``rows`` and ``content``.
         """
@@ -130,7 +130,7 @@ class TableReports:
         discard(self.target)
 
     def settled(self, published: Callable[[], str | None]) -> bool:
-        """Finish or forget what a killed run left; ``published`` asks the database for its run, if need be."""
+        """Finish or discard what a killed run left; ``published`` asks the database for its run, if necessary."""
         return settle(self.target, published()) if pending_path(self.target).exists() else False
 
     def _reports_before(self) -> list[str]:
@@ -146,21 +146,21 @@ class TableReports:
 class DuckDBTable:
     """A table in a DuckDB database file: replaced in one transaction, with the run in its comment.
 
-    The rows are copied from the release alone, by a connection that has seen nothing else, so that nothing raw ever is
-    in that file or its log. Within the transaction they are read again and put through the gate; then the old table is
-    replaced, and readers see the old rows or the new ones. The blocks of the old table stay in the file until they are
-    used again: these are rows that were published before.
+    The rows are copied from the release only, by a connection that has seen nothing else, so that no raw value gets
+    into that file or its log. Within the transaction they are read back and checked by the gate; then the old table is
+    replaced. Readers see the old rows or the new ones. The blocks of the old table stay in the file until they are
+    reused: these are rows that were published before.
 
     Parameters
     ----------
     path : Path
-        The database file; made where it is missing. Nobody else may have it open.
+        The database file; created if missing. No other process may have it open.
     table : str
         The table's name.
     reports_in : Path
         The folder of its manifest and reports.
     schema : str
-        The schema, which must be there.
+        The schema, which must exist.
     signer : Signer, optional
         Signs the manifest.
     """
@@ -207,7 +207,7 @@ class DuckDBTable:
 
     def publish(self, release: Publishable, *, reports: Mapping[str, str], run: Mapping[str, Any]) -> dict[str, Any]:
         require_apart(self, release.sources)
-        told, summary, target = run_of(run), release.described(), self._reports.target
+        about_run, summary, target = run_of(run), release.described(), self._reports.target
         with (
             os_errors(target),
             made_folder(self.reports_in),
@@ -221,13 +221,13 @@ class DuckDBTable:
                 release.verify(release.path)
                 engine = open_database(self.path, writable=True, like=release.engine)
                 try:
-                    written = self._replace(engine, release, folder, summary, reports, told)
+                    written = self._replace(engine, release, folder, summary, reports, about_run)
                     engine.catalog.checkpoint(_TARGET)
                 finally:
                     engine.close()
                 self._reports.finished()
             except BaseException:
-                self._take_back(new, told["run"])
+                self._take_back(new, about_run["run"])
                 raise
             finally:
                 folder.close()
@@ -248,18 +248,18 @@ class DuckDBTable:
         rows, again = engine.parquet([release.path]), exp.select(*(col(c) for c in columns)).from_(place.copy())
         with engine.snapshot():
             engine.run(exp.Create(this=place.copy(), kind="TABLE", replace=True, expression=rows.copy()))
-            found = require_same_rows(engine, rows, again, columns)
-            # The gate works where the source's frequencies and persons are known: it gets what the table now holds.
+            content = require_same_rows(engine, rows, again, columns)
+            # The gate runs in the engine of the release, which knows the source: it gets what the table now holds.
             back = folder.path / "again.parquet"
             engine.write_parquet(again.copy(), back)
             release.verify_rows(release.engine.parquet([back]))
             comment = text(table_comment(run))
             engine.run(exp.Comment(this=place.copy(), kind="TABLE", expression=comment))
-            where = {"kind": "duckdb", "database": self.path.name, "schema": self.schema, "table": self.table, **found}
-            return self._reports.prepared(folder, summary=summary, reports=reports, run=run, target=where)
+            place_of = {"kind": "duckdb", "database": self.path.name, "schema": self.schema, "table": self.table}
+            return self._reports.prepared(folder, summary=summary, reports=reports, run=run, target=place_of | content)
 
     def _take_back(self, new: bool, run: str) -> None:
-        """After a failure: an empty database that was made in vain goes; the files follow what the database has."""
+        """After a failure, keep or discard the files by what the database has; remove a new database without rows."""
         try:
             published = self.published_run() if self.path.exists() else None
         except (EngineError, DataError):
@@ -272,7 +272,7 @@ class DuckDBTable:
         return open_database(self.path, writable=writable)
 
     def _comment(self) -> str | None:
-        """Return the table's comment, an empty text where it has none; None where there is no such table."""
+        """Return the table's comment, an empty text if it has none, or None if there is no such table."""
         if not self.path.exists():
             return None
         engine = self._opened()
@@ -292,9 +292,9 @@ class DuckDBTable:
 def open_database(
     path: Path, *, writable: bool = False, like: Engine | None = None, memory: str | None = None
 ) -> Engine:
-    """Return a new engine in which a database file is attached; an EngineError says that somebody else has it open.
+    """Return a new engine in which a database file is attached; raise an EngineError if another process has it open.
 
-    It keeps to the memory and threads of ``like``, or to the ``memory`` of a process.
+    It is limited to the memory and threads of ``like``, or to the ``memory`` of a process.
     """
     limit = like.memory_limit() if like is not None else None
     engine = open_engine(
@@ -316,7 +316,7 @@ def open_database(
 
 
 def table_comment_in(engine: Engine, schema: str, name: str) -> str | None:
-    """Return the comment of a table of the attached database; None where there is no such table."""
+    """Return the comment of a table of the attached database, or None if there is no such table."""
     return engine.catalog.comment(_TARGET, schema, name)
 
 

@@ -15,11 +15,10 @@ from duckanon.algorithms.partition.judging import judge, rows_of, undivided
 from duckanon.algorithms.partition.partition import Parts, Rules, classes_of_items
 from duckanon.algorithms.partition.presplit import FirstCuts
 from duckanon.encoding.row_words import shuffle_keys
+from duckanon.encoding.spill import RID, ClassFile, PartFiles
 from duckanon.engine.limits import give_back, workers
 from duckanon.engine.sql.relations import LazyTable, col, named, pack, positional, subquery, table
 from duckanon.errors import DataError, InfeasibleError
-from duckanon.io.part_files import RID, ClassFile, PartFiles
-from duckanon.io.shuffled_writer import MANY_ROWS
 from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
 from duckanon.recoding.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
 from duckanon.recoding.few_cells import FEW_CLASSES
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 _BATCH = 250_000
 """Items that are read at a time where they do not all fit."""
-_SCRATCH_SHARE = 4
-"""The scratch buffers of a search are reused by the next step where so many times as much would fit."""
 _OF_PERSONS = 48
 """Bytes of an item that are needed to tell persons apart."""
 
@@ -75,8 +72,6 @@ class _Classes:
     ends: list[int] = field(default_factory=lambda: [0])
     """How many classes there are after each part."""
     cuts: list[NDArray[Any]] = field(default_factory=list)
-    scratch: list[NDArray[Any]] = field(default_factory=list)
-    """Buffers of the search, for the next step."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +140,6 @@ class Divider:
             seen,
             rows.short,
             self._cuts(cutting),
-            self.classes.scratch,
         )
         return division
 
@@ -200,9 +194,6 @@ class Divider:
         del fetched
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units, False)
-        limit, size = self.engine.array_limit(), sum(array.nbytes for array in parts.room)
-        if len(items) >= MANY_ROWS and (limit is None or _SCRATCH_SHARE * size <= limit):
-            self.classes.scratch += parts.room
         return self._stored("ids", pa.table(of_items))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:

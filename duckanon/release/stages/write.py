@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, hidden_person
-from duckanon.encoding.dictionaries import ENUM_LIMIT
+from duckanon.encoding.dictionaries import ENUM_LIMIT, enumeration
 from duckanon.encoding.row_words import shuffle_keys
 from duckanon.engine.sql.dialect import approx_distinct
 from duckanon.engine.sql.relations import cast, col, named, param, subquery, table
@@ -109,14 +109,12 @@ def _enumerated(engine: Engine, rows: str, columns: Sequence[str]) -> dict[str, 
     if not columns:
         return {}
     several = [approx_distinct(col(c)) for c in columns]
-    found = {}
-    for column, size in zip(columns, engine.row(exp.select(*several).from_(table(rows))), strict=True):
-        if 0 < size <= ENUM_LIMIT // 2:
-            present = exp.Not(this=exp.Is(this=col(column), expression=exp.null()))
-            texts = exp.select(col(column)).distinct().from_(table(rows)).where(present).order_by(col(column))
-            found[column] = engine.fresh("enum")
-            engine.create_enum(found[column], texts)
-    return found
+    sizes = engine.row(exp.select(*several).from_(table(rows)))
+    return {
+        column: enumeration(engine, exp.select(named(col(column), "label")).from_(table(rows)))
+        for column, size in zip(columns, sizes, strict=True)
+        if 0 < size <= ENUM_LIMIT // 2
+    }
 
 
 def write_persons(plan: Plan, recoder: Recoder, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,9 @@ from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import Column
 from duckanon.errors import EngineError, PrivacyViolation
-from duckanon.io import shuffled_writer as looked_up
-from duckanon.io.parquet import RowGroups, encode
-from duckanon.io.shuffled_writer import LookedUp, can_look_up
-from duckanon.io.sorted_rows import SortedRows
-from duckanon.kernels.lookup import look_up
-from duckanon.kernels.ordering import deal, order_of
+from duckanon.io import shuffled_writer
+from duckanon.io.shuffled_writer import can_look_up
 from duckanon.recoding import coded_rows, recoders
-from duckanon.release.stages import partition as dividing
 
 ROWS = 2_000
 
@@ -54,17 +48,17 @@ OTHERS = ["ill", "cost", "paid", "seen", "alive"]
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows count as many; the list says how often they were looked up."""
-    for module in (coded_rows, dividing, recoders):
+    for module in (coded_rows, recoders):
         monkeypatch.setattr(module, "MANY_ROWS", 1)
-    monkeypatch.setattr(looked_up, "_ROW_GROUP", 300)
+    monkeypatch.setattr(shuffled_writer, "_ROW_GROUP", 300)
     calls: list[int] = []
-    honest = LookedUp.write
+    honest = shuffled_writer.write_shuffled
 
-    def counted(self: LookedUp, *arguments: Any) -> None:
+    def counted(*arguments: Any) -> None:
         calls.append(1)
-        honest(self, *arguments)
+        honest(*arguments)
 
-    monkeypatch.setattr(LookedUp, "write", counted)
+    monkeypatch.setattr(recoders, "write_shuffled", counted)
     return calls
 
 
@@ -105,58 +99,6 @@ def test_the_file_is_that_of_the_whole_sort(options: dict[str, Any], request: py
     assert found.equals(plain), "rows or their order differ"
 
 
-def test_what_does_not_fit_is_sorted_by_the_database(many: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    table, raw = released(people())
-    asked: list[int] = []
-
-    def from_database(self: SortedRows, size: int) -> Iterator[Any]:
-        asked.append(size)
-        return honest(self, size)
-
-    honest = SortedRows._from_database
-    monkeypatch.setattr(SortedRows, "_from_database", from_database)
-    assert released(people())[1] == raw
-    assert not asked
-    monkeypatch.setattr("duckanon.io.sorted_rows._COPIES", 10**9)
-    assert released(people())[0].equals(table)
-    assert asked == [300]
-
-
-@pytest.mark.parametrize(("parts", "piles"), [(1, 1), (2, 16), (5, 2)])
-def test_hashes_are_sorted_and_equal_ones_stay_as_they_come(parts: int, piles: int) -> None:
-    rng = np.random.default_rng(4)
-    for count in (0, 1, 2, 40, 513, 6_000):
-        for most in (1, 3, 2**20, 2**63, 2**64 - 1):
-            came = rng.integers(0, most, count, dtype=np.uint64, endpoint=True)
-            hashes, at = np.empty_like(came), np.empty(count, dtype=np.int64)
-            cuts = [0, *sorted(rng.integers(0, count, 2, endpoint=True).tolist()), count]
-            bounds = np.zeros((3, piles + 1), dtype=np.int64)
-            for own, start, end in zip(bounds, cuts, cuts[1:], strict=False):
-                numbers = np.empty(end - start, dtype=np.int64)
-                deal(came[start:end], numbers, own)
-                dealt = [int(h) * piles >> 64 for h in came[start:end]]
-                assert numbers.tolist() == np.argsort(dealt, kind="stable").tolist()
-                assert own.tolist() == np.searchsorted(sorted(dealt), range(piles + 1)).tolist()
-                own += start
-                at[start:end] = start + numbers
-            hashes[:] = came[at]
-            rows = np.empty(count, dtype=np.int32)
-            for part in rng.permutation(parts):
-                order_of(hashes, bounds, rows, int(part), parts)
-            assert at[rows].tolist() == np.argsort(came, kind="stable").tolist()
-
-
-@pytest.mark.parametrize("most", [0, 3])
-def test_however_many_piles_there_are_the_file_is_the_same(
-    most: int, many: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, raw = released(people())
-    monkeypatch.setattr("duckanon.io.sorted_rows._PILE", 1)
-    monkeypatch.setattr("duckanon.io.sorted_rows._MOST_PILES", most)
-    assert released(people())[1] == raw
-    assert len(many) == 2
-
-
 def test_any_number_of_threads_writes_the_same_bytes(many: list[int]) -> None:
     files = {released(people(), threads=threads)[1] for threads in (1, 2, 4)}
     assert len(many) == 3
@@ -179,14 +121,14 @@ def test_a_row_group_lists_its_own_texts_only(many: list[int], tmp_path: Path) -
 
 
 def test_a_lie_is_caught_all_the_same(many: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = looked_up._Texts._of
+    honest = shuffled_writer._Classes.looked_up
 
-    def changed(self: Any, group: pa.Table, columns: Any, room: Any) -> pa.Table:
-        found = honest(self, group, columns, room)
+    def changed(self: Any, rows: pa.Table, columns: Any) -> pa.Table:
+        found = honest(self, rows, columns)
         texts = found.column("town").to_pylist()
         return found.set_column(2, "town", pa.array(["elsewhere", *texts[1:]]).dictionary_encode())
 
-    monkeypatch.setattr(looked_up._Texts, "_of", changed)
+    monkeypatch.setattr(shuffled_writer._Classes, "looked_up", changed)
     with pytest.raises(PrivacyViolation):
         released(people())
     assert many
@@ -216,7 +158,6 @@ def test_texts_of_few_values_are_stored_as_enumerations(
     with duckanon.anonymize(table, **given) as release:
         assert isinstance(release.recoder, recoders.Regions)
         assert release.recoder.division.short == ({'odd "name"'} if short else frozenset())
-        assert not release.recoder.division.room, "what the search worked in is let go"
         found = release.to_arrow()
     assert many
     both = [t.select(["cost", 'odd "name"']).sort_by("cost") for t in (found, table)]
@@ -233,32 +174,8 @@ def test_a_text_that_the_first_rows_do_not_tell_is_stored_as_it_is(
     assert many
 
 
-def test_row_groups_encoded_apart_make_the_file_that_one_writer_makes(tmp_path: Path) -> None:
-    made = people().append_column("word", pa.array(["x", None] * (ROWS // 2)).dictionary_encode())
-    for size in (ROWS, 700, 90):
-        pieces = [made.slice(start, size) for start in range(0, ROWS, size)]
-        options = {"store_schema": False}
-        file = RowGroups(tmp_path / "apart.parquet")
-        for piece in pieces:
-            file.add(encode(piece, options), len(piece))
-        file.close()
-        with pq.ParquetWriter(tmp_path / "whole.parquet", made.schema, **options) as writer:
-            for piece in pieces:
-                writer.write_table(piece)
-        apart, whole = (tmp_path / f"{name}.parquet" for name in ("apart", "whole"))
-        assert apart.read_bytes() == whole.read_bytes()
-
-
-def test_row_groups_have_the_same_columns(tmp_path: Path) -> None:
-    file = RowGroups(tmp_path / "odd.parquet")
-    file.add(encode(pa.table({"a": [1]}), {}), 1)
-    with pytest.raises(EngineError, match="different columns"):
-        file.add(encode(pa.table({"a": ["x"]}), {}), 1)
-    file.close()
-
-
 def test_few_rows_are_sorted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LookedUp, "write", lambda *_: pytest.fail("rows are few"))
+    monkeypatch.setattr(recoders, "write_shuffled", lambda *_: pytest.fail("rows are few"))
     released(people())
 
 
@@ -269,7 +186,6 @@ def test_a_failure_while_rows_come_quotes_nothing(many: list[int], monkeypatch: 
         def __next__(self) -> None:
             raise pa.ArrowInvalid("could not convert 'Jane Doe'")
 
-    monkeypatch.setattr("duckanon.io.sorted_rows._COPIES", 10**9)
     monkeypatch.setattr(DuckDBEngine, "reader", lambda *_, **__: Broken())
     with pytest.raises(EngineError, match="withheld") as caught:
         released(people())
@@ -277,32 +193,10 @@ def test_a_failure_while_rows_come_quotes_nothing(many: list[int], monkeypatch: 
     assert many
 
 
-@pytest.mark.parametrize("rows", [20, 2_000])
-def test_codes_of_a_run_are_dense_and_nulls_stay(rows: int) -> None:
-    rng = np.random.default_rng(2)
-    sizes = [6, 2, 41]
-    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    codes = np.stack([rng.integers(0, s, 30) for s in sizes], axis=1).astype(np.uint32)
-    free = np.full(firsts[-1], -2, dtype=np.int32)
-    free[firsts[:-1]] = -1
-    ranks, used = free.copy(), np.zeros_like(free)
-    for _ in range(50):
-        ids = rng.integers(0, 30, rng.integers(0, rows)).astype(np.uint32)
-        out, counts = np.zeros((3, len(ids)), dtype=np.int32), np.zeros((2, 3), dtype=np.int64)
-        look_up(ids, codes, ranks, firsts, used, out, counts)
-        assert (ranks == free).all()
-        for j in range(3):
-            own = codes[ids, j].tolist()
-            met = list(dict.fromkeys(c for c in own if c))
-            assert used[firsts[j] : firsts[j] + counts[0, j]].tolist() == met
-            assert counts[1, j] == own.count(0)
-            assert out[j].tolist() == [met.index(c) if c else -1 for c in own]
-
-
 @pytest.mark.slow
 def test_sixty_files_have_the_rows_of_the_first(many: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB 2.0.0 lost values of enumerations in 10 of 60 files of two million rows with two threads."""
-    monkeypatch.setattr(looked_up, "_ROW_GROUP", 122_880)
+    monkeypatch.setattr(shuffled_writer, "_ROW_GROUP", 122_880)
     made = people(300_000)
     table = pa.concat_tables([made] * 7)
     engine = open_engine(threads=2)
