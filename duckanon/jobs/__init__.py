@@ -1,4 +1,4 @@
-"""Jobs: source, roles, promise and target in a TOML file, so that a release can be made again every night."""
+"""Jobs: a TOML file with source, roles, privacy and output, from which a release is made every night."""
 
 from duckanon.jobs.exit_codes import (
     CONFIGURATION,

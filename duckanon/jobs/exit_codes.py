@@ -1,4 +1,4 @@
-"""Exit codes: what a scheduler is told."""
+"""Exit codes: how a run ended, for schedulers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from duckanon import errors
 
 PUBLISHED, FAILED, CONFIGURATION, DATA, INFEASIBLE, VIOLATION, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
-# Read from top to bottom: the first line that fits decides.
+# The first line that fits decides.
 _EXITS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int], ...] = (
     ((errors.DataError, errors.UnlistedColumnError, errors.UnknownValueError), DATA),
     ((errors.ConfigError, errors.HierarchyError, errors.UnsupportedError), CONFIGURATION),
@@ -20,8 +20,8 @@ _EXITS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int],
 def exit_code(error: BaseException | None) -> int:
     """Return the exit code that tells a scheduler what happened.
 
-    0 published; 2 configuration; 3 data or schema drift; 4 the promise cannot be kept; 5 the gate refused;
-    6 environment; 130 interrupted; 1 unexpected error.
+    0 published; 2 configuration; 3 data or schema drift; 4 the privacy requirements cannot be met; 5 the gate refused;
+    6 environment; 130 interrupted; 1 an unexpected error.
 
     Examples
     --------

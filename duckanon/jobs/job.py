@@ -1,4 +1,4 @@
-"""What a job file says, read and checked."""
+"""A job: what its file says, read and checked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIZE = re.compile(r"([\d.]+)\s*(\D+)")
 
 @dataclass(frozen=True)
 class JobTable:
-    """One table of a job: where it comes from, what is promised of it, and where it goes."""
+    """One table of a job: its source, the request, and where the release is published."""
 
     name: str
     folder: Path

@@ -1,4 +1,4 @@
-"""Run a job: make the releases of all its tables, look at them once more, and publish."""
+"""Run a job: make the releases of all its tables, check them, and publish them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = logging.getLogger("duckanon.job")
 
 @dataclass(frozen=True)
 class TableResult:
-    """What a run did with one table. ``written`` is empty for a dry run, else it has release, manifest and reports."""
+    """What a run did with one table. ``written`` has release, manifest and reports; a dry run writes nothing."""
 
     name: str
     summary: dict[str, Any]
@@ -55,11 +55,11 @@ class JobResult:
     run: str
     tables: tuple[TableResult, ...]
     peak_memory: int | None = None
-    """The largest resident size of the process, in bytes: data, interpreter and libraries."""
+    """The largest resident size of the process, in bytes; interpreter and libraries are included."""
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Promise, proof and loss of the only table."""
+        """Requirements, checks and loss of the only table."""
         return self._only.summary
 
     @property
@@ -74,7 +74,7 @@ class JobResult:
 
 
 def plan_job(path: str | Path, table: str | None = None) -> Plan:
-    """Return what a job would do with a table; of the data only the schema is touched."""
+    """Return what a job would do with a table; only the schema of the data is read."""
     job = load_job(path)
     with limited_threads(job.limits.get("threads")), no_core_dumps(), contextlib.closing(job.open_engine()) as engine:
         return job.table(table).plan(engine, read=False)
@@ -125,7 +125,7 @@ def run_job(
     progress : callable, optional
         Called with a ``duckanon.progress.Event`` while the work goes on.
     dry_run : bool
-        Do everything but publish: the summary says what would have been, and nothing is kept of the run.
+        Do everything but publish: the summary says what would have been published, and the run leaves no trace.
     day : date, optional
         What stands for ``{date}`` in paths; by default today, in UTC.
     recoding : {"fresh", "frozen", "refresh"}, optional
@@ -133,8 +133,8 @@ def run_job(
     accept_drift : bool
         Publish although types, columns or the number of rows changed since the last published run.
     end_process : bool
-        What happens where ``[limits] time`` is up and something that cannot be interrupted, such as a file system that
-        hangs, has not returned after ten seconds. By default it is waited for, and an EngineError raised then, for the
+        What happens when ``[limits] time`` is up and something that cannot be interrupted, such as a file system that
+        hangs, has not returned after ten seconds. By default the run waits for it and then raises an EngineError: the
         process is the caller's. With True the process is ended with exit code 6, as the command line does.
     """
     job = load_job(path, day)
@@ -161,11 +161,11 @@ def _run(
         try:
             _carry_out(job, runs, progress, end_process)
         except BaseException as error:
-            _tell(job, runs, error)
+            _record_runs(job, runs, error)
             raise
-        _tell(job, runs)
-    told = [TableResult(one.table.name, one.summary or {}, one.written, tuple(one.warnings)) for one in runs]
-    return JobResult(job, run, tuple(told), peak_memory())
+        _record_runs(job, runs)
+    results = [TableResult(one.table.name, one.summary or {}, one.written, tuple(one.warnings)) for one in runs]
+    return JobResult(job, run, tuple(results), peak_memory())
 
 
 def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None, end_process: bool) -> None:
@@ -186,15 +186,15 @@ def _carry_out(job: Job, runs: list[TableRun], progress: Listener | None, end_pr
 
 
 def _end(job: Job, runs: list[TableRun], error: EngineError) -> None:
-    """Say that the process is ended although a thread of it still works, and remove what is private."""
+    """Record the failure and remove private files before the process is ended, while one of its threads still hangs."""
     _log.error("%s The process is ended: something that cannot be interrupted did not return.", error)
     remove_private_folders()
-    _tell(job, runs, error)
+    _record_runs(job, runs, error)
 
 
 @contextlib.contextmanager
 def _states(job: Job, dry_run: bool) -> Iterator[list[State]]:
-    """Open what is kept from run to run, for one run at a time; a dry run leaves it as it is."""
+    """Open the state of each table, for one run at a time; a dry run does not change it."""
     with ExitStack() as stack:
         if dry_run and not job.state.is_dir():
             folder = PrivateFolder()
@@ -213,8 +213,8 @@ def _states(job: Job, dry_run: bool) -> Iterator[list[State]]:
                 state.forget()
 
 
-def _tell(job: Job, runs: list[TableRun], error: BaseException | None = None) -> None:
-    """Write history, metrics and lineage. What was published stays published if that fails: it is said, and no more."""
+def _record_runs(job: Job, runs: list[TableRun], error: BaseException | None = None) -> None:
+    """Write history, metrics and lineage. If that fails there is a warning: what was published stays published."""
     records = []
     for one in runs:
         # Another table's failure does not undo what this one published.
@@ -229,9 +229,9 @@ def _tell(job: Job, runs: list[TableRun], error: BaseException | None = None) ->
     ]
     for one, record in zip(runs, records, strict=True):
         if record["outcome"] == "failed":
-            steps.append((one.tell_failure, (record,)))
+            steps.append((one.write_failure_page, (record,)))
         else:
-            steps.append((one.forget_failure, ()))
+            steps.append((one.remove_failure_page, ()))
     if job.metrics is not None:
         steps.append((write_textfile, (job.metrics, records)))
     if job.lineage is not None:

@@ -1,4 +1,4 @@
-"""One table in one run of a job: made, looked at, published, told."""
+"""One table in one run of a job: its release is made, checked and published, and the run is recorded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from duckanon.release.release import Release
 
 FAILURE = "failure.html"
-"""The page of the last run that failed, in the state."""
+"""The file in the state with the page about the last run that failed."""
 _ROLES = ("quasi_identifiers", "sensitive", "insensitive", "identifiers", "within")
 
 
@@ -51,9 +51,9 @@ class TableRun:
     _begun: float = field(default_factory=time.monotonic)
 
     def make(self, engine: Engine, stack: ExitStack, watch: Callable[[Engine], object]) -> None:
-        """Make the release, and stop where it must not be published; ``stack`` holds what it needs until then.
+        """Make the release, or raise where it must not be published; ``stack`` closes what the release needs.
 
-        ``watch`` is called with every further engine that is opened, so that its statements end in time, too.
+        ``watch`` is called with every further engine that is opened, so that the time limit holds for it, too.
         """
         sink, expect = self.table.target.sink, self.table.expect
         if not self.dry_run:
@@ -90,9 +90,9 @@ class TableRun:
         self.warnings += drift(self.state.history(), self.record("published"))
 
     def _settle(self) -> None:
-        """Find out whether the last run was killed before or after it published, where it was to publish.
+        """Find out whether the last run was killed before or after it published.
 
-        That may be elsewhere: the path has a date in it, or somebody changed the job since.
+        It may have published elsewhere: its path has a date in it, or the job was changed since.
         """
         state, target = self.state, self.table.target
         place, sink = state.place(), target.sink
@@ -102,13 +102,13 @@ class TableRun:
         if state.settle(sink.published_run()) and left:
             self.warnings.append(
                 f"The last run was ended once it had published {sink.name!r}, which [output] does not name any more: "
-                "it stays there, and tonight is compared with it."
+                "it stays there, and this run is compared with it."
             )
         if place != target.place:
             state.begin(target.place)
 
     def _finished(self, place: Mapping[str, Any]) -> Sink:
-        """Finish and clear away what a run that was killed left at another place; return the sink there."""
+        """Finish what a killed run left at another place, remove what is private of it, and return the sink there."""
         target, pending = self.table.target, self.state.pending() is not None
         sink = sink_at(place, self.table.name, self.table.folder, target)
         if sink is None:
@@ -123,7 +123,7 @@ class TableRun:
             )
         folders = {path.parent for path in sink.paths} | ({sink.stage} if sink.stage is not None else set())
         for folder in folders:
-            # What is private of a run that was killed: tonight's folders are swept when they are written to.
+            # The folders of this run are swept when they are written to.
             sweep(folder)
         if pending and any(folder.is_dir() for folder in folders):
             try:
@@ -136,7 +136,7 @@ class TableRun:
         return target.sink if (sink.name, sink.paths) == (target.sink.name, target.sink.paths) else sink
 
     def publish(self) -> None:
-        """Publish the release; what later runs need to know of it is settled when it is."""
+        """Publish the release, and make it the last one in the state."""
         if self.night is None:
             raise JobError("There is nothing to publish: make() comes first.")
         night, state, target = self.night, self.state, self.table.target
@@ -146,19 +146,19 @@ class TableRun:
         state.prepare(self.run, facts, recoding=night.stored, nights=night.nights)
         release = night.release
         with release.engine.progress.step("write", release.rows_published):
-            told = {"run": self.run, "job": self.job.name, "table": self.table.name}
-            self.written = target.sink.publish(release, reports=self._reports(release), run=told)
+            names = {"run": self.run, "job": self.job.name, "table": self.table.name}
+            self.written = target.sink.publish(release, reports=self._reports(release), run=names)
         state.settle(self.run)
         if target.keep is not None:
             target.prune(self.written["release"])
 
     def record(self, outcome: str, exit_code: int = 0, error: BaseException | None = None) -> dict[str, Any]:
-        """Return what is told of the run: names, counts and words, and no cell."""
-        told, night = None, self.night
+        """Return the record of the run, for history, logs and metrics: names and counts, never a cell."""
+        failure, night = None, self.night
         if error is not None:
-            # A message that nobody of us wrote may quote data.
+            # The message of an unexpected error may quote data.
             words = str(error) if type(error).__module__ == "duckanon.errors" else "withheld: it may quote data"
-            told = {"type": type(error).__name__, "message": words}
+            failure = {"type": type(error).__name__, "message": words}
         return {
             "run": self.run,
             "job": self.job.name,
@@ -168,19 +168,19 @@ class TableRun:
             "seconds": round(time.monotonic() - self._begun, 3),
             "outcome": outcome,
             "exit_code": exit_code,
-            "error": told,
+            "error": failure,
             "warnings": list(self.warnings),
             "summary": self.summary,
-            "written": self._shown() if self.written else None,
+            "written": self._written_names() if self.written else None,
             "peak_memory": peak_memory(),
             "recoding": self.job.recoding,
             "held_back": night.held_back if night is not None else 0,
-            "intersection": _told(night),
+            "intersection": _intersection_figures(night),
             "source": {"kind": self.table.source.kind, "name": self.table.source.name},
             "columns": [{"name": c.name, "type": plain_type(c.type)} for c in self.columns],
         }
 
-    def _shown(self) -> dict[str, Any]:
+    def _written_names(self) -> dict[str, Any]:
         """Return what was written as texts."""
         written = self.written
         return {
@@ -193,24 +193,24 @@ class TableRun:
         sink = self.table.target.sink
         return {"release": sink.name, "manifest": next(p.name for p in sink.paths if p.name.endswith("manifest.json"))}
 
-    def tell_failure(self, record: Mapping[str, Any]) -> None:
-        """Write the page of a run that failed into the state: nothing of it goes where exports are."""
+    def write_failure_page(self, record: Mapping[str, Any]) -> None:
+        """Write a page about a run that failed into the state, not into the folder of exports."""
         history = self.state.history().to_pylist()
         path = self.state.folder / FAILURE
         path.touch(mode=0o600)
         path.write_text(page(None, record=record, history=history), encoding="utf-8")
 
-    def forget_failure(self) -> None:
-        """Remove the page of an earlier run that failed: what it says is not so any more."""
+    def remove_failure_page(self) -> None:
+        """Remove the page about an earlier run that failed."""
         (self.state.folder / FAILURE).unlink(missing_ok=True)
 
     def _require_free(self) -> None:
         sink = self.table.target.sink
         if not self.table.overwrite and sink.exists():
-            raise JobError(f"{self.job.path.name}: [output] {sink.name!r} is there already, and overwrite = false.")
+            raise JobError(f"{self.job.path.name}: [output] {sink.name!r} exists, and overwrite = false.")
 
     def _columns(self, watch: Callable[[Engine], object]) -> tuple[Column, ...]:
-        """Look at the schema in a database of its own: what is opened there does not stand in the way of the work."""
+        """Read the schema in a database of its own, where nothing that it opens is in the way of the run."""
         with closing(self.job.open_engine()) as engine:
             watch(engine)
             return self.table.source.open(engine, read=False).columns
@@ -229,13 +229,13 @@ class TableRun:
         return reports
 
 
-def _told(night: Night | None) -> dict[str, Any] | None:
-    """Return what was found of the releases before, in three numbers."""
-    found = night.intersection if night is not None else None
-    if found is None or not found.compared:
+def _intersection_figures(night: Night | None) -> dict[str, Any] | None:
+    """Return three figures of the comparison with earlier releases; None where there was none."""
+    intersection = night.intersection if night is not None else None
+    if intersection is None or not intersection.compared:
         return None
     return {
-        "persons_in_both": found.persons_in_both,
-        "smallest": found.smallest,
-        "persons_below": found.persons_below,
+        "persons_in_both": intersection.persons_in_both,
+        "smallest": intersection.smallest,
+        "persons_below": intersection.persons_below,
     }

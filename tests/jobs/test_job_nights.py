@@ -103,7 +103,7 @@ def test_two_runs_exclude_each_other(folder: Path) -> None:
 def test_a_state_that_others_can_write_to(folder: Path) -> None:
     (folder / STATE).mkdir()
     (folder / STATE).chmod(0o777)
-    with pytest.raises(errors.EngineError, match="can be written to by others") as caught:
+    with pytest.raises(errors.EngineError, match="can be written to by other users") as caught:
         run_job(write(folder))
     assert exit_code(caught.value) == 6
 

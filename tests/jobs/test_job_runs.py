@@ -77,7 +77,7 @@ class TestRun:
         path = write(folder, ("[output]", "[output]\noverwrite = false"))
         run_job(path)
         before = files(folder)
-        with pytest.raises(errors.JobError, match=r"'people\.parquet' is there already, and overwrite = false"):
+        with pytest.raises(errors.JobError, match=r"'people\.parquet' exists, and overwrite = false"):
             run_job(path, progress=no_work)
         assert files(folder) == before
 

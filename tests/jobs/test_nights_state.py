@@ -41,7 +41,7 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     folder.mkdir(mode=0o700)
     for rights in (0o770, 0o702):
         folder.chmod(rights)
-        with pytest.raises(EngineError, match="written to by others") as caught:
+        with pytest.raises(EngineError, match="written to by other users") as caught:
             State.open(folder)
         assert exit_code(caught.value) == 6
 
@@ -54,7 +54,7 @@ def test_rights_are_changed_only_of_folders_that_duckanon_made(tmp_path: Path) -
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o755)
     theirs.chmod(0o755)
-    with pytest.raises(EngineError, match="can be read by others") as caught:
+    with pytest.raises(EngineError, match="can be read by other users") as caught:
         State.open(theirs)
     assert exit_code(caught.value) == 6
     assert mode(theirs) == 0o755
@@ -68,7 +68,7 @@ def test_a_folder_with_other_things_in_it_stays_as_it_is(tmp_path: Path, rights:
     (folder / "runs").mkdir(parents=True)
     (folder / "runs" / "theirs").write_text("x")
     folder.chmod(rights)
-    with pytest.raises(EngineError, match="holds no state of duckanon") as caught:
+    with pytest.raises(EngineError, match="was not made by duckanon") as caught:
         State.open(folder)
     assert exit_code(caught.value) == 6
     assert mode(folder) == rights
@@ -80,7 +80,7 @@ def test_a_marker_that_is_a_link_is_none(tmp_path: Path) -> None:
     folder.mkdir(mode=0o755)
     (tmp_path / "elsewhere").write_text("x")
     (folder / MARKER).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(EngineError, match="holds no state"):
+    with pytest.raises(EngineError, match="was not made by duckanon"):
         State.open(folder)
 
 

@@ -1,4 +1,4 @@
-"""Night after night: what a job keeps between runs, frozen recodings, and releases that intersect."""
+"""From run to run: the state of a job, its history, frozen recodings, and comparison with earlier releases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from duckanon.jobs.nights.night import INTERSECTIONS, Night, make_night
     from duckanon.jobs.nights.state import State
 
-# Loaded when they are asked for: the history of a job can be shown without the database.
+# Imported at first use: showing the history of a job needs no database.
 _NAMES = {
     "frozen": ("RECODINGS", "Stored", "freeze", "frozen_plan", "remembering", "require_freezable", "require_recoding"),
     "history": ("chart", "chart_table", "drift"),

@@ -1,8 +1,8 @@
-"""Frozen recodings: what one night found is stored, and applied to the data of the nights that follow.
+"""Frozen recodings: the recoding of one run is stored and applied to the data of later runs.
 
-Levels are stored with the hierarchies, classes that are regions with the cuts that lead to them. Labels that were made
-from the data are stored, too, so that they do not move when tomorrow's data has another range. A value that a stored
-hierarchy does not know follows ``on_unknown``.
+Levels are stored with the hierarchies, regions with the cuts that lead to them. Labels that were made from the data are
+stored, too, so that they do not move when later data has another range. A value that a stored hierarchy does not have
+follows ``on_unknown``.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from duckanon.release.release import Release
 
 RECODINGS: tuple[str, ...] = get_args(Recoding)
-"""Search anew each night; apply what is stored, if something is; search anew, and store it in place of the old one."""
+"""Search anew in each run; apply the stored recoding, if there is one; search anew, and store the result."""
 META = "recoding.json"
 FORMAT = 2
-"""Of another format nothing is read."""
+"""Recodings of another format are refused."""
 _REGION = ("a", "b", "v", "first", "last")
 _OUTPUTS = ("interval", "bounds", "struct", "lca")
-"""What may be published of a stored region: all else moves with the rows of a class."""
+"""Outputs of a stored region: all others change with the rows of a class."""
 
 
 def require_recoding(recoding: object) -> str:
@@ -74,7 +74,7 @@ def require_freezable(plan: Plan) -> None:
     """Raise an UnsupportedError unless what the plan makes can be applied to other data."""
     algorithm, others = plan.algorithm, "levels (datafly, optimal and the others) and strict mondrian can be frozen"
     if algorithm.dealt is not None:
-        raise UnsupportedError(f"{algorithm.name} deals values at random and cannot be frozen: {others}.")
+        raise UnsupportedError(f"{algorithm.name} permutes values at random and cannot be frozen: {others}.")
     if plan.search_options.iterative:
         raise UnsupportedError(f"iterative=True recodes in several passes, which cannot be frozen: {others}.")
     if not algorithm.partitions:
@@ -83,18 +83,18 @@ def require_freezable(plan: Plan) -> None:
     if algorithm.name != "mondrian" or getattr(algorithm, "by_rows", False):
         which = "relaxed mondrian" if algorithm.name == "mondrian" else algorithm.name
         raise UnsupportedError(
-            f"The classes of {which} are rows near each other, not regions that other rows could fall into, and cannot "
+            f"The classes of {which} are rows near each other, not regions that other rows could be in, and cannot "
             f"be frozen: {others}."
         )
     if plan.bounds == "tight":
         raise UnsupportedError(
-            "bounds='tight' moves with the rows of a class and cannot be frozen: use 'grid' or 'cut'."
+            "bounds='tight' changes with the rows of a class and cannot be frozen: use 'grid' or 'cut'."
         )
     _require_outputs(plan)
 
 
 def remembering(plan: Plan) -> Plan:
-    """Return the plan whose release can be frozen: its division remembers the cuts between classes."""
+    """Return the plan whose release can be frozen: its partition keeps the cuts between classes."""
     require_freezable(plan)
     return replace(plan, remember=plan.algorithm.partitions)
 
@@ -103,7 +103,7 @@ def _require_outputs(plan: Plan) -> None:
     for name, kind in plan.output.items():
         if kind not in _OUTPUTS or (kind == "lca" and plan.bounds != "grid"):
             raise UnsupportedError(
-                f"output={kind!r} of {name!r} moves with the rows of a class and cannot be frozen: use interval, "
+                f"output={kind!r} of {name!r} changes with the rows of a class and cannot be frozen: use interval, "
                 "bounds or struct, or lca with bounds='grid'."
             )
 
@@ -112,7 +112,7 @@ def freeze(release: Release, folder: Path) -> None:
     """Store the recoding of a release in a private folder (that of a run, see ``State.run_folder``).
 
     ``recoding.json`` has names, types, levels and the SHA-256 of the other files; the values and labels that a
-    recoding needs are in Parquet files. All files are for their owner alone.
+    recoding needs are in Parquet files. Only their owner can read the files.
     """
     plan, engine = release.plan, release.engine
     require_freezable(plan)
@@ -150,7 +150,7 @@ def freeze(release: Release, folder: Path) -> None:
 
 
 def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
-    """Write the classes, those that are not published among them, the cuts between them, and the values of both.
+    """Write all classes, also those that are not published, the cuts between them, and the values of both.
 
     A region is ``(a_0, b_0, v_0, first_0, last_0, ...)``: the places of its first and last value, the level of the node
     over them, or -1 for a run, and whether a run begins or ends where the axis does. ``values-j`` says what values were
@@ -161,7 +161,7 @@ def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
 
     division, engine = recoder.division, release.engine
     if division.cuts is None:
-        raise ParameterError("The cuts were not remembered: make the release of remembering(plan) to freeze it.")
+        raise ParameterError("The cuts were not kept: make the release of remembering(plan) to freeze it.")
     regions: dict[str, Any] = {}
     found = engine.arrow(exp.select("*").from_(table(division.boxes.table)).order_by(col("class_id")))
 
@@ -197,7 +197,7 @@ def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A stored recoding, read and found whole."""
+    """A stored recoding, read and complete."""
 
     folder: Path
     meta: dict[str, Any]
@@ -219,7 +219,7 @@ class Stored:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             whole = False
         if not current:
-            raise DataError(f"The recoding was stored by another version of duckanon, whose way was another. {REFRESH}")
+            raise DataError(f"The recoding was stored by another version of duckanon, in another format. {REFRESH}")
         if not whole:
             raise DataError(f"The stored recoding is damaged. {REFRESH}")
         return cls(folder, meta, kept)
@@ -237,20 +237,18 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
     quasi = plan.roles.quasi_identifiers
     before = {own["name"]: own for own in meta["attributes"]}
     if list(before) != [a.name for a in quasi]:
-        raise ConfigError(f"The quasi-identifiers are others than when the recoding was stored. {REFRESH}")
+        raise ConfigError(f"The quasi-identifiers are not those of the stored recoding. {REFRESH}")
     for attribute in quasi:
         if plain_type(attribute.type) != before[attribute.name]["type"]:
-            raise DataError(
-                f"The column {attribute.name!r} has another type than when the recoding was stored. {REFRESH}"
-            )
+            raise DataError(f"The column {attribute.name!r} has another type than in the stored recoding. {REFRESH}")
     if (plan.algorithm.name, plan.publication.to_dict()) != (meta["algorithm"], meta["outputs"]):
-        raise ConfigError(f"Algorithm, bounds or output are others than when the recoding was stored. {REFRESH}")
+        raise ConfigError(f"Algorithm, bounds or output are not those of the stored recoding. {REFRESH}")
     hierarchies: dict[str, Hierarchy | None] = {}
     for attribute, kept in zip(quasi, stored.hierarchies, strict=True):
         given = plan.hierarchies[attribute.name]
         hierarchies[attribute.name] = kept.hierarchy(attribute.name, given)
         if given is None and before[attribute.name].get("axis") == "line":
-            # Cut between its values, which need no hierarchy: that of tonight is for measures only.
+            # It is cut between its values and needs no hierarchy, but for metrics.
             hierarchies[attribute.name] = None
     heights = tuple(own["height"] for own in meta["attributes"])
     if "level" in meta["attributes"][0]:
@@ -263,13 +261,13 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
 
 
 _TOTAL = (Suppress, Intervals, Cuts, Dates, Age)
-"""Rules that give a value the same labels whatever other values there are."""
+"""Rules whose labels of a value do not depend on other values."""
 RULES = "hierarchies.parquet"
 
 
 @dataclass(frozen=True)
 class StoredHierarchy:
-    """How the hierarchy of one quasi-identifier was given, and what it was when the recoding was stored.
+    """The hierarchy of one quasi-identifier when the recoding was stored, and how it was given.
 
     ``given`` is "table", the JSON of a rule, or None where one was made; ``rule`` is the JSON of a rule that does not
     look at the data, or None where ``levels`` has every value with its labels.
@@ -310,9 +308,9 @@ class StoredHierarchy:
         return cls(given_as, None, used.origin, bound.top, _listed(engine, values, bound))
 
     def hierarchy(self, name: str, given: Hierarchy | None) -> Hierarchy:
-        """Return the hierarchy for tonight; a ConfigError where another one is given than was."""
+        """Return the hierarchy for this run; a ConfigError where another one is given than before."""
         if _given_as(given) != self.given:
-            raise ConfigError(f"The hierarchy of {name!r} is another one than when the recoding was stored. {REFRESH}")
+            raise ConfigError(f"The hierarchy of {name!r} is not that of the stored recoding. {REFRESH}")
         if given is not None and given.levels is not None:
             self._require_grown(name, given.levels)
             return given
@@ -323,7 +321,7 @@ class StoredHierarchy:
         return Hierarchy(self.levels, None, self.source, self.top)
 
     def _require_grown(self, name: str, levels: pa.Table) -> None:
-        """Raise unless a table has all that it had; leaves that were added are welcome."""
+        """Raise unless a table has all leaves that it had, with their labels; it may have more."""
         import pyarrow.compute as pc
 
         before = self.levels
@@ -348,7 +346,7 @@ def _given_as(given: Hierarchy | None) -> str | None:
 
 
 def _steady(rule: Prefix, engine: Engine) -> bool:
-    """Say whether prefixes go on in a hierarchy that does not look at the data either."""
+    """Return whether prefixes continue in a hierarchy that does not depend on the data either."""
     follow = rule.then
     while follow is not None:
         found = resolve(follow, engine, rule.base)
@@ -361,7 +359,7 @@ def _steady(rule: Prefix, engine: Engine) -> bool:
 
 
 def _listed(engine: Engine, values: str, bound: Levels) -> pa.Table:
-    """Return the labels of all values that a hierarchy knows, in the order of the values."""
+    """Return the labels of all values that a hierarchy has, in the order of the values."""
     import pyarrow as pa
 
     labels = [col(f"l{i}", "t") for i in range(1, bound.height + 1)]

@@ -1,4 +1,4 @@
-"""The history of a job: one flat row for each run, warnings where a run is unlike those before, and a small chart."""
+"""The history of a job: one flat row for each run, warnings where a run differs from earlier ones, and a chart."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ COLUMNS = {
 }
 """The columns of the history with their Arrow types.
 
-``rows_suppressed`` are all rows that are not published; ``held_back`` are those of them that wait for their class to
-fill, or for others to change with them. Of an error only the type is kept.
+``rows_suppressed`` counts all rows that are not published; ``held_back`` those of them that wait until their class is
+large enough, or until others change with them. Of an error only the type is stored.
 """
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a run as one row; what a run does not know is None."""
+    """Return the record of a run as one row; what a run does not have is None."""
     summary: Mapping[str, Any] = record.get("summary") or {}
     found: Mapping[str, Any] = summary.get("found") or {}
     sizes: Mapping[str, Any] = found.get("class_size") or {}
@@ -87,7 +87,7 @@ def _plain(value: Any, kind: str) -> Any:
 
 
 def read_history(path: Path) -> pa.Table:
-    """Return the rows of a history file; a last line that was torn by a crash is passed over."""
+    """Return the rows of a history file; an incomplete last line is skipped."""
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
@@ -108,9 +108,9 @@ def read_history(path: Path) -> pa.Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number that is watched from run to run; ``least`` is a change that is never worth a word.
+    """A number that is compared from run to run; a change below ``least`` never makes a warning.
 
-    A share or a loss changes by points (0.02 is two of them), a count by a part of what it was.
+    The change of a share or a loss is a difference (0.02 is two points), that of a count is relative.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Figure:
 
     @property
     def least(self) -> float:
-        """The smallest change that is told, in points or as a part."""
+        """The smallest change that makes a warning, in points or relative."""
         return 0.02 if self.share else 0.1
 
     def shown(self, value: float | None) -> str:
@@ -143,18 +143,18 @@ FIGURES = (
     Figure("loss", "loss", share=True),
     Figure("ncp", "NCP", share=True),
 )
-"""What ``drift`` watches and ``chart`` draws."""
+"""What ``drift`` compares and ``chart`` draws."""
 
 
 def drift(
     history: pa.Table, record: Mapping[str, Any], *, runs: int = 14, least: int = 5, far: float = 4.0
 ) -> list[str]:
-    """Return warnings, in words, where a run is unlike the published runs before it.
+    """Return warnings where a run differs from the published runs before it.
 
     A figure has moved far if it is further from the median of the last ``runs`` published runs than ``far`` times
     their usual distance from it, the median absolute deviation times 1.4826 (a standard deviation, were they normal),
-    and by more than a tenth of the median (two points for shares and losses). Median and MAD let up to half of the
-    runs be odd. With fewer than ``least`` runs nothing is said.
+    and by more than a tenth of the median (two points for shares and losses). Up to half of the runs may be outliers
+    without effect on median and MAD. With fewer than ``least`` runs there is no warning.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ _HEADS = ("", "oldest to newest", "least", "most", "last")
 def chart(history: pa.Table, width: int = 30) -> str:
     """Return the history as plain text: a line of bars for each figure, one bar for each run, a dot for a failed one.
 
-    ``width`` is the most runs that are shown, the newest ones.
+    The newest ``width`` runs are shown.
     """
     title, lines = _charted(history, width)
     if not lines:

@@ -1,22 +1,22 @@
-"""Two releases of the same people: what an observer learns who lays one upon the other.
+"""Two releases of the same people: what an adversary learns by comparing them.
 
-Each release has at least k persons in every class. Somebody who knows that a person is in both, and in which classes,
-looks at the persons who are in both of these classes, and they may be fewer. Somebody who knows that a person has come
-or gone looks at what was added to a class, or taken from it: the sensitive value of one row that is no longer there is
-found by subtraction.
+Each release has at least k persons in every class. An adversary who knows that a person is in both, and in which
+classes, looks at the persons in both of these classes, and they may be fewer than k. An adversary who knows that a
+person has come or gone looks at what was added to a class or removed from it: the sensitive value of a single missing
+row is found by subtraction.
 
-So persons are put into groups by what two releases show of them: the class that they stayed in, the class that they
-left and the one that they came to, a class that they left for none, or one that they came to from none. **Every group
-must be empty or have at least k persons.** A person with several rows is in several groups; what one release shows by
-itself is no group. That is what is checked:
+So persons are grouped by what two releases show of them: the class that they stayed in, the class that they left and
+the one that they came to, a class that they left for none, or one that they came to from none. **Every group must be
+empty or have at least k persons.** A person with several rows is in several groups; what one release shows by itself is
+no group. That is what is checked:
 
 - ``persons_below``: persons in both releases, in groups of fewer than k;
 - ``new_below`` and ``departed_below``: persons in one of them only, in such groups (the delta of one row).
 
-What is not checked: more than two releases laid upon each other at once (each kept one is compared with tonight's),
-releases that are no longer kept, rows without an entity key, and what the values of other columns give away.
+What is not checked: more than two releases together (each stored one is compared with the new one), releases that are
+no longer stored, rows without an entity key, and what the values of other columns reveal.
 
-Persons and classes are known by a keyed hash of 128 bits. The key does not leave the state folder.
+Persons and classes are identified by a keyed hash of 128 bits. The key does not leave the state folder.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _ROUNDS = 100
 
 @dataclass(frozen=True)
 class Intersection:
-    """Tonight's release beside each of those that are kept, the newest first."""
+    """The new release compared with each of those stored, the newest first."""
 
     k: int
     compared: tuple[Compared, ...]
 
     @property
     def persons_in_both(self) -> int:
-        """The persons in tonight's release and in the last one."""
+        """The persons in the new release and in the last one."""
         return self.compared[0].persons_in_both if self.compared else 0
 
     @property
@@ -79,7 +79,7 @@ class Intersection:
         return not self.persons_below and not self.delta_below
 
     def warnings(self) -> list[str]:
-        """Return in words what two releases would give away together."""
+        """Return in words what two releases together would reveal."""
         found = []
         for one in self.compared:
             if one.persons_below:
@@ -90,12 +90,12 @@ class Intersection:
             if one.new_below or one.departed_below:
                 found.append(
                     f"Since run {one.run}, {one.new_below} new and {one.departed_below} departed persons are in groups "
-                    f"of fewer than {self.k}: the difference of the two releases is about them alone."
+                    f"of fewer than {self.k}: the difference of the two releases shows them."
                 )
         return found
 
     def require(self, *, delta: bool = False) -> None:
-        """Raise an InfeasibleError where k is broken for persons in both; with ``delta``, for those of one, too."""
+        """Raise an InfeasibleError where persons in both are in groups below k; with ``delta``, also persons in one."""
         if self.persons_below or (delta and self.delta_below):
             raise InfeasibleError(
                 f"{' '.join(self.warnings())} Nothing was published: freeze the recoding, hold persons back, or warn."
@@ -107,7 +107,7 @@ class Intersection:
 
 
 def promised_k(plan: Plan) -> int:
-    """Return the least persons that the plan promises for a class."""
+    """Return the smallest number of persons that a class may have by the plan."""
     return max((m.traits.min_class_size for m in plan.models if m.traits.size_only), default=1)
 
 
@@ -126,9 +126,9 @@ def check_intersection(
         Where the persons of earlier releases are kept; those of this one are written to the folder of ``run``.
     run : str
     k : int, optional
-        The least persons of a group; by default what the plan promises of a class.
+        The smallest number of persons in a group; by default that of a class in the plan.
     keep : int
-        With how many published releases to compare.
+        With how many published releases it is compared.
     """
     after = _tonight(engine, release, state, state.run_folder(run) / PERSONS)
     least = promised_k(release.plan) if k is None else k
@@ -141,7 +141,7 @@ def check_intersection(
 
 
 def kept_nights(state: State, run: str, keep: int) -> list[str]:
-    """Return the runs whose persons are to be kept when ``run`` is published, the newest first."""
+    """Return the runs whose persons stay stored when ``run`` is published, the newest first."""
     last = state.last()
     return [run, *(last["nights"] if last is not None else [])][:keep]
 
@@ -152,14 +152,15 @@ def hold_back(
     """Return a plan without the persons who must wait, and how many rows they have.
 
     ``check_intersection`` has run, and the plan applies a stored recoding, so that nobody else's class changes. First
-    those wait whose own group is too small. Where too few have left a class for good, others of it, drawn by lot, wait
-    with them, so that k persons are missing from it. That is done until every group is empty or has k persons.
+    the persons in groups that are too small wait. Where too few have left a class for good, others of it, drawn at
+    random, wait with them, so that k persons are missing from it. That is repeated until every group is empty or has k
+    persons.
 
-    The lot is drawn with the state's key and by the runs that tonight is compared with: nobody else can foresee it, and
-    the same data on the same night, in a dry run, say, give the same release.
+    The draw depends on the state's key and on the runs that are compared: nobody else can predict it, and the same data
+    in the same run, such as a dry run, give the same release.
     """
     if plan.entity is None:
-        raise ParameterError("Only with an entity key can persons be held back.")
+        raise ParameterError("Persons can be held back only with an entity key.")
     least = promised_k(plan) if k is None else k
     after = _loaded(engine, state.run_folder(run) / PERSONS)
     runs = _nights(engine, state, keep)
@@ -197,9 +198,9 @@ def hold_back(
 
 
 def _hidden(kind: str, value: exp.Expr) -> exp.Expr:
-    """Return 128 bits of a hash of a text that nobody can compute without the key."""
-    told = call("concat", param("key"), text(f"|{kind}|"), value)
-    return call("unhex", call("left", call("sha256", told), number(32)))
+    """Return 128 bits of a keyed hash of a text."""
+    keyed = call("concat", param("key"), text(f"|{kind}|"), value)
+    return call("unhex", call("left", call("sha256", keyed), number(32)))
 
 
 def _person(entity: exp.Expr) -> exp.Expr:
@@ -209,7 +210,7 @@ def _person(entity: exp.Expr) -> exp.Expr:
 
 
 def _class(columns: Sequence[str]) -> exp.Expr:
-    """Return the hash of a class: of its published cells, each with its length, so that no two classes are alike."""
+    """Return the hash of a class: of its published cells, each with its length, so that no two classes collide."""
     return _hidden("class", class_text([col(name) for name in columns]))
 
 
@@ -217,10 +218,10 @@ def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
     """Write ``(person, class_id)`` of a release to a private file, and return the table of it."""
     plan, recoder = release.plan, release.recoder
     if plan.entity is None or recoder is None:
-        raise ParameterError("Releases of two nights can be compared only where there is an entity key.")
+        raise ParameterError("Releases of two runs can be compared only with an entity key.")
     params: dict[str, Any] = {"key": state.key()}
     columns = [*recoder.shown, (ENTITY, "p_0")]
-    # What grows with the rows lies in files where it would take too much of the memory.
+    # A large table is stored in a file: it would take too much memory.
     crowded = engine.is_crowded_by(release.rows_published * 64)
     create = engine.create_file if crowded else engine.create
     proof, made = engine.fresh("night"), engine.fresh("tonight")
@@ -228,7 +229,7 @@ def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
     rows.set("order", None)
     create(proof, recoder.released(rows, columns), params)
     names = [name for name, _ in recoder.shown]
-    # What is compared is what the gate let pass, class by class.
+    # The classes compared are those that the gate verified.
     require_same_classes(engine, release.query(), exp.select("*").from_(table(proof)), names)
     query = exp.select(named(col(ENTITY), "person"), named(_class(names), "class_id")).distinct().from_(table(proof))
     create(made, query.where(exp.Not(this=exp.Is(this=col(ENTITY), expression=exp.null()))), params)
@@ -251,7 +252,7 @@ def _loaded(engine: Engine, path: Path) -> str:
     name = engine.fresh("persons")
     columns = {"person", "class_id"}
     if not path.is_file() or {c.name for c in engine.columns(engine.parquet([path]))} != columns:
-        raise DataError("The persons of an earlier night cannot be read: remove the state folder to begin anew.")
+        raise DataError("The persons of an earlier run cannot be read: remove the state folder to start anew.")
     query = exp.select(*(col(c) for c in sorted(columns))).from_(subquery(engine.parquet([path]), "p"))
     if engine.is_crowded_by(count_rows(engine, query) * 64):
         engine.create_view(name, query)
@@ -264,7 +265,7 @@ def _loaded(engine: Engine, path: Path) -> str:
 
 
 def _waiting(engine: Engine, nights: Sequence[str], after: str, k: int, salt: str) -> str | None:
-    """Create the table of persons who must wait, as far as one round tells; None where nobody must."""
+    """Create the table of persons who must wait after one round; None where nobody must."""
     relations = [grouped(engine, before, after) for before in nights]
     try:
         for statement in ("nights/exposed", "nights/companions"):

@@ -1,9 +1,8 @@
-"""One night: the release by a stored or a new recoding, compared with the nights before."""
+"""The release of one run, by a stored or a new recoding, compared with those of earlier runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from duckanon.release.release import Release
 
 INTERSECTIONS: tuple[str, ...] = get_args(IntersectionPolicy)
-"""What happens where two releases together break k: nothing is looked at; it is said; nothing is published; or persons
-are held back until enough of them have changed together."""
+"""What happens where two releases together break k: they are not compared; there is a warning; nothing is published; or
+persons are held back until enough of them have changed together."""
 
 
 @dataclass
 class Night:
-    """A release that passed the gate, and what the state is to be told when it is published.
+    """A release that passed the gate, and what the state stores when it is published.
 
     ``stored`` is the run whose recoding is in force, ``nights`` are the runs to compare later nights with.
     ``held_back`` rows are among those that the release counts as suppressed.
@@ -45,28 +44,24 @@ class Night:
     warnings: list[str] = field(default_factory=list)
 
     def facts(self) -> dict[str, Any]:
-        """Return what is known of the run when it is published: names, types and numbers."""
-        return facts_of(self.release.summary(), self.release, self.recoding, self.held_back)
+        """Return the names, types and numbers that later runs are compared with."""
+        summary = self.release.summary()
+        found = summary["found"]
+        return {
+            "columns": {c.name: plain_type(c.type) for c in self.release.plan.relation.columns},
+            "rows_in": found["rows_in"],
+            "rows_published": found["rows_published"],
+            "suppressed_share": found["suppressed_share"],
+            "held_back": self.held_back,
+            "classes": found["classes"],
+            "class_size": {name: _number(value) for name, value in found["class_size"].items()},
+            "loss": {m["metric"]: _number(m["value"]) for m in summary["loss"] if m["attribute"] is None},
+            "recoding": self.recoding,
+        }
 
     def prepare(self, state: State) -> None:
-        """Tell the state what will be published; ``State.settle`` follows when it is."""
+        """Store what will be published; ``State.settle`` follows when it is."""
         state.prepare(self.run, self.facts(), recoding=self.stored, nights=self.nights)
-
-
-def facts_of(summary: Mapping[str, Any], release: Release, recoding: str, held_back: int) -> dict[str, Any]:
-    """Return the facts of a release by which the next night is judged."""
-    found = summary["found"]
-    return {
-        "columns": {c.name: plain_type(c.type) for c in release.plan.relation.columns},
-        "rows_in": found["rows_in"],
-        "rows_published": found["rows_published"],
-        "suppressed_share": found["suppressed_share"],
-        "held_back": held_back,
-        "classes": found["classes"],
-        "class_size": {name: _number(value) for name, value in found["class_size"].items()},
-        "loss": {m["metric"]: _number(m["value"]) for m in summary["loss"] if m["attribute"] is None},
-        "recoding": recoding,
-    }
 
 
 def _number(value: Any) -> float | int | None:
@@ -86,12 +81,12 @@ def make_night(
     keep: int = 3,
     stage: Path | None = None,
 ) -> Night:
-    """Make the release of one night; nothing is published here, and nothing is settled.
+    """Make the release of one run. Nothing is published here, and the state is not settled.
 
     Parameters
     ----------
     plan : Plan
-        What the job asks for.
+        Of the job.
     engine : Engine
     state : State
         Settled: ``State.settle`` was called with the run that is published.
@@ -99,13 +94,13 @@ def make_night(
         The id of this run.
     recoding : {"fresh", "frozen", "refresh"}
         Search anew and store nothing; apply the stored recoding, or search and store where there is none; search anew
-        and store that in place of the old one, once this run is published.
+        and store the result in place of the old one, once this run is published.
     intersection : {"off", "warn", "stop", "hold"}
-        What to do where this release and one of the last ``keep`` break k together, see ``nights.intersection``. "stop"
-        is about persons in both; persons who came or went are warned of. "hold" leaves out as many persons as it takes,
-        for both, and needs a recoding that is stored.
+        What to do where this release and one of the last ``keep`` together break k, see ``nights.intersection``. "stop"
+        is about persons in both; about persons who came or went there is a warning. "hold" leaves out as many persons
+        of either kind as it takes, and needs a stored recoding.
     keep : int
-        How many published releases are compared.
+        With how many published releases this one is compared.
     stage : Path, optional
         As of ``pipeline.run``.
     """
@@ -116,11 +111,13 @@ def make_night(
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
         raise ParameterError("keep must be a number of runs of at least 1.")
     if intersection != "off" and plan.entity is None:
-        raise ParameterError(f"intersection = {intersection!r} needs an entity_key: only that tells who is in both.")
+        raise ParameterError(
+            f"intersection = {intersection!r} needs an entity_key, which identifies the persons in both releases."
+        )
     if intersection != "off" and plan.algorithm.permutes:
         raise UnsupportedError(
-            f"intersection = {intersection!r} compares the classes of two nights, and {plan.algorithm.name} publishes "
-            "none that anybody sees."
+            f"intersection = {intersection!r} compares the classes of two releases, and those of {plan.algorithm.name} "
+            "are not published."
         )
     if intersection == "hold" and recoding == "fresh":
         raise ParameterError("intersection = 'hold' needs recoding = 'frozen': a new search would move all classes.")
@@ -149,26 +146,26 @@ def _compare(
     night: Night, plan: Plan, engine: Engine, state: State, policy: str, keep: int, stage: Path | None
 ) -> Night:
     release, run = night.release, night.run
-    found = check_intersection(engine, release, state, run, keep=keep)
+    intersection = check_intersection(engine, release, state, run, keep=keep)
     nights = tuple(kept_nights(state, run, keep))
-    if policy == "hold" and not found.holds:
+    if policy == "hold" and not intersection.holds:
         assert night.stored is not None
         applied = frozen_plan(plan, Stored.load(state.run_folder(night.stored)))
         rest, rows = hold_back(engine, applied, state, run, keep=keep)
         release.folder.close()
         release = pipeline.run(rest, engine, stage)
         try:
-            # They are rows of the source, which are not published tonight.
+            # Those held back are rows of the source, too.
             release.rows_in += rows
             release.rows_suppressed += rows
-            found = check_intersection(engine, release, state, run, keep=keep)
-            found.require(delta=True)
+            intersection = check_intersection(engine, release, state, run, keep=keep)
+            intersection.require(delta=True)
         except BaseException:
             release.folder.close()
             raise
     elif policy == "stop":
-        found.require()
-    return replace(night, release=release, intersection=found, nights=nights, warnings=found.warnings())
+        intersection.require()
+    return replace(night, release=release, intersection=intersection, nights=nights, warnings=intersection.warnings())
 
 
-__all__ = ["INTERSECTIONS", "Night", "facts_of", "make_night"]
+__all__ = ["INTERSECTIONS", "Night", "make_night"]

@@ -1,12 +1,12 @@
-"""What a job keeps from night to night for one table, in a folder that only its user can read.
+"""The state of one table of a job: what later runs need, in a private folder.
 
-``last.json`` has facts about the run that is published, ``pending.json`` those of a run that is about to be;
-``place.json`` says where the last run was to publish; ``history.jsonl`` has one line for each run; ``runs/<run>`` the
-Parquet files of single runs; ``key`` a secret.
+``last.json`` is about the run that is published, ``pending.json`` about one that is about to be; ``place.json`` says
+where the last run was to publish; ``history.jsonl`` has a line for each run; ``runs/<run>`` the Parquet files of a run;
+``key`` a secret.
 
-No value of a cell stands in a JSON file: names, types, counts and positions only. A frozen recoding needs more: the
-labels of hierarchies that were made from the data, and the ends of regions. They lie in Parquet files below ``runs``,
-as raw as the source: whoever may not read the source may not read this folder.
+JSON files have names, types, counts and positions, never a cell. A frozen recoding needs more: the labels of
+hierarchies that were made from the data, and the ends of regions. They are in Parquet files below ``runs`` and are as
+confidential as the source: whoever may not read the source may not read this folder.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ _FACTS = frozenset({"run", "stored", "nights"})
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KEY_BYTES = 32
 MARKER = ".duckanon-state"
-"""Stands in every folder that is ours."""
-_ABOUT = "duckanon keeps here what a job needs to know from run to run.\n"
+"""The file that marks a folder as made by duckanon, or given to it."""
+_ABOUT = "duckanon stores here what later runs of a job need.\n"
 
 
 @dataclass(frozen=True)
 class State:
-    """The private folder of one table of a job. One run at a time may use it: the lock is the job's."""
+    """The private folder of one table of a job. The lock of the job lets one run at a time use it."""
 
     folder: Path
 
     @classmethod
     def open(cls, folder: str | Path) -> State:
-        """Make the folder where there is none (mode 0700); an EngineError where it is not ours, or others could write.
+        """Make the folder if there is none (mode 0700); an EngineError where it is not ours, or others may write to it.
 
-        An empty folder of the user's own is taken as it is. One that has other things in it is somebody else's: no
-        rights are changed there, and nothing is removed.
+        An empty folder of the user's is used as it is. In a folder with other files no permissions are changed, and
+        nothing is removed.
         """
         path = Path(folder)
         with _os_errors(path):
@@ -84,19 +84,19 @@ class State:
     def prepare(
         self, run: str, facts: Mapping[str, Any], *, recoding: str | None = None, nights: Sequence[str] = ()
     ) -> None:
-        """Write down, before a run publishes, what will be known of it when it has.
+        """Store, before a run publishes, what later runs need to know about it.
 
         Parameters
         ----------
         run : str
             The run's id, which its manifest carries.
         facts : mapping
-            Plain values; no cell is among them.
+            Plain values, none of them a cell.
         recoding : str, optional
-            The run whose stored recoding is in force: this one, or an earlier one.
+            The run whose stored recoding is used: this one or an earlier one.
         nights : sequence of str
-            The runs whose persons later nights are compared with, the newest first; this one among them where its
-            file was written.
+            The runs that later ones are compared with, the newest first; this one is among them if it has a file of
+            persons.
         """
         kept = [_named(r) for r in (*nights, *([recoding] if recoding is not None else []))]
         for other in kept:
@@ -114,10 +114,10 @@ class State:
             self._replace(_PENDING, json.dumps(known, sort_keys=True, allow_nan=False))
 
     def settle(self, published: str | None) -> bool:
-        """Make the pending run the last one if it is the published one, else forget it; say which.
+        """Make the pending run the last one if it is the published one, else forget it; return which.
 
-        To be called after publishing and at the beginning of the next run, with the run id in the manifest that is
-        there, or None where there is none. Killed at any point, the next call finds the state as it was, or done.
+        It is called after publishing and at the start of the next run, with the run id in the published manifest, or
+        None where there is none. If the process is killed at any point, the next call completes it.
         """
         pending = self.pending()
         done = pending is not None and pending["run"] == published
@@ -131,12 +131,12 @@ class State:
         return done
 
     def forget(self) -> None:
-        """Remove what a run that published nothing, such as a dry run, left in its folder."""
+        """Remove the files of a run that published nothing, such as a dry run."""
         with _os_errors(self.folder):
             self._sweep()
 
     def _sweep(self) -> None:
-        """Remove the files of runs that nothing refers to, and what a killed run left half written."""
+        """Remove the files of runs that are no longer needed, and partly written files of a killed run."""
         kept: set[str] = set()
         for known in (self.last(), self.pending()):
             if known is not None:
@@ -150,21 +150,21 @@ class State:
     # Where the last run was to publish
 
     def place(self) -> Mapping[str, Any] | None:
-        """Return where the last run was to publish, in the job's own words; None before the first."""
+        """Return where the last run was to publish, as the job file says it; None before the first run."""
         found = self._read(_PLACE, {"output"})
         if found is not None and not isinstance(found["output"], dict):
             raise _damaged(_PLACE)
         return found["output"] if found is not None else None
 
     def begin(self, place: Mapping[str, Any]) -> None:
-        """Write down where this run is to publish, once what was left where the last one did is settled."""
+        """Store where this run is to publish, after what the last run left elsewhere is settled."""
         with _os_errors(self.folder):
             self._replace(_PLACE, json.dumps({"format": FORMAT, "output": dict(place)}, sort_keys=True))
 
     # The history
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Add the line of a run, published or failed, to the history; a torn last line is cut off first."""
+        """Add the line of a run, published or failed, to the history; an incomplete last line is cut off first."""
         line = json.dumps(flat(record), allow_nan=False).encode() + b"\n"
         with _os_errors(self.folder):
             descriptor = os.open(self.folder / _HISTORY, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -190,13 +190,13 @@ class State:
     # The secret
 
     def key(self) -> str:
-        """Return the key by which persons and classes are hashed, drawn from the operating system on first use."""
+        """Return the key that persons and classes are hashed with; it is drawn at random on first use."""
         path = self.folder / _KEY
         with _os_errors(path):
             with contextlib.suppress(FileNotFoundError):
                 found = path.read_text(encoding="ascii", errors="replace").strip()
                 if not re.fullmatch(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}", found):
-                    raise DataError("The key in the state folder is damaged: remove the folder to begin anew.")
+                    raise DataError("The key in the state folder is damaged: remove the folder to start anew.")
                 return found
             made = secrets.token_hex(_KEY_BYTES)
             self._replace(_KEY, made)
@@ -225,7 +225,7 @@ class State:
 
 
 def _damaged(name: str) -> DataError:
-    return DataError(f"{name!r} in the state folder is damaged: remove the folder to begin anew.")
+    return DataError(f"{name!r} in the state folder is damaged: remove the folder to start anew.")
 
 
 def _named(run: str) -> str:
@@ -235,11 +235,11 @@ def _named(run: str) -> str:
 
 
 def _require_ours(path: Path) -> None:
-    """Raise unless a folder is a state, or is empty and may become one."""
+    """Raise unless a folder is a state, or is empty."""
     marked = _is_marked(path)
     if not marked and path.is_dir() and not path.is_symlink() and any(path.iterdir()):
         raise EngineError(
-            f"The folder {path.name!r} is not empty and holds no state of duckanon: name another one with [nights] "
+            f"The folder {path.name!r} is not empty and was not made by duckanon: name another one with [nights] "
             "state. Nothing in it was changed."
         )
     _require_private(path, made=marked)
@@ -258,7 +258,7 @@ def _is_marked(path: Path) -> bool:
 
 
 def _require_private(path: Path, *, made: bool = True) -> None:
-    """Raise unless nobody else can change what is in a folder; ``made`` says that it is ours, and so are its rights."""
+    """Raise unless nobody else can change a folder; with ``made`` it is our own, and its permissions are mended."""
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise EngineError(f"The state folder {path.name!r} is a link or a file, not a folder.")
@@ -266,13 +266,13 @@ def _require_private(path: Path, *, made: bool = True) -> None:
         raise EngineError(f"The state folder {path.name!r} belongs to another user.")
     if found.st_mode & 0o022:
         raise EngineError(
-            f"The state folder {path.name!r} can be written to by others, who could change what is published: "
-            "take their rights away (chmod 700), or name another folder."
+            f"The state folder {path.name!r} can be written to by other users, who could change what is published: "
+            "remove their permissions (chmod 700), or name another folder."
         )
     if found.st_mode & 0o077 and not made:
         raise EngineError(
-            f"The state folder {path.name!r} can be read by others, and was not made by duckanon: take their rights "
-            "away (chmod 700), or name a folder that does not exist yet."
+            f"The state folder {path.name!r} can be read by other users, and was not made by duckanon: remove their "
+            "permissions (chmod 700), or name a folder that does not exist yet."
         )
     if found.st_mode & 0o077:
         path.chmod(0o700)

@@ -1,7 +1,11 @@
-"""Algorithms that search nothing: they apply a recoding that was stored on an earlier night.
+"""Algorithms that search nothing: they apply a stored recoding.
 
-Rows whose class breaks a promise tonight, and rows that no stored region covers, are held back. They do not count
+Rows whose class violates a model in this run, and rows that no stored region covers, are held back. They do not count
 against the suppression limit.
+
+Labels alone do not say which class a row was in: children too small for a class of their own are published under their
+parent's label, beside classes of its other children, and so regions overlap. So the cuts are stored as a tree: whatever
+values a row has, they lead to one class or to none. The row is in that class if the class's label covers it.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def values_file(position: int) -> str:
 
 @dataclass(frozen=True)
 class StoredLevels(Algorithm):
-    """The node that was stored, by the levels of the quasi-identifiers."""
+    """The stored node, by the levels of the quasi-identifiers."""
 
     inner: Algorithm
     levels: tuple[int, ...]
@@ -68,13 +72,13 @@ class StoredLevels(Algorithm):
         node = node if problem.size_only else judge(problem, node)
         if node.outlier_rows == problem.frequency.rows:
             raise InfeasibleError(
-                f"At the stored levels no class keeps the promise: all {node.outlier_rows} rows would be held back. "
+                f"At the stored levels no class satisfies the models: all {node.outlier_rows} rows would be held back. "
                 f"{REFRESH}"
             )
         return node
 
     def allowed_rows(self, rows: int, suppression_limit: float, models: tuple[Model, ...]) -> int:
-        """Return all of them: what is held back waits for its class to fill."""
+        """Return all rows: those held back wait until their class is large enough."""
         return rows
 
     def supports(self, model: Model) -> bool:
@@ -90,9 +94,9 @@ class StoredLevels(Algorithm):
 
 @dataclass(frozen=True)
 class StoredRegions(Partitioner):
-    """The classes that were stored in a folder, and the cuts that lead to them, see ``frozen.freeze``.
+    """The classes stored in a folder, and the cuts that lead to them, see ``frozen.freeze``.
 
-    All rows are placed at once, in arrays.
+    All rows are assigned at once, in arrays.
     """
 
     inner: Partitioner
@@ -106,33 +110,33 @@ class StoredRegions(Partitioner):
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.inner.name)
         object.__setattr__(self, "ordered", self.inner.ordered)
-        # Rows go down the stored cuts one by one: there is nothing to be cut in parts.
+        # Rows go down the stored cuts one by one: no presplit is needed.
         object.__setattr__(self, "budget", sys.maxsize)
 
     def known_values(self, engine: Engine, attribute: str) -> exp.Query | None:
-        """Return the ends of regions and where cuts are: with them regions are called what they were called before."""
+        """Return the ends of regions and the places of cuts: with them regions have the labels they had before."""
         values = engine.parquet([self.folder / values_file(self.names.index(attribute))])
         return exp.select(col("value")).from_(subquery(values, "v"))
 
     def divides_as(self, attribute: str) -> str | None:
-        """Return what the axis was: labels that were listed when they were stored could be taken for a grid now."""
+        """Return the kind of the stored axis: labels that were listed then could look like a grid now."""
         return self.kinds[self.names.index(attribute)]
 
     def on_axes(self, engine: Engine, coded: Sequence[Coded], placed: Sequence[Placed]) -> Self:
-        """Return the algorithm with the stored regions and cuts on the axes of tonight."""
+        """Return the algorithm with the stored regions and cuts on the axes of this run."""
         for name, kind, height, levels, own in zip(self.names, self.kinds, self.heights, coded, placed, strict=True):
             found = "tree" if own.axis.atoms is None else "line" if own.grid is None else "grid"
             if found != kind:
                 raise DataError(
-                    f"The column {name!r} is no longer divided as when the recoding was stored (it was a {kind}, and "
-                    f"is a {found}). {REFRESH}"
+                    f"The column {name!r} is no longer cut as when the recoding was stored (it was a {kind} and is a "
+                    f"{found}). {REFRESH}"
                 )
-            # A line is cut between values: its hierarchy is for measures only, and names no region but the whole.
+            # A line is cut between values: its hierarchy is for metrics, and labels no region but the whole.
             if kind != "line":
                 _require_height(name, levels.height, height)
         places = [self._places(engine, j, own) for j, own in enumerate(zip(coded, placed, strict=True))]
         regions = engine.arrow(engine.parquet([self.folder / REGIONS]))
-        # Bounds on a grid are told, so that all values together end there; only "*" takes in whatever comes.
+        # Published bounds on a grid end where the values ended; only "*" covers whatever comes later.
         closed = [
             kind == "grid" and output != "interval" for kind, output in zip(self.kinds, self.outputs, strict=True)
         ]
@@ -144,7 +148,7 @@ class StoredRegions(Partitioner):
         return replace(self, applied=AppliedRegions(tree.on(placed, places), low, high, levels_of))
 
     def _places(self, engine: Engine, j: int, own: tuple[Coded, Placed]) -> Integers:
-        """Return the places of tonight by those that the stored values had."""
+        """Return the places of this run by the stored places."""
         coded, placed = own
         query = exp.select(named(col("place", "r"), "place"), named(col("code", "v"), "code"))
         query = query.from_(subquery(engine.parquet([self.folder / values_file(j)]), "r"))
@@ -152,7 +156,7 @@ class StoredRegions(Partitioner):
         query = query.join(table(coded.dictionary.table, "v"), on=on, join_type="left")
         found = engine.arrow(query.order_by(col("place", "r")))
         if found.column("code").null_count:
-            raise EngineError(f"The stored values of {self.names[j]!r} are not among those of tonight. {REFRESH}")
+            raise EngineError(f"The stored values of {self.names[j]!r} are not among those of this run. {REFRESH}")
         before, code = (found.column(c).to_numpy().astype(np.int64) for c in ("place", "code"))
         now = np.zeros(int(before.max(initial=0)) + 1, dtype=np.int64)
         now[before] = placed.place[code]
@@ -174,7 +178,7 @@ class StoredRegions(Partitioner):
         advance: Callable[[int], None] | None = None,
     ) -> Parts:
         if self.applied is None:
-            raise ParameterError("Stored regions are applied by the pipeline, which gives them their axes.")
+            raise ParameterError("Stored regions need axes: on_axes() comes first.")
         found = self.applied.classes_of(items.places)
         if (found < 0).all():
             raise InfeasibleError(f"No row lies in a stored region: all would be held back. {REFRESH}")
@@ -189,7 +193,7 @@ class StoredRegions(Partitioner):
         return Parts(order, ends, bounds, self.applied.levels[own], judged=False, refused=outside)
 
     def allowed_rows(self, rows: int, suppression_limit: float, models: tuple[Model, ...]) -> int:
-        """Return all of them: what is held back waits for its class to fill."""
+        """Return all rows: those held back wait until their class is large enough."""
         return rows
 
     def supports(self, model: Model) -> bool:
@@ -212,7 +216,7 @@ def _require_height(name: str, height: int, before: int) -> None:
 
 @dataclass(frozen=True)
 class AppliedRegions:
-    """Cuts and classes on the axes of a night: the first and last places of labels, and the levels of nodes."""
+    """Cuts and classes on the axes of a run: the first and last places of labels, and the levels of nodes."""
 
     tree: AppliedTree
     low: NDArray[np.int32]
@@ -227,9 +231,9 @@ class AppliedRegions:
 def _span(
     regions: Any, j: int, kind: str, own: Placed, places: Integers, closed: bool
 ) -> tuple[Integers, Integers, Integers]:
-    """Return the first and last places of the regions on an axis, and the levels that they are named after.
+    """Return the first and last places of the regions on an axis, and the levels of their labels.
 
-    A run of all values takes in whatever comes, unless it is ``closed``.
+    A run of all values covers whatever comes later, unless it is ``closed``.
     """
     axis = own.axis
     size, last = axis.size, axis.size - 1 - axis.null
@@ -250,23 +254,23 @@ def _span(
         above = levels == len(axis.nodes) - 1
     else:
         if kind == "grid":
-            # All values of a group are called alike, those that nobody had on the first night among them.
+            # All values of a group have one label, also those that did not occur when it was stored.
             atoms = np.asarray(axis.atoms)[: last + 1]
             first, final = atoms[low[run]], atoms[high[run]]
             low[run] = np.searchsorted(atoms, first, side="left")
             high[run] = np.searchsorted(atoms, final, side="right") - 1
             alone[run] = first == final
         else:
-            # The outermost regions of a line are open: "<= 30" takes in whatever is smaller.
+            # The outermost regions of a line are open: "<= 30" covers whatever is smaller.
             low[run & at_first & ~alone] = 0
             high[run & at_last & ~alone] = last
         above = levels > 0
-        # A single value, on a grid a group, is called by its name, even where it is the only one of its column.
+        # A single value (on a grid, a group) is its own label, even where it is the only one of its column.
         whole = run & at_first & at_last & ~alone
         if not closed:
             low[whole], high[whole] = 0, last
         levels[above] = axis.top
-    # The top stands for every value, and for NULL where it did so before.
+    # The top covers every value, and NULL if it did so before.
     low[above] = 0
     high[above] = np.where(b[above] > last, size - 1, last)
     return low, high, levels
@@ -275,12 +279,12 @@ def _span(
 THRESHOLD = -1
 """The level of a cut in two: by whether a place comes before that of a value."""
 _MOST = 20_000_000
-"""Values of classes that are looked at side by side."""
+"""How many values of classes are compared at a time."""
 
 
 @dataclass(frozen=True)
 class CutTree:
-    """Cuts, the first of them that of the whole; a line for each of the ways on.
+    """Cuts, the first of them that of the whole table; a line for each branch.
 
     Line i is of cut ``cut[i]`` on axis ``axis[i]``. By ``level[i]`` it is for rows whose node on that level is that of
     ``place[i]`` (0: that very value), or with -1 for those whose place is ``place[i]`` or later. ``way[i]`` is another
@@ -298,17 +302,17 @@ class CutTree:
     def of(cls, cuts: Cuts, classes: int, members: Callable[[int], tuple[Integers, Integers]]) -> CutTree:
         """Return the tree of cuts; ``members`` gives ``(class, code)`` of an axis once each, in the order of classes.
 
-        Children that the first night does not know go with those that were left over under the same parent.
+        Values that occur later go with the leftover children of the same parent.
         """
         lines = cuts.lines
-        # A partition is known by its classes; the outer ones come first, the whole before all.
+        # A part is identified by its classes; outer parts come before inner ones, the whole first.
         keys = [start * (classes + 1) + classes - end for start, end in (lines[:, :2].T, lines[:, 2:4].T)]
         wholes, cut = np.unique(keys[0], return_inverse=True)
         at = np.minimum(np.searchsorted(wholes, keys[1]), max(len(wholes) - 1, 0))
         single = lines[:, PIECE_END] - lines[:, PIECE] == 1
         inner = wholes[at] == keys[1] if len(wholes) else single
         if (inner == single).any() or (len(wholes) and wholes[0] != 0) or (classes > 1 and not len(wholes)):
-            raise DuckanonError("The cuts do not lead to the classes: the recoding cannot be stored.")
+            raise DuckanonError("The recoding cannot be stored: its cuts do not lead to its classes.")
         way = np.where(single, -1 - lines[:, PIECE], at)
         two = lines[:, AT] >= 0
         found = [_in_two(lines[two], cut[two], way[two])]
@@ -319,7 +323,7 @@ class CutTree:
         return cls(*(np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)))
 
     def on(self, axes: Sequence[Placed], places: Sequence[Integers]) -> AppliedTree:
-        """Return the tree on the axes of another night; ``places`` has, axis by axis, the places of those of before."""
+        """Return the tree on the axes of another run; ``places`` maps the stored places of each axis to its places."""
         low, high = np.zeros_like(self.cut), np.zeros_like(self.cut)
         for j, (own, now) in enumerate(zip(axes, places, strict=True)):
             size = own.axis.size
@@ -356,7 +360,7 @@ class AppliedTree:
     def classes_of(
         self, places: NDArray[np.int32], first: NDArray[np.int32], last: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """Return the class of each row, -1 for none; ``first`` and ``last`` are what the labels of classes cover."""
+        """Return the class of each row, -1 for none; labels of classes cover the places ``first`` to ``last``."""
         found = np.empty(len(places), dtype=np.int64)
         tree = (self.axes, self.rest, self.starts, self.low, self.high, self.ways)
         descend(np.ascontiguousarray(places, dtype=np.int32), *tree, first, last, found)
@@ -364,7 +368,7 @@ class AppliedTree:
 
 
 def runs_of(own: Placed, level: int) -> tuple[Integers, Integers]:
-    """Return, place by place, the first and the last place of the node over it; on level 0 that is the place itself."""
+    """Return, for each place, the first and last place of the node above it; on level 0 the place itself."""
     places = np.arange(own.axis.size, dtype=np.int64)
     if level == 0:
         return places, places
@@ -406,7 +410,7 @@ def _by_nodes(
             pairs, first = np.unique(np.stack([line[here], node]), axis=1, return_index=True)
             known.append((pairs[0], place[here][first]))
     line, place = (np.concatenate(column) for column in zip(*known, strict=True))
-    # A group of several nodes is what was left over.
+    # A group of several nodes has the leftover children.
     several = np.flatnonzero(np.bincount(line, minlength=len(lines)) > 1)
     left = np.full(int(cut.max()) + 1, NOWHERE)
     left[cut[several]] = way[several]
