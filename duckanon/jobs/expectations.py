@@ -1,4 +1,4 @@
-"""Never publish by mistake: what stops a job although everything could be computed."""
+"""Checks that stop a job before it publishes something unexpected: schema, rows and loss."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ if TYPE_CHECKING:
     from duckanon.release.release import Release
 
 _ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)", re.IGNORECASE)
-_HINT = "Run with --accept-drift if that is as it should be."
+_HINT = "Run with --accept-drift if that is intended."
 
 
 def check_schema(
     columns: Sequence[Column], expect: Expect, last: Mapping[str, Any] | None, named: Sequence[str]
 ) -> None:
-    """Stop where a column changed its type, or where one that the job names is gone since the last published run.
+    """Raise where a column changed its type, or where one that the job names is missing since the last published run.
 
-    A column that is new is none of this: it has no role, which stops a job that says so.
+    A new column is not checked here: it has no role, which stops a job with ``unlisted = "error"``.
     """
     types = {c.name: c.type for c in columns}
     for name, wanted in ({} if expect.types is UNSET else expect.types).items():
         if name not in types:
-            raise DataError(f"[expect] types names the column {name!r}, which is not there.{did_you_mean(name, types)}")
+            raise DataError(
+                f"[expect] types names the column {name!r}, which the source does not have.{did_you_mean(name, types)}"
+            )
         if not _same(types[name], wanted):
             raise DataError(f"The column {name!r} is {plain_type(types[name])}, expected {plain_type(wanted)}.")
     if last is None or expect.schema != "same":
@@ -39,17 +41,17 @@ def check_schema(
     gone = [name for name in before if name not in types and name.lower() in lowered]
     if gone:
         listed, verb = ", ".join(repr(name) for name in gone), "is" if len(gone) == 1 else "are"
-        raise DataError(f"The source changed since the last published run: {listed} {verb} not there any more.")
+        raise DataError(f"The source changed since the last published run: {listed} {verb} missing.")
     changed = [name for name, kind in types.items() if name in before and not _same(before[name], kind)]
     if changed:
-        told = ", ".join(
+        changes = ", ".join(
             f"{name!r} was {plain_type(before[name])} and is {plain_type(types[name])}" for name in changed
         )
-        raise DataError(f"The source changed since the last published run: {told}. {_HINT}")
+        raise DataError(f"The source changed since the last published run: {changes}. {_HINT}")
 
 
 def check_rows(rows: int, expect: Expect, last: Mapping[str, Any] | None) -> None:
-    """Stop where the source has too few or too many rows, by what is expected or compared with the last run."""
+    """Raise where the source has too few or too many rows, by [expect] or compared with the last run."""
     if expect.min_rows is not UNSET and rows < expect.min_rows:
         raise DataError(f"The source has {rows} rows, expected at least {expect.min_rows}.")
     if expect.max_rows is not UNSET and rows > expect.max_rows:
@@ -70,12 +72,12 @@ def check_rows(rows: int, expect: Expect, last: Mapping[str, Any] | None) -> Non
 
 
 def check_use(release: Release, expect: Expect) -> None:
-    """Stop where more was lost than the release may lose."""
+    """Raise where the release loses more than it may by [expect]."""
     left_out = release.rows_suppressed
     share = left_out / release.rows_in if release.rows_in else 0.0
     if expect.max_suppressed is not UNSET and share > expect.max_suppressed:
         raise InfeasibleError(
-            f"{left_out} of {release.rows_in} rows ({share:.2%}) would be left out: more than the "
+            f"{left_out} of {release.rows_in} rows ({share:.2%}) would be suppressed: more than the "
             f"{expect.max_suppressed:.2%} of [expect] max_suppressed."
         )
     if expect.max_loss is UNSET or not expect.max_loss:

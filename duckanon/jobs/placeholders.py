@@ -1,4 +1,4 @@
-"""Texts of a job file that are filled in for each run: secrets from the environment, and the date in paths."""
+"""Placeholders in a job file, filled in for each run: variables of the environment, and the date in paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def from_environment(where: str, value: Any, environment: Mapping[str, str] | None = None) -> Any:
     """Replace ``${NAME}`` in a text, or in all texts of a list, by variables of the environment; ``$$`` is a dollar.
 
-    A variable that is not set is an error that names it; what a variable holds is in no message.
+    A variable that is not set is an error that names it; the value of a variable is in no message.
 
     Examples
     --------
@@ -64,14 +64,14 @@ def dated(where: str, value: Any, day: date) -> Any:
 
 
 def is_dated(value: Any) -> bool:
-    """Say whether a path differs from day to day."""
+    """Return whether a path has a date in it."""
     return isinstance(value, str) and _PLACE.search(value) is not None
 
 
 def day_in(value: str, path: str) -> str | None:
-    """Return the date that a path was filled in with, from the largest part down; None where that does not fit.
+    """Return the date in a path, as far as it goes: year, month, day; None where the path has another form.
 
-    A path that does not say the year says nothing: a month or a day alone puts nothing in order.
+    Without the year there is no date: a month or a day alone gives no order.
 
     Examples
     --------
@@ -94,18 +94,19 @@ def day_in(value: str, path: str) -> str | None:
     found = re.search(f"(?:^|/){''.join(parts).removeprefix(re.escape('/'))}$", path)
     if found is None:
         return None
-    told = found.groupdict()
-    if "date" in told:
-        return told["date"]
-    if "year" not in told:
-        return None
-    month = told.get("month")
-    known = [told["year"], *([month] if month is not None else []), *([told["day"]] if month and "day" in told else [])]
-    return "-".join(known)
+    date_of = found.groupdict()
+    if "date" in date_of:
+        return date_of["date"]
+    parts = []
+    for part in ("year", "month", "day"):
+        if part not in date_of:
+            break
+        parts.append(date_of[part])
+    return "-".join(parts) or None
 
 
 def any_day(value: str) -> str:
-    """Return the pattern of a dated path for all days, as ``fnmatch`` reads it; nothing but digits is a date.
+    """Return the pattern of a dated path for all days, for ``fnmatch``; a date has digits only.
 
     Examples
     --------

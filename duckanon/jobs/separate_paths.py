@@ -1,4 +1,4 @@
-"""What a job reads and writes lies apart: no run replaces its source, its own file, or another of its outputs."""
+"""What a job reads and writes is separate: no run replaces its source, its job file, or another of its outputs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """A path of a job: the key that names it, and what is done there.
+    """A path of a job: the key that names it, and how it is used.
 
-    ``whole`` is a folder that is replaced or swept as a whole: nothing else may lie in it. ``shared`` names what
-    several tables may write to, such as a database. A place that is only read may be a pattern.
+    ``whole`` is a folder that is replaced or swept as a whole: nothing else may be in it. ``shared`` names what several
+    tables may write to, such as a database. A place that is only read may be a pattern.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Place:
 
 
 def require_apart(job: Job) -> None:
-    """Raise a JobError where something that the job writes is, lies in or takes in something else that it names."""
+    """Raise a JobError where something that the job writes is, contains or is part of something else that it names."""
     for one, other in combinations(dict.fromkeys(_places(job)), 2):
         if not (one.written or other.written) or (one.shared is not None and one.shared == other.shared):
             continue
@@ -50,22 +50,22 @@ def _problem(one: Place, other: Place) -> str | None:
             continue
         path = Path(writes.path)
         if reads.key.endswith("[source] path") and covers(reads.path, path):
-            return f"{writes.key} lies among the files of {reads.key}: the next run would read what this one writes."
+            return f"{writes.key} is among the files of {reads.key}: the next run would read what this one writes."
         if covers(reads.path, path):
             return f"{writes.key} and {reads.key} are the same file: the run would replace what it reads."
         if writes.whole and any(_lies_in(given, path) for given in _expanded(reads.path)):
-            return f"{reads.key} lies in the folder of {writes.key}, which is the job's own: name another folder."
+            return f"{reads.key} is in the folder of {writes.key}, which is the job's own: name another folder."
         return None
     if same_file(Path(one.path), Path(other.path)):
-        return f"{one.key} and {other.key} are the same file, {name!r}: each needs one of its own."
+        return f"{one.key} and {other.key} are the same file, {name!r}: each needs its own."
     for inner, outer in ((one, other), (other, one)):
         if outer.whole and _lies_in(Path(inner.path), Path(outer.path)):
-            return f"{inner.key} lies in the folder of {outer.key}, which is the job's own: name another place."
+            return f"{inner.key} is in the folder of {outer.key}, which is the job's own: name another place."
     return None
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
-    """Say whether a path lies below a folder, through links and under any name of it."""
+    """Return whether a path is below a folder, also through links and other names of it."""
     below = [names_of(parent) for parent in (path, *path.resolve().parents, *path.absolute().parents)]
     wanted = names_of(folder)
     if any(wanted & names for names in below):
@@ -141,7 +141,7 @@ def _of_target(table: JobTable, where: str) -> Iterator[Place]:
 
 
 def _hierarchy_files(given: Mapping[str, Any] | Sequence[Any] | Any, folder: Path) -> Iterator[Path]:
-    """Return the files among the texts of [hierarchies]: a name of a ready-made one is no file."""
+    """Return the files among the texts of [hierarchies]; a text may also name a ready-made hierarchy."""
     if isinstance(given, str):
         path = folder / given
         if is_file(path):

@@ -1,4 +1,4 @@
-"""Where a job's release goes, by what its table [output] says."""
+"""Where a release is published, by [output] of the job."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _PLACE = ("path", "partition_by", "database", "table", "reports_in")
 _SERVER = "server"
 TEMPLATE = "template"
-"""The key of a place for what the job file says of it, with the places of a date in it."""
+"""The key of a place for its text in the job file, with placeholders."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A sink, and how many dated exports of it are kept: those whose path fits ``pattern``.
+    """A sink, and how many of its dated exports stay: those whose path matches ``pattern``.
 
-    ``dated`` is the path as the job has it, with the places of the date in it. ``place`` says where the sink is, in
-    words that ``sink_at`` understands: of a server it has a digest only.
+    ``dated`` is the path in the job file, with placeholders. ``place`` says where the sink is, for ``sink_at``: of a
+    server it has a digest only.
     """
 
     sink: Sink
@@ -41,7 +41,7 @@ class Target:
     place: Mapping[str, Any] = field(default_factory=dict)
 
     def prune(self, own: Path) -> list[Path]:
-        """Remove the exports that are too many, by the dates in their names; never the one published just now."""
+        """Remove the oldest exports, by the dates in their names, but never the one published now."""
         from duckanon.io.sinks import prune
 
         if self.keep is None or self.pattern is None or self.dated is None:
@@ -50,14 +50,14 @@ class Target:
         return prune(self.pattern, keep=self.keep, current=own, day_of=lambda path: day_in(dated, path.as_posix()))
 
     def collides(self, other: Target) -> bool:
-        """Say whether two tables would be written to one place; a database has room for several."""
+        """Return whether two tables would be written to one place; a database may have several."""
         mine, theirs = ({p for p in t.sink.paths if p.name.endswith("manifest.json")} for t in (self, other))
         same = (self.sink.name, self.sink.paths[0]) == (other.sink.name, other.sink.paths[0])
         return same or bool(mine & theirs)
 
 
 def target(output: Output, written: Output, name: str, folder: Path, source: Source) -> Target:
-    """Return where a release goes; ``written`` is the table as it stands in the file, with nothing filled in."""
+    """Return where a release is published; ``written`` is [output] before placeholders were filled in."""
     given = values_of(output)
     kinds = [kind for kind in ("path", "database", "postgres") if kind in given]
     if len(kinds) != 1:
@@ -75,7 +75,7 @@ def target(output: Output, written: Output, name: str, folder: Path, source: Sou
         raise JobError("[output] database is that of [source]: a release does not go into the file of the raw rows.")
     for pattern in source.target if source.kind == "file" else ():
         if any(covers(pattern, path) for path in sink.paths):
-            raise JobError("[output] path lies among the files of [source]: the next run would read its own release.")
+            raise JobError("[output] path is among the files of [source]: the next run would read its own release.")
     place = _place(output, written, sink)
     if output.keep is UNSET:
         return Target(sink, place=place)
@@ -83,7 +83,7 @@ def target(output: Output, written: Output, name: str, folder: Path, source: Sou
     path = from_environment("[output] path", written.path)
     if not is_dated(path):
         raise JobError("[output] keep needs a path with {date}: there is only one export otherwise.")
-    # Written as the folders are found: without "." and double slashes.
+    # Normalised, as paths are found: without "." and double slashes.
     pattern = str(Path(glob.escape(str(folder))) / any_day(path))
     return Target(sink, keep=output.keep, pattern=pattern, dated=Path(path).as_posix(), place=place)
 
@@ -102,7 +102,7 @@ def sink_at(place: Mapping[str, Any], name: str, folder: Path, now: Target) -> S
 
 
 def _place(output: Output, written: Output, sink: Sink) -> dict[str, Any]:
-    # No address of a server is written down: it may hold a password.
+    # The address of a server is not stored: it may have a password.
     place, template = ({k: v for k, v in values_of(one).items() if k in _PLACE} for one in (output, written))
     server = {} if output.postgres is UNSET else {_SERVER: sink.uri.server}  # type: ignore[attr-defined]
     return {**place, TEMPLATE: template, **server}

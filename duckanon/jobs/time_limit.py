@@ -1,4 +1,4 @@
-"""The longest that a run may take."""
+"""The time limit of a run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ _LAST_WORDS_SECONDS = 5.0
 
 
 class TimeLimit:
-    """Ends the statements of the engines that it watches when the time is up, and every one that follows.
+    """Interrupts the statements of the engines that it watches when the time is up, and all later ones.
 
-    What runs outside of the database, such as a kernel or a read of a file system that hangs, is waited for, and when
-    it returns the run ends with an EngineError. With ``end_process`` it is waited for a little only, and then the
-    process is ended: ``last_words`` is called with the error before, for as long as it takes no longer than a few
-    seconds.
+    Work outside of the database, such as a kernel or a file system that hangs, is not interrupted: when it returns, the
+    run ends with an EngineError. With ``end_process`` the process is ended after a short wait. Before that
+    ``last_words`` is called with the error, and has a few seconds.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class TimeLimit:
             with self._ended_from_outside() if self._may_end else nullcontext():
                 yield
         except (EngineError, KeyboardInterrupt):
-            # An interrupted statement is told in both ways.
+            # An interrupted statement raises either.
             self.require_time()
             raise
         finally:
@@ -70,12 +69,12 @@ class TimeLimit:
         self._engines.append(engine)
 
     def require_time(self) -> None:
-        """Raise where the time is up: the last look before anything is published."""
+        """Raise where the time is up: the last check before anything is published."""
         if self._end is not None and time.monotonic() >= self._end:
             raise self._too_long()
 
     def stop(self) -> None:
-        """Interrupt nothing any more: what is being published is finished."""
+        """Interrupt nothing from now on: publishing is completed."""
         self._done.set()
         if self._end is not None and self._may_end:
             faulthandler.cancel_dump_traceback_later()
@@ -93,18 +92,18 @@ class TimeLimit:
                 engine.interrupt()
 
     def _end_process(self) -> None:
-        """Leave without asking the thread that hangs; its locks go with the process, and the next run sweeps."""
+        """End the process although a thread hangs; its locks end with it, and the next run removes its files."""
         if self._last_words is not None:
-            # In a thread of its own, for it may need what the other one holds.
-            said = threading.Thread(target=self._last_words, args=(self._too_long(),), daemon=True)
-            said.start()
-            said.join(_LAST_WORDS_SECONDS)
+            # In a thread of its own: it may wait for a lock of the one that hangs.
+            last = threading.Thread(target=self._last_words, args=(self._too_long(),), daemon=True)
+            last.start()
+            last.join(_LAST_WORDS_SECONDS)
         if not self._done.is_set():
             os._exit(ENVIRONMENT)
 
     @contextmanager
     def _ended_from_outside(self) -> Iterator[None]:
-        """End the process, too, where native code never lets another thread of Python run."""
+        """End the process also where native code never releases the interpreter lock."""
         assert self.seconds is not None
         latest = self.seconds + GRACE_SECONDS + 2 * _LAST_WORDS_SECONDS
         with Path(os.devnull).open("w", encoding="ascii") as nowhere:

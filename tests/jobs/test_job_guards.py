@@ -32,7 +32,7 @@ def expecting(folder: Path, *lines: str) -> Path:
         ("min_rows = 41", 3, "has 40 rows, expected at least 41"),
         ("max_rows = 39", 3, "has 40 rows, expected at most 39"),
         ('types = {age = "INTEGER"}', 3, "'age' is BIGINT, expected INTEGER"),
-        ('types = {agee = "BIGINT"}', 3, "'agee', which is not there. Did you mean 'age'"),
+        ('types = {agee = "BIGINT"}', 3, "'agee', which the source does not have. Did you mean 'age'"),
         ("max_loss = {gcp = 0.0}", 4, "gcp is 0.[0-9]+: more than the 0 of"),
         ("max_loss = {precision = 1.0}", 4, "precision is 0.[0-9]+: less than the 1 of"),
     ],
@@ -56,7 +56,7 @@ def test_more_suppressed_than_expected(folder: Path) -> None:
     steering = "[steering]\nlevels = {age = 2, town = 0}\n[output]"
     found = run_job(write(folder, ("[output]", steering)), dry_run=True)
     assert found.summary["found"]["rows_suppressed"] == 3
-    with pytest.raises(errors.InfeasibleError, match=r"3 of 40 rows \(7\.50%\) would be left out") as caught:
+    with pytest.raises(errors.InfeasibleError, match=r"3 of 40 rows \(7\.50%\) would be suppressed") as caught:
         run_job(write(folder, ("[output]", f"[expect]\nmax_suppressed = 0.05\n{steering}")))
     assert exit_code(caught.value) == 4
 
@@ -118,7 +118,7 @@ def test_values_of_enumerations_are_not_told() -> None:
 def test_a_column_that_nobody_named_may_go() -> None:
     before = {"columns": {"c": "VARCHAR", "d": "VARCHAR"}}
     check_schema([Column("c", "VARCHAR")], Expect(), before, ["c"])
-    with pytest.raises(errors.DataError, match="'d' is not there any more"):
+    with pytest.raises(errors.DataError, match="'d' is missing"):
         check_schema([Column("c", "VARCHAR")], Expect(), before, ["c", "D"])
 
 

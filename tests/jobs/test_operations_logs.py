@@ -170,7 +170,7 @@ class TestProgress:
             ("gate", "begin"),
             ("gate", "end"),
         ]
-        assert lines[0]["event"] == "encode: begun, 2,000 rows"
+        assert lines[0]["event"] == "encode: started, 2,000 rows"
         assert lines[1]["rows"] == 2000
         assert lines[1]["seconds"] >= 0
         assert all((line["run"], line["job"], line["table"]) == ("r", "j", "t") for line in lines)
@@ -206,7 +206,7 @@ class TestProgress:
         listener(Event("read", 5000, None, "rows", 31.0))
         listener(Event("read", 0, None, "rows", 31.5, finished=True))
         assert [line["event"] for line in log.lines] == [
-            "read: begun",
+            "read: started",
             "read: 5,000 rows in 31 s",
             "read: done in 31.5 s",
         ]

@@ -1,7 +1,7 @@
-"""What a run tells the machines that watch it: log lines, Prometheus metrics, OpenLineage events.
+"""Monitoring: log lines, Prometheus metrics and OpenLineage events of a run.
 
-Everything is made from a run record, a plain mapping that a job's runner fills for each table, also after a failure.
-No value of the data and no secret is in any of it.
+All are made from the record of a run, a plain mapping with an entry for each table, also after a failure. No value of
+the data and no secret is in any of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small files that others read while they are written: replaced as a whole, or lengthened by whole lines."""
+"""Small files that others read while they are written: by one writer at a time, in whole lines."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from duckanon.errors import EngineError
 
 
 def append_lines(path: Path, lines: Iterable[str]) -> None:
-    """Lengthen a file by whole lines, one writer at a time; what cannot be written whole is taken back."""
+    """Append whole lines to a file, one writer at a time; lines that cannot be written completely are removed again."""
     data = "".join(f"{line}\n" for line in lines).encode("utf-8")
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         length = os.fstat(handle).st_size
-        # A process that was killed may have left half a line: it gets an end, so that it spoils no other.
+        # A killed process may have left an incomplete line: it is ended, so that it does not spoil the next one.
         torn = length > 0 and os.pread(handle, 1, length - 1) != b"\n"
         try:
             _write(handle, b"\n" + data if torn else data)
@@ -32,7 +32,7 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Be the only one who reads and replaces files in a folder this way; others wait."""
+    """Hold the lock of a folder; other holders wait."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

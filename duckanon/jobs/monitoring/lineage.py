@@ -1,7 +1,7 @@
-"""OpenLineage: what a run read and wrote, which columns it masked, and what it proved, as events in a file.
+"""OpenLineage events in a file: what a run read and wrote, which columns it masked, and which models it verified.
 
-Names, types and counts only. The events follow version 2-0-2 of the specification; the promise and its proof are a
-facet of our own.
+Names, types and counts only. The events follow version 2-0-2 of the specification; privacy models and their
+verification are a facet of our own.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _facet(facet: str, /, **content: Any) -> Json:
 
 
 def _own(facet: str, kind: str, /, **content: Any) -> Json:
-    """Return a facet of our own; what is not known is left out."""
+    """Return a facet of our own, without the entries that have no value."""
     known = {k: _plain(v) for k, v in content.items() if v is not None}
     return {facet: {"_producer": PRODUCER, "_schemaURL": f"urn:duckanon:openlineage:1-0-0:{kind}", **known}}
 

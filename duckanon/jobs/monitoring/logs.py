@@ -1,4 +1,4 @@
-"""The log: lines for people or JSON for machines, with names, counts and times, and never a value of the data."""
+"""The log: lines for people or JSON for machines, with names, counts and times, never a value of the data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FIELDS = (
     "peak_memory",
     "recoding",
 )
-"""What a line may have besides time, level, logger and event: named one by one, so that nothing else slips in."""
+"""The fields of a line besides time, level, logger and event. They are listed, so that no other gets in."""
 _context: ContextVar[Mapping[str, Any]] = ContextVar("duckanon_log_context", default={})  # noqa: B039 - never changed
 
 log = logging.getLogger(f"{_LOGGER}.run")
@@ -52,7 +52,7 @@ log = logging.getLogger(f"{_LOGGER}.run")
 
 @contextlib.contextmanager
 def about(**names: Any) -> Iterator[None]:
-    """Say what the lines inside are about: run, job, table."""
+    """Give the lines inside a run, a job and a table."""
     token = _context.set({**_context.get(), **names})
     try:
         yield
@@ -61,9 +61,9 @@ def about(**names: Any) -> Iterator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object in one line: ts, level, logger, event, and those of run, job, table, step, rows ... there are.
+    """One JSON object in a line: ts, level, logger, event, and run, job, table, step, rows ... where they are set.
 
-    Of an exception only the type is told: messages of other libraries can quote values.
+    Of an exception only the type is logged: messages of other libraries can quote values.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -78,7 +78,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line.setdefault("error", record.exc_info[0].__name__)
-        # Only ASCII: no reader takes a line separator of another script for the end of the line.
+        # Only ASCII: some readers take U+2028 for the end of a line.
         return json.dumps({k: _plain(v) for k, v in line.items()}, allow_nan=False)
 
 
@@ -93,7 +93,7 @@ class HumanFormatter(logging.Formatter):
         where = f" [{'/'.join(dict.fromkeys(named))}]" if named else ""
         kind = record.exc_info[0] if record.exc_info else None
         text = f"{at} {record.levelname:<7}{where} {record.getMessage()}{f' ({kind.__name__})' if kind else ''}"
-        # Control characters of a name must not reach a terminal, nor begin a line.
+        # Control characters of a name must not reach a terminal or start a line.
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -108,7 +108,7 @@ def configure(
     level: int = logging.INFO,
     sql: bool = False,
 ) -> Callable[[], None]:
-    """Write the log of this package to a stream; called again, it replaces what it did before.
+    """Write the log of this package to a stream; a second call replaces the first.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ def configure(
     stream : text stream, optional
         Standard error where none is given.
     level : int
-        The least level that is written.
+        The lowest level that is written.
     sql : bool
-        Whether statements are written, too. They name columns and files, and a query of the user's own is in them.
+        Whether statements are written, too. They name columns and files, and contain a query of the user's.
 
     Returns
     -------
     callable
-        Takes it back.
+        Removes the log again.
     """
     formatters: dict[str, type[logging.Formatter]] = {"human": HumanFormatter, "json": JsonFormatter}
     if kind not in formatters:
@@ -147,7 +147,7 @@ def configure(
 
 
 class LoggedProgress:
-    """A listener that logs the begin and the end of each step, and in between at most one line every 30 seconds.
+    """A listener that logs start and end of each step, and in between at most one line every 30 seconds.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class LoggedProgress:
     clock : callable
         For tests.
     names
-        run, job and table of the lines: events come from several threads, which know nothing of ``about``.
+        run, job and table of the lines: events come from several threads, where ``about`` has no effect.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class LoggedProgress:
     ) -> None:
         self._then, self._every, self._clock = then, every, clock
         self._names = {**_context.get(), **names}
-        self._said: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
         self._lock = threading.Lock()
         self._log = logging.getLogger(f"{_LOGGER}.progress")
 
@@ -185,15 +185,15 @@ class LoggedProgress:
     def _take(self, event: Event) -> None:
         now, step = self._clock(), event.step
         if event.finished:
-            self._said.pop(step, None)
+            self._logged.pop(step, None)
             amount = f", {_count(event.total, event.unit)}" if event.total is not None else ""
             self._line(event, "end", f"{step}: done in {event.elapsed:.1f} s{amount}", event.total)
-        elif step not in self._said:
-            self._said[step] = now
+        elif step not in self._logged:
+            self._logged[step] = now
             amount = f", {_count(event.total, event.unit)}" if event.total is not None else ""
-            self._line(event, "begin", f"{step}: begun{amount}", event.total)
-        elif now - self._said[step] >= self._every:
-            self._said[step] = now
+            self._line(event, "begin", f"{step}: started{amount}", event.total)
+        elif now - self._logged[step] >= self._every:
+            self._logged[step] = now
             whole = f" of {_count(event.total, event.unit)}" if event.total is not None else f" {event.unit}"
             self._line(event, "going", f"{step}: {event.done:,.0f}{whole} in {event.elapsed:.0f} s", event.done)
 
@@ -222,18 +222,18 @@ def log_run(record: Mapping[str, Any]) -> None:
         extra = _extra({**known, "error": error.get("type")})
         log.error("failed with exit code %s%s. %s", record.get("exit_code"), took, why, extra=extra)
         return
-    said = "dry run, nothing written" if record.get("outcome") == "dry_run" else "published"
+    what = "dry run, nothing written" if record.get("outcome") == "dry_run" else "published"
     rows = f": {figures['rows_published']:,} of {figures['rows_in']:,} rows" if figures["rows_in"] is not None else ""
-    log.info("%s%s%s", said, rows, took, extra=_extra(known))
+    log.info("%s%s%s", what, rows, took, extra=_extra(known))
 
 
 def _extra(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields under names that a log record does not have itself."""
+    """Return fields under names that a log record does not use."""
     return {f"duckanon_{k}": v for k, v in fields.items() if v is not None}
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """Return the fields of a line, in their order: its own, and what it is about."""
+    """Return the fields of a line, in order: its own and those of ``about``."""
     around, own = _context.get(), vars(record)
     found = {k: own.get(f"duckanon_{k}", around.get(k)) for k in _FIELDS}
     return {k: v for k, v in found.items() if v is not None}

@@ -1,4 +1,4 @@
-"""How much memory the process had at most."""
+"""The peak memory of the process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 def peak_memory() -> int:
     """Return the largest resident size of this process so far, in bytes.
 
-    That is data, the interpreter and the pages of libraries that were touched (those two take about 350 MB). Spilled
-    files are written and read, not mapped, and are not in it.
+    It includes data, the interpreter and the used pages of libraries (the latter two take about 350 MB). Spilled files
+    are written and read, not mapped, and are not included.
 
     Examples
     --------
     >>> peak_memory() > 1_000_000
     True
     """
-    # On Linux the figure of getrusage is handed down from the process that started this one; this one is not.
+    # On Linux the figure of getrusage is inherited from the parent process; this one is not.
     try:
         found = _PEAK.search(_STATUS.read_text(encoding="ascii", errors="replace"))
     except OSError:

@@ -1,4 +1,4 @@
-"""Choose algorithm and parameters by how well a task can be done with the release."""
+"""Tuning: the algorithm and parameters whose release serves a learning task best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be tried in place of what a job says: algorithms, class sizes, limits and weights."""
+"""Candidates to try in place of a job's own settings: algorithms, class sizes, limits and weights."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 _GROUPS = 20
 _SLOW = 50_000
-"""Tables with more rows are not clustered by the slower algorithms."""
+"""The slower clustering algorithms are not tried on tables with more rows."""
 _FACTORS = (1, 2, 5, 10)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to keep the promise of a job.
+    """Settings that meet the privacy requirements of a job.
 
     Attributes
     ----------
     algorithm : str
-        Its name; ``parameters`` are its own.
+        Its name; ``parameters`` are those of the algorithm.
     k : int or None
-        The least size of a class; None where the job promises none.
+        The smallest size of a class; None where the job has no k.
     suppression_limit : float
-        The share of rows that may be left out.
+        The share of rows that may be suppressed.
     weights : dict
-        How much quasi-identifiers count in the metric; empty for all the same.
+        How much each quasi-identifier counts in the metric; empty where all count the same.
     """
 
     algorithm: str
@@ -50,7 +50,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """What it is called, without k.
+        """The name of the candidate, without k.
 
         Examples
         --------
@@ -73,7 +73,7 @@ class Candidate:
         }
 
     def applied(self, table: JobTable) -> JobTable:
-        """Return the table of a job as it would be with this candidate."""
+        """Return the table of a job with the settings of this candidate."""
         chosen = algorithms.get(self.algorithm)(**self.parameters)
         parameters = {**table.parameters, "algorithm": chosen, "suppression_limit": self.suppression_limit}
         if self.k is not None:
@@ -95,14 +95,14 @@ def candidates(
     wanted: Sequence[str] | None = None,
     limits: Sequence[float] | None = None,
 ) -> list[Candidate]:
-    """Return what is tried, what is quick and mostly good first.
+    """Return the candidates to try, those first that are fast and mostly good.
 
     Parameters
     ----------
     table : JobTable
-        Its promise is the least that every candidate keeps: k may be larger, never smaller.
+        Every candidate meets its requirements: k may be larger, never smaller.
     train : pyarrow.Table
-        The rows to learn from: quasi-identifiers that tell much of the target get more weight.
+        The rows to learn from: quasi-identifiers that say much about the target get more weight.
     ks, wanted, limits
         Sizes of classes, algorithms (``"mondrian"``, ``"optimal(metric=precision)"``) and suppression limits.
     """
@@ -113,13 +113,13 @@ def candidates(
     quasi = table.request.quasi_identifiers
     names = {name.lower(): name for name in train.column_names}
     weights = weights_of(train, [names.get(q.lower(), q) for q in quasi], target)
-    found: list[Candidate] = []
+    listed: list[Candidate] = []
     for algorithm, parameters, weighted in _ways(table, train.num_rows, target, wanted):
         divides = partitions(algorithms.get(algorithm)(**parameters))
         for limit in [min(limits)] if divides else limits:
-            found += [Candidate(algorithm, k, limit, parameters, weights if weighted else {}) for k in sizes]
-    # Every way with the promised k first: where time ends early, all ways have been seen.
-    return sorted(found, key=lambda c: sizes.index(c.k))
+            listed += [Candidate(algorithm, k, limit, parameters, weights if weighted else {}) for k in sizes]
+    # All ways with the job's k first: if time runs out, each has been tried.
+    return sorted(listed, key=lambda c: sizes.index(c.k))
 
 
 def _sizes(least: int | None, given: Sequence[int] | None, rows: int) -> Sequence[int | None]:
@@ -129,7 +129,7 @@ def _sizes(least: int | None, given: Sequence[int] | None, rows: int) -> Sequenc
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ParameterError(f"k must be an int >= 1. Got {k!r}.")
         if least is not None and k < least:
-            raise ParameterError(f"The job promises k = {least}: {k} would promise less.")
+            raise ParameterError(f"The job requires k = {least}: {k} is less.")
     return sorted(set(given))
 
 
@@ -168,13 +168,13 @@ def _changed(algorithm: Any) -> dict[str, Any]:
     try:
         usual = type(algorithm)().parameters()
     except TypeError:
-        # A third party's algorithm may need parameters.
+        # A third party's algorithm may have no defaults.
         usual = {}
     return {name: value for name, value in algorithm.parameters().items() if value != usual.get(name)}
 
 
 def weights_of(train: pa.Table, quasi: Sequence[str], target: str) -> dict[str, float]:
-    """Return a weight for each quasi-identifier: the more it tells of the target, the less it should be generalized.
+    """Return a weight for each quasi-identifier: the more it says about the target, the less it should be generalized.
 
     The weight is 0.1 plus the mutual information of column and target, as a share of the largest one; numbers are put
     into ten groups of about equal size, and rare categories into one.
@@ -192,9 +192,9 @@ def weights_of(train: pa.Table, quasi: Sequence[str], target: str) -> dict[str, 
     {'age': 1.1, 'sex': 0.1}
     """
     classes = codes_of(train.column(target))
-    told = {name: _information(_grouped(train.column(name)), classes) for name in quasi}
-    most = max(told.values(), default=0.0)
-    return {name: round(0.1 + (value / most if most > 0 else 1.0), 3) for name, value in told.items()}
+    information = {name: _information(_grouped(train.column(name)), classes) for name in quasi}
+    most = max(information.values(), default=0.0)
+    return {name: round(0.1 + (value / most if most > 0 else 1.0), 3) for name, value in information.items()}
 
 
 def _grouped(column: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What tuning found: every candidate, the front of utility and risk, the best one, and what it is worth."""
+"""The result of tuning: all candidates, the front of utility and risk, the best one, its job file and the picture."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def front(lines: Sequence[Mapping[str, Any]], risk: str = "average_risk") -> list[int]:
-    """Return the positions of the lines that no other beats: none has a better score and no more risk.
+    """Return the positions of the Pareto front: of the lines for which no other has a better score at no more risk.
 
-    In the order of their risk; of equal ones the first.
+    They are ordered by risk; of equal lines the first is returned.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def front(lines: Sequence[Mapping[str, Any]], risk: str = "average_risk") -> lis
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was tried.
+    """The result of tuning.
 
     Attributes
     ----------
@@ -53,11 +53,11 @@ class Tuning:
         ``score`` and ``deviation`` over seeds on the validation rows, ``average_risk`` (1 / mean size of a class),
         ``maximum_risk`` (1 / the smallest), ``classes``, ``suppressed`` (a share), ``seconds``.
     raw, zero_rule : float
-        The scores of raw training rows and of the most frequent class, on the same validation rows.
+        The scores of training on raw rows and of the most frequent class, on the same validation rows.
     final : Evaluation or None
-        The best candidate once more, with validation rows among the training rows, on rows that nothing was chosen by.
+        The best candidate, trained on training and validation rows and tested on rows not used for the choice.
     left : int
-        Candidates that there was no time for.
+        Candidates not tried for lack of time.
     """
 
     lines: list[dict[str, Any]] = field(repr=False)
@@ -73,12 +73,12 @@ class Tuning:
 
     @property
     def tried(self) -> list[dict[str, Any]]:
-        """The candidates that were made and taught."""
+        """The candidates whose release was made and learned from."""
         return [line for line in self.lines if line["state"] == TRIED]
 
     @property
     def front(self) -> list[dict[str, Any]]:
-        """The candidates that no other beats in score and average risk, from little risk to much."""
+        """The Pareto front of score and average risk, in the order of risk."""
         tried = self.tried
         return [tried[i] for i in front(tried)]
 
@@ -87,29 +87,27 @@ class Tuning:
         """The candidate with the best score; of equal ones that with less risk."""
         if not self.tried:
             reasons = "; ".join(dict.fromkeys(str(line["reason"]) for line in self.lines))
-            raise InfeasibleError(f"No candidate keeps the promise. {reasons}".strip())
+            raise InfeasibleError(f"No candidate meets the privacy requirements. {reasons}".strip())
         return self.front[-1]
 
     def write(self, path: str | Path) -> Path:
-        """Write the job file of the best candidate, beside the job that it comes from."""
+        """Write the job file of the best candidate, beside the job itself."""
         best = self.best
-        told = [
+        remark = [
             f"{best['label']}, k = {best['k']}: chosen by `duckanon tune {self.job.name} --target {self.target}`.",
             f"{self.score} of {self.learner} on validation rows: {best['score']:.4f} (raw rows: {self.raw:.4f}, most "
             f"frequent class: {self.zero_rule:.4f}).",
         ]
         if self.final is not None:
-            told.append(
-                f"On rows that nothing was chosen by: {self.final.score(self.score, learner=self.learner):.4f}."
-            )
-        return write_job(self.job, Path(path), Candidate(**best["setting"]), "\n".join(told))
+            remark.append(f"On rows not used for the choice: {self.final.score(self.score, learner=self.learner):.4f}.")
+        return write_job(self.job, Path(path), Candidate(**best["setting"]), "\n".join(remark))
 
     def plot(self, path: str | Path) -> Path:
         """Draw candidates and front into a file, PNG, SVG or PDF; needs ``pip install duckanon[plots]``."""
         return draw(self, path)
 
     def to_arrow(self) -> pa.Table:
-        """Return the candidates as a table; ``on_front`` says which no other beats."""
+        """Return the candidates as a table; ``on_front`` marks the Pareto front."""
         import pyarrow as pa
 
         chosen = [line["key"] for line in self.front]
@@ -122,7 +120,7 @@ class Tuning:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return everything as plain values."""
         names = ("target", "learner", "score", "encoding", "raw", "zero_rule", "left")
         return {
             "job": str(self.job.name),
@@ -135,7 +133,7 @@ class Tuning:
 
 
 def write_job(source: Path, target: Path, candidate: Candidate, remark: str) -> Path:
-    """Write the job file of a candidate beside the one that it comes from, and make sure that it can be read."""
+    """Write the job of a candidate: the user's file, comments and all, with other settings; check that it can be read."""
     import tomlkit
 
     from duckanon.jobs import load_job
@@ -165,7 +163,7 @@ def write_job(source: Path, target: Path, candidate: Candidate, remark: str) -> 
 
 
 def require_beside(source: Path, target: Path) -> None:
-    """Raise where a job file would not lie in the folder that its paths start from."""
+    """Raise where a job file would not be in the folder that its paths start from."""
     if target.absolute().parent.resolve() != source.absolute().parent.resolve():
         raise ConfigError(f"{target.name!r} must be beside {source.name!r}: its paths start from that folder.")
     if target.exists() and target.resolve() == source.resolve():
@@ -183,7 +181,7 @@ def draw(found: Tuning, path: str | Path) -> Path:
     axes.axhline(found.zero_rule, color=INK, linewidth=1, linestyle=":")
     right = axes.get_xlim()[1]
     for height, words in ((found.raw, "raw rows"), (found.zero_rule, "most frequent class")):
-        # At the end with most risk: the front begins at the other.
+        # At the end with the highest risk: the front starts at the other.
         place: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 8, "color": INK}
         axes.annotate(words, (right, height), (-4, 3), **place)
     axes.set_xlabel("average risk of reidentification (1 / mean size of a class; logarithmic)")

@@ -1,4 +1,4 @@
-"""Try candidates within a budget of time, and keep what a learner makes of each."""
+"""Try candidates within a budget of time, and store what a learner achieves with each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from duckanon.release.release import Release
 
 _FINE = (InfeasibleError, UnsupportedError, ConfigError)
-"""What a candidate may fail by: it cannot keep the promise, or does not fit the job."""
+"""A candidate may fail: it cannot meet the requirements, or does not fit the job."""
 
 
 def tune(
@@ -67,37 +67,36 @@ def tune(
     workers: int | None = None,
     progress: Listener | None = None,
 ) -> Tuning:
-    """Choose algorithm and parameters of a job by how well a task can be done with its release.
+    """Choose algorithm and parameters of a job by how well a learner does with its release.
 
     Parameters
     ----------
     job : path
-        A job file of one table. Its promise is the least that every candidate keeps.
+        A job file of one table. Every candidate meets its privacy requirements.
     target : str
         The column to be predicted; sensitive or insensitive.
     learner : str or classifier
     score : {"f1", "accuracy", "precision", "recall", "auroc"}
-        What is made as large as possible.
+        What is maximised.
     encoding : str
         How learners read cells: a method of ``AnonymousEncoder``.
     budget : float or str, optional
-        Seconds, or a text such as "5min": no candidate is begun later. None tries all.
+        Seconds, or a text such as "5min": no candidate is started later. None tries all.
     k : sequence of int, optional
         Sizes of classes to try, none smaller than the job's; its own, twice, five and ten times that without.
     algorithms : sequence of str, optional
         Such as ``["mondrian", "optimal(metric=precision)"]``; a dozen ways without: Mondrian with and without the
         target, optimal by several metrics with and without weights by the target, OLA, Datafly, clusters.
     suppression_limits : sequence of float, optional
-        Of algorithms that put columns on levels; the job's own, or 0 and 0.05 where it has none.
+        For full-domain algorithms; by default the job's own, or 0 and 0.05 where it has none.
     test_size, seed
         As for ``duckanon.utility.split``, by the job's entity key.
     seeds : int
-        How often a learner that uses chance is taught.
+        How often a learner that depends on chance is trained.
     max_rows : int, optional
-        Of more rows a sample is learned from; all are anonymized.
+        Larger tables are sampled for learning; all rows are anonymized.
     results : path, optional
-        A DuckDB file. What is in it already is not tried again: a search that was stopped goes on, and one with more
-        time goes further.
+        A DuckDB file for results. Candidates in it are not tried again: a stopped search continues.
     workers : int, optional
     progress : callable, optional
 
@@ -108,9 +107,9 @@ def tune(
 
     Notes
     -----
-    Rows are divided thrice before anything is anonymized: a part that is held out until the end, a part by which
-    candidates are compared, and the rest, which each candidate anonymizes and a learner is taught by. The best of many
-    looks better than it is on the rows that it was chosen by; the figure to be told is the one on the first part.
+    Before anything is anonymized, rows are split into test rows, validation rows and training rows. Each candidate
+    anonymizes the training rows, and candidates are compared on the validation rows. The best of many looks better than
+    it is on the rows that it was chosen by; the figure to report is that of ``final``, on the test rows.
 
     References
     ----------
@@ -152,8 +151,8 @@ def tune(
     common: dict[str, Any] = {"learners": [learner], "encoding": encoding, "seeds": seeds}
     common |= {"max_rows": max_rows, "workers": workers}
     wanted = candidates(table, inner.train, inner.target, ks=k, wanted=algorithms, limits=suppression_limits)
-    told = (_promise(loaded), target, repr(learner), score, encoding, seeds, seed, test_size, max_rows)
-    stamp = hashlib.sha256(json.dumps(told, default=str).encode() + _digest(outer.train)).hexdigest()
+    settings = (_text_of(loaded), target, repr(learner), score, encoding, seeds, seed, test_size, max_rows)
+    stamp = hashlib.sha256(json.dumps(settings, default=str).encode() + _digest(outer.train)).hexdigest()
     store = Store(Path(results) if results is not None else None)
     watch, begun, lines = Progress(progress), time.monotonic(), []
     raw = _raw(table, inner, common)
@@ -197,7 +196,7 @@ def _seconds(budget: float | str | None) -> float | None:
 
 
 def _divided(job: Job, table: JobTable, target: str, test_size: float, seed: int) -> tuple[Split, Split]:
-    """Return the split for the last word, and that of its training part by which candidates are compared."""
+    """Return the split into test rows and others, and that of the others into validation and training rows."""
     engine = job.open_engine()
     try:
         rows = engine.arrow(table.source.open(engine).query)
@@ -207,12 +206,12 @@ def _divided(job: Job, table: JobTable, target: str, test_size: float, seed: int
     outer = split(rows, target=target, seed=seed, **how)
     published = [*table.request.sensitive, *table.request.insensitive]
     if outer.target.lower() not in {name.lower() for name in published}:
-        raise ParameterError(f"The target {target!r} must be sensitive or insensitive in the job: published as it is.")
+        raise ParameterError(f"The target {target!r} must be sensitive or insensitive in the job: published unchanged.")
     return outer, split(outer.train, target=target, seed=seed + 1, **how)
 
 
 def _raw(table: JobTable, parts: Split, common: dict[str, Any]) -> Evaluation:
-    """Return what the raw rows teach, by the columns that the job publishes."""
+    """Return what learners achieve with the raw rows, by the columns that the job publishes."""
     request = table.request
     listed = (*request.quasi_identifiers, *request.within, *request.sensitive, *request.insensitive)
     named = {name.lower() for name in listed} - {parts.target.lower()}
@@ -228,8 +227,8 @@ def _raw(table: JobTable, parts: Split, common: dict[str, Any]) -> Evaluation:
     )
 
 
-def _promise(job: Job) -> str:
-    """Return the text of the job: whatever changes in it may change what candidates are worth."""
+def _text_of(job: Job) -> str:
+    """Return the text of the job: any change in it may change the results."""
     return job.path.read_text(encoding="utf-8")
 
 
@@ -244,18 +243,18 @@ def _digest(rows: pa.Table) -> bytes:
 def _tried(
     job: Job, table: JobTable, parts: Split, candidate: Candidate, score: str, learner: str, common: dict[str, Any]
 ) -> dict[str, Any]:
-    """Make a candidate's release of the training rows, and return what a learner makes of it, and its risk."""
+    """Make a candidate's release of the training rows, and return its score and risk."""
     begun = time.monotonic()
     line: dict[str, Any] = {"label": candidate.label, "k": candidate.k, "setting": candidate.to_dict()}
     about: dict[str, Any] = {}
 
     def look(release: Release) -> None:
-        told = release.summary()["found"]
-        sizes = told["class_size"]
+        found = release.summary()["found"]
+        sizes = found["class_size"]
         about.update(
-            classes=told["classes"],
-            rows=told["rows_published"],
-            suppressed=told["suppressed_share"],
+            classes=found["classes"],
+            rows=found["rows_published"],
+            suppressed=found["suppressed_share"],
             average_risk=1 / float(sizes["mean"]),
             maximum_risk=1 / float(sizes["min"]),
         )
@@ -285,7 +284,7 @@ def _schema() -> pa.Schema:
 
 
 class Store:
-    """Results by their keys: kept in memory, and in a file where one is given."""
+    """Results by their keys, in memory and, if a path is given, in a DuckDB file."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -297,19 +296,19 @@ class Store:
                     self._found[line["key"]] = {**line, "setting": json.loads(line["setting"])}
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return what was found under a key."""
+        """Return the result with a key."""
         return self._found.get(key)
 
     def add(self, line: dict[str, Any]) -> None:
-        """Keep a result; the file is written and closed at once, so that nothing is lost where the process ends."""
+        """Store a result; the file is written and closed at once, so that nothing is lost if the process ends."""
         import pyarrow as pa
 
         self._found[line["key"]] = line
         if self.path is None:
             return
-        told = pa.Table.from_pylist([{**line, "setting": json.dumps(line["setting"])}], schema=_schema())
+        row = pa.Table.from_pylist([{**line, "setting": json.dumps(line["setting"])}], schema=_schema())
         with self._opened() as engine:
-            engine.register("incoming", told)
+            engine.register("incoming", row)
             incoming = exp.select("*").from_(table("incoming"))
             if self._has_table(engine):
                 same = exp.EQ(this=col("key"), expression=text(line["key"]))
