@@ -22,7 +22,7 @@ with tempfile.TemporaryDirectory() as temporary:
     with duckdb.connect(folder / "hospital.duckdb") as con:
         con.execute("CREATE TABLE stays AS SELECT * FROM read_parquet(?)", [str(folder / "hospital.parquet")])
 
-    # The data is not touched: good for a review before the first night.
+    # No rows are read: good for a review before the first run.
     lines = plan_job(folder / "hospital.toml").explain().splitlines()
     print(*(line for line in lines if line.startswith(("algorithm:", "bounds:", "published:"))), sep="\n")
 

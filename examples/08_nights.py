@@ -1,4 +1,4 @@
-"""Night after night: labels that stay, persons who wait, and what two releases would give away together."""
+"""Night after night: labels that stay, persons who wait, and what two releases together would reveal."""
 
 import tempfile
 from pathlib import Path
@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory() as temporary:
     print("the same levels every night:", all(one == levels[0] for one in levels))
     print("kept:", sorted(p.name for p in (folder / "release").glob("*.parquet")))
 
-    # Rows whose class is too small wait, and so do persons whose arrival would show beside last night's release.
+    # Rows whose class is too small wait, and so do persons whom a comparison with the last release would reveal.
     history = State.open(folder / "stays.state" / "stays").history()
     held = history.column("held_back").to_pylist()
     print("somebody had to wait:", held[-1] > 0)

@@ -27,7 +27,7 @@ _DURATION = re.compile(r"^\s*([0-9]+)\s*(s|min|h)\s*$")
 def _must_be(words: str, test: Callable[[Any], object] | None = None, **limits: Any) -> Meta:
     """Return what a value must be besides its type, in the words of an error message and as a test.
 
-    ``Meta(pattern=...)`` is not used: msgspec 0.22 frees patterns within unions twice.
+    ``Meta(pattern=...)`` is not used: in a union it crashes msgspec 0.22 at a later garbage collection.
     """
     return Meta(extra={"words": words, "test": test}, **limits)
 
@@ -42,7 +42,7 @@ def _parameter(name: str) -> Meta:
 
 
 def _not_blank(value: Any) -> bool:
-    """Say whether a text, or each of a list, has more than spaces; what is in a table is the table's own."""
+    """Return whether a string, or each one of a list, has more than spaces; tables are not looked into."""
     if isinstance(value, list):
         return all(_not_blank(one) for one in value)
     return not isinstance(value, str) or bool(value.strip())
@@ -52,8 +52,8 @@ def _like(pattern: re.Pattern[str]) -> dict[str, Any]:
     return {"test": pattern.match, "extra_json_schema": {"pattern": pattern.pattern}}
 
 
-Text = Annotated[str, _must_be("a text", _not_blank, min_length=1, extra_json_schema={"pattern": r"\S"})]
-Texts = Annotated[list[Text], _must_be("a list of texts", _not_blank)]
+Text = Annotated[str, _must_be("a string", _not_blank, min_length=1, extra_json_schema={"pattern": r"\S"})]
+Texts = Annotated[list[Text], _must_be("a list of strings", _not_blank)]
 Paths = Annotated[Text | Annotated[list[Text], Meta(min_length=1)], _must_be("a path or a list of paths", _not_blank)]
 Flag = Annotated[bool, _must_be("true or false")]
 Number = Annotated[int | float, _must_be("a number")]
@@ -76,12 +76,14 @@ Rule = Annotated[
 ]
 Models = Annotated[
     list[Text | Annotated[dict[str, Any], Meta(extra_json_schema={"required": ["model"]})]],
-    _must_be("a list of texts such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}", _not_blank),
+    _must_be(
+        "a list of strings such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}", _not_blank
+    ),
 ]
 Form = Annotated[
     Text | dict[str, Text],
     _must_be(
-        "a text such as 'bounds' or a table such as {age = 'bounds'}",
+        "a string such as 'bounds' or a table such as {age = 'bounds'}",
         lambda value: _not_blank(list(value.values()) if isinstance(value, dict) else value),
     ),
 ]
@@ -297,7 +299,7 @@ def read(kind: type[_K], name: str, content: Mapping[str, Any]) -> _K:
 
 
 def require(where: str, value: Any, kind: Any) -> None:
-    """Raise a JobError unless a value is of a type; of a table or list, it does not tell what is in it."""
+    """Raise a JobError unless a value has the type of a key; the message does not show what is in a table or list."""
     try:
         msgspec.convert(value, kind)
         fine = all(rule["test"](value) for rule in _rules(kind) if rule["test"] is not None)
@@ -308,7 +310,7 @@ def require(where: str, value: Any, kind: Any) -> None:
 
 
 def require_tables(kind: type[TableKeys], content: Mapping[str, Any]) -> None:
-    """Raise a JobError where a table is unknown or is none."""
+    """Raise a JobError where a table is unknown, or not a table."""
     names = [name for name in kind.__struct_fields__ if name not in ("name", "tables")]
     for name, table in content.items():
         if name not in names:
@@ -342,7 +344,7 @@ def meaning(kind: type[Keys], key: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value for a message; what a table or list holds is not shown."""
+    """Return a value for a message, without what is in a table or list."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float | str):

@@ -133,7 +133,7 @@ class Tuning:
 
 
 def write_job(source: Path, target: Path, candidate: Candidate, remark: str) -> Path:
-    """Write the job of a candidate: the user's file, comments and all, with other settings; check that it can be read."""
+    """Write the job of a candidate, the user's file with other settings, and check that it can be read."""
     import tomlkit
 
     from duckanon.jobs import load_job
