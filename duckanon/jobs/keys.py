@@ -42,7 +42,7 @@ def _parameter(name: str) -> Meta:
 
 
 def _not_blank(value: Any) -> bool:
-    """Return whether a string, or each one of a list, has more than spaces; tables are not looked into."""
+    """Return whether a text, or each one of a list, has more than spaces; tables are not looked into."""
     if isinstance(value, list):
         return all(_not_blank(one) for one in value)
     return not isinstance(value, str) or bool(value.strip())
@@ -52,8 +52,8 @@ def _like(pattern: re.Pattern[str]) -> dict[str, Any]:
     return {"test": pattern.match, "extra_json_schema": {"pattern": pattern.pattern}}
 
 
-Text = Annotated[str, _must_be("a string", _not_blank, min_length=1, extra_json_schema={"pattern": r"\S"})]
-Texts = Annotated[list[Text], _must_be("a list of strings", _not_blank)]
+Text = Annotated[str, _must_be("a text", _not_blank, min_length=1, extra_json_schema={"pattern": r"\S"})]
+Texts = Annotated[list[Text], _must_be("a list of texts", _not_blank)]
 Paths = Annotated[Text | Annotated[list[Text], Meta(min_length=1)], _must_be("a path or a list of paths", _not_blank)]
 Flag = Annotated[bool, _must_be("true or false")]
 Number = Annotated[int | float, _must_be("a number")]
@@ -76,14 +76,12 @@ Rule = Annotated[
 ]
 Models = Annotated[
     list[Text | Annotated[dict[str, Any], Meta(extra_json_schema={"required": ["model"]})]],
-    _must_be(
-        "a list of strings such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}", _not_blank
-    ),
+    _must_be("a list of texts such as 'l_diversity(l=3)' or tables such as {model = 'l_diversity', l = 3}", _not_blank),
 ]
 Form = Annotated[
     Text | dict[str, Text],
     _must_be(
-        "a string such as 'bounds' or a table such as {age = 'bounds'}",
+        "a text such as 'bounds' or a table such as {age = 'bounds'}",
         lambda value: _not_blank(list(value.values()) if isinstance(value, dict) else value),
     ),
 ]
