@@ -2,7 +2,7 @@
 
 The same definitions as the array forms in ``models``, which property tests compare them with, and with the same
 allowance for rounding. They judge one class at a time, inside other kernels. A model says itself which rule is its own
-(``Model.rule``); one without a rule is asked through a callback.
+(``Model.kernel_rule``); one without a rule is asked through a callback.
 """
 
 from __future__ import annotations

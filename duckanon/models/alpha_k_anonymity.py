@@ -57,6 +57,7 @@ class AlphaKAnonymity(Model):
     sensitive: str | None = None
     summary = "every class has at least k members and no sensitive value has a larger share than alpha"
     bounds = (Bound("alpha", "at most"),)
+    kernel_rule = ("ALPHA", "alpha", "k")
     level_parameters = (("k", 1),)
 
     def __post_init__(self) -> None:
@@ -80,11 +81,6 @@ class AlphaKAnonymity(Model):
 
     def persisting(self, groups: Groups) -> Floats:
         return least_share(_shares(groups), self.alpha, 1.0)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import ALPHA
-
-        return ALPHA, self.alpha, self.k
 
 
 def _shares(groups: Groups) -> Floats:

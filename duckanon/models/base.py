@@ -140,6 +140,9 @@ class Model(ABC):
     level_parameters: ClassVar[tuple[tuple[str, float | str], ...]] = ()
     """The parameters of the statement when the strongest value of the bounded one is asked for: a number, or the name
     of the model whose strongest value it is."""
+    kernel_rule: ClassVar[tuple[str, ...]] = ("CALLBACK",)
+    """The rule in ``kernels.rules`` that decides like this model, and the attributes that it takes. Without one kernels
+    call ``satisfied`` for one class at a time, which is slower. Subclasses do not inherit it."""
     needs_population: ClassVar[bool] = False
     """Whether the classes are compared with those of a population table."""
     needs_hierarchy: ClassVar[bool] = False
@@ -150,6 +153,10 @@ class Model(ABC):
     """Whether the members of a class count, be they rows or persons; else only rows with sensitive values do."""
     hidden: ClassVar[bool] = False
     """Whether the promise is about groups that cannot be seen in the release."""
+
+    def __init_subclass__(cls) -> None:
+        if "kernel_rule" not in vars(cls):
+            cls.kernel_rule = ("CALLBACK",)
 
     @property
     @abstractmethod
@@ -200,14 +207,15 @@ class Model(ABC):
         # A strict comparison allows for rounding: the parameter must be larger than the value.
         return extremes.high * (1 + 2 * ROUNDING) if bound.comparison == "below" else extremes.high
 
-    def rule(self) -> tuple[int, float, float] | None:
-        """Return kind and numbers of the rule in ``kernels.rules`` that decides like this model, None if none does.
+    def rule(self) -> tuple[int, float, float]:
+        """Return kind and numbers of the model's rule in ``kernels.rules``."""
+        from duckanon.kernels import layout
 
-        Without a rule, kernels call ``satisfied`` for one class at a time, which is right and much slower.
-        """
-        from duckanon.kernels.layout import SIZE
-
-        return (SIZE, float(self.traits.min_class_size), 0.0) if self.traits.size_only else None
+        if self.traits.size_only:
+            return layout.SIZE, float(self.traits.min_class_size), 0.0
+        kind, *numbers = self.kernel_rule
+        first, second, *_ = (*(float(getattr(self, name)) for name in numbers), 0.0, 0.0)
+        return getattr(layout, kind), first, second
 
     def persisting(self, groups: Groups) -> Floats:
         """Return for each class the least share of its rows that lie in violating classes, however it is split.

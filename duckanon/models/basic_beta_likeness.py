@@ -52,6 +52,7 @@ class BasicBetaLikeness(Model):
     sensitive: str | None = None
     summary = "no sensitive value is more than 1 + beta times as frequent in a class as in the table"
     bounds = (Bound("beta", "at most"),)
+    kernel_rule = ("BASIC_BETA", "beta")
     counts_members = False
 
     def __post_init__(self) -> None:
@@ -78,8 +79,3 @@ class BasicBetaLikeness(Model):
     def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
         gain = super().strongest(bound, extremes)
         return None if gain is None else max(gain - 1, ROUNDING)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import BASIC_BETA
-
-        return BASIC_BETA, self.beta, 0

@@ -59,6 +59,7 @@ class DeltaDisclosure(Model):
     base: float = 2.0
     summary = "the frequency of sensitive values in a class differs from the table's by less than delta"
     bounds = (Bound("delta", "below"),)
+    kernel_rule = ("DELTA", "nats")
     counts_members = False
 
     def __post_init__(self) -> None:
@@ -82,8 +83,13 @@ class DeltaDisclosure(Model):
             "as in the whole table"
         )
 
+    @property
+    def nats(self) -> float:
+        """Delta to base e."""
+        return self.delta * math.log(self.base)
+
     def limit(self, parameter: str) -> float:
-        return self.delta * math.log(self.base) * (1 - ROUNDING)
+        return self.nats * (1 - ROUNDING)
 
     def values(self, groups: Groups) -> Floats:
         import numpy as np
@@ -95,8 +101,3 @@ class DeltaDisclosure(Model):
     def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
         distance = super().strongest(bound, extremes)
         return None if distance is None else max(distance / math.log(2), ROUNDING)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import DELTA
-
-        return DELTA, self.delta * math.log(self.base), 0

@@ -40,6 +40,7 @@ class EnhancedBetaLikeness(BasicBetaLikeness):
     """
 
     summary = "no sensitive value is more than 1 + min(beta, -ln p) times as frequent in a class"
+    kernel_rule = ("ENHANCED_BETA", "beta")
 
     def describe(self, unit: str = "rows") -> str:
         often = f"more than 1 + min({self.beta:g}, -ln p) times as frequent in a class"
@@ -54,8 +55,3 @@ class EnhancedBetaLikeness(BasicBetaLikeness):
         gained = gains(h)
         # No beta allows more than -ln p.
         return largest_value(h, np.where(gained <= allowed, gained, np.nan))
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import ENHANCED_BETA
-
-        return ENHANCED_BETA, self.beta, 0

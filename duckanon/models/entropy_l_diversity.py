@@ -44,6 +44,7 @@ class EntropyLDiversity(Model):
     sensitive: str | None = None
     summary = "in every class sensitive values have at least the entropy of l equally frequent ones"
     bounds = (Bound("l", "at least"),)
+    kernel_rule = ("ENTROPY", "l")
     counts_members = False
 
     def __post_init__(self) -> None:
@@ -68,11 +69,6 @@ class EntropyLDiversity(Model):
     def persisting(self, groups: Groups) -> Floats:
         # Entropy is concave, so its negative is convex, and 0 at worst.
         return least_share(-_entropies(histograms_of(groups)), -math.log(self.l), 0.0)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import ENTROPY
-
-        return ENTROPY, self.l, 0
 
 
 def _entropies(h: Histograms) -> Floats:

@@ -51,6 +51,7 @@ class HierarchicalTCloseness(TCloseness):
     summary = "sensitive values are distributed as in the whole table, up to t (hierarchical distance)"
     needs_hierarchy = True
     distance = "hierarchical"
+    kernel_rule = ("HIERARCHICAL", "t")
 
     def distances(self, h: Histograms) -> Floats:
         """Return the mean of the equal distances on all levels below the top."""
@@ -72,11 +73,6 @@ class HierarchicalTCloseness(TCloseness):
             )
             total += (sums(at, np.abs(mass - whole[node]) - whole[node], classes) + 1) / 2
         return total / len(levels)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import HIERARCHICAL
-
-        return HIERARCHICAL, self.t, 0
 
 
 def _merged(owner: Integers, node: Integers, q: Floats, classes: int, nodes: int) -> tuple[Integers, Integers, Floats]:

@@ -42,6 +42,7 @@ class LDiversity(Model):
     sensitive: str | None = None
     summary = "every class has at least l different sensitive values"
     bounds = (Bound("l", "at least"),)
+    kernel_rule = ("DISTINCT", "l")
     counts_members = False
 
     def __post_init__(self) -> None:
@@ -57,8 +58,3 @@ class LDiversity(Model):
 
     def values(self, groups: Groups) -> Floats:
         return distinct(histograms_of(groups))
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import DISTINCT
-
-        return DISTINCT, self.l, 0

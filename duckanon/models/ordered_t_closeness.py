@@ -44,6 +44,7 @@ class OrderedTCloseness(TCloseness):
     needs_order = True
     summary = "sensitive values are distributed as in the whole table, up to t (ordered distance)"
     distance = "ordered"
+    kernel_rule = ("ORDERED", "t")
 
     def distances(self, h: Histograms) -> Floats:
         """Return the distance of every class, in time linear in the entries.
@@ -72,8 +73,3 @@ class OrderedTCloseness(TCloseness):
         filled = np.diff(h.starts) > 0
         first[filled] = area[here[h.starts[:-1][filled]]]
         return np.asarray((sums(owner, between, classes) + first) / (size - 1), dtype=np.float64)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import ORDERED
-
-        return ORDERED, self.t, 0

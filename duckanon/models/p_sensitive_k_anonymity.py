@@ -44,6 +44,7 @@ class PSensitiveKAnonymity(Model):
     sensitive: str | None = None
     summary = "every class has at least k members and p different sensitive values"
     bounds = (Bound("p", "at least"),)
+    kernel_rule = ("DISTINCT", "p", "k")
     level_parameters = (("k", 1),)
 
     def __post_init__(self) -> None:
@@ -63,8 +64,3 @@ class PSensitiveKAnonymity(Model):
         import numpy as np
 
         return np.where(groups.sizes >= self.k, distinct(histograms_of(groups)), np.nan)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import DISTINCT
-
-        return DISTINCT, self.p, self.k

@@ -45,6 +45,7 @@ class RecursiveCLDiversity(Model):
     sensitive: str | None = None
     summary = "the most frequent value of a class is rarer than c times the l-th and all after it"
     bounds = (Bound("c", "below"),)
+    kernel_rule = ("RECURSIVE", "c", "l")
     counts_members = False
     level_parameters = (("l", "l_diversity"),)
 
@@ -76,11 +77,6 @@ class RecursiveCLDiversity(Model):
         rank = np.arange(len(key)) - h.starts[owner]
         tail = sums(owner, np.where(rank >= self.l - 1, falling, 0), len(top))
         return np.asarray(np.divide(top, tail, where=tail > 0, out=np.full(len(top), np.nan)), dtype=np.float64)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import RECURSIVE
-
-        return RECURSIVE, self.c, self.l
 
 
 def _ordinal(number: int) -> str:

@@ -54,6 +54,7 @@ class TCloseness(Model):
     sensitive: str | None = None
     summary = "sensitive values are distributed as in the whole table, up to t (equal distance)"
     bounds = (Bound("t", "at most"),)
+    kernel_rule = ("EQUAL", "t")
     counts_members = False
     distance = "equal"
 
@@ -96,8 +97,3 @@ class TCloseness(Model):
     def strongest(cls, bound: Bound, extremes: Extremes) -> float | None:
         distance = super().strongest(bound, extremes)
         return None if distance is None else min(max(distance, 0.0), 1.0)
-
-    def rule(self) -> tuple[int, float, float]:
-        from duckanon.kernels.layout import EQUAL
-
-        return EQUAL, self.t, 0

@@ -299,11 +299,10 @@ def _axes(axes: Sequence[Axis], at: Integers) -> Any:
 
 def _asked(rules: Rules) -> Any:
     """Return the models as rules that the kernel can ask."""
-    from duckanon.kernels.layout import CALLBACK
     from duckanon.kernels.layout import Rules as Asked
 
     names = list(rules.totals)
-    found = [model.rule() or (CALLBACK, 0, 0) for model in rules.models]
+    found = [model.rule() for model in rules.models]
     sensitive = [getattr(model, "sensitive", None) for model in rules.models]
     columns = [names.index(name) if name is not None else -1 for name in sensitive]
     sizes = [len(totals) for totals, _ in rules.totals.values()]
