@@ -43,7 +43,7 @@ def privacy(
         A release knows its own.
     sensitive : sequence of str
     entity_key : str, optional
-        The column that tells persons apart: members of a class are then persons instead of rows.
+        The column that identifies persons: members of a class are then persons instead of rows.
     hierarchies : mapping, optional
         Of sensitive columns, for ``hierarchical_t_closeness``.
     population : table, optional
@@ -59,8 +59,8 @@ def privacy(
         ``model``, ``attribute`` (the sensitive column, or NULL), ``parameter`` and its ``value`` (a DOUBLE: the largest
         k that holds, the smallest t, ...; NULL where none does), ``unit`` (rows or persons), ``classes``, ``smallest``
         and ``largest`` class, ``singletons`` (how many members are alone in their class). For models that were asked
-        for, and else NULL: ``threshold`` (of that parameter), ``text`` (the promise), ``holds``, ``violating_classes``
-        and ``violating_rows``.
+        for, and else NULL: ``threshold`` (of that parameter), ``text`` (the requirement), ``holds``,
+        ``violating_classes`` and ``violating_rows``.
 
     Notes
     -----

@@ -11,7 +11,7 @@ class AverageClassSizeLefevre(Metric):
 
     A ratio; lower is better, 1 where every class has k rows (less only where the table is not k-anonymous).
     Suppressed rows do not count: suppressing can improve it, and a fully suppressed table has no value. It is
-    normalised by one class of all rows, n/k. The k is the one that the release promises, or one that is given.
+    normalised by one class of all rows, n/k. The k is the one that was required of the release, or one that is given.
 
     References
     ----------

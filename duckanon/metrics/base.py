@@ -47,7 +47,7 @@ class Measure:
 
 
 class MetricValue(NamedTuple):
-    """A value as a statement found it, with the best and worst that there could have been, where it knows them."""
+    """A value that a statement returned, with the worst and the best possible one where it knows them."""
 
     attribute: str | None
     value: float | None
@@ -56,7 +56,7 @@ class MetricValue(NamedTuple):
 
 
 class Metric:
-    """A number that says how much a release lost, or kept.
+    """A number that says how much information a release lost, or still has.
 
     A subclass is registered under a name; ``sql/metrics/<name>.sql`` returns (attribute, value), (attribute, value,
     worst) or (attribute, value, worst, best) rows, with a NULL attribute for the whole release. ``worst`` is the value
@@ -72,14 +72,14 @@ class Metric:
     best : float, optional
         The value of an untouched table, where it is not the better of the bounds.
     params : tuple of str
-        What the statement must be told besides the relations, such as "k".
+        The parameters of the statement, such as "k".
     headline : bool
         Whether reports show it. Such a metric must be quick, and read no more than classes, class_cells, cell_rows and
         domain.
     ignores_suppression : bool
         Whether the metric looks at published rows only, so that suppressing rows can improve it.
     beyond : bool
-        Whether a release can be better than an untouched table, or worse than a fully suppressed one, as where it tells
+        Whether a release can be better than an untouched table, or worse than a fully suppressed one, as where it shows
         what the original does not. Normalised it then is as good as the one, or as bad as the other.
     """
 
@@ -142,9 +142,9 @@ def headlines() -> list[str]:
 
 
 def metric_parameters(models: Sequence[Model]) -> dict[str, Any]:
-    """Return what metrics need besides relations: k, where models promise one."""
-    promised = [m.parameters().get("k") for m in models if not m.needs_population]
-    return {"k": max((k for k in promised if k is not None), default=None)}
+    """Return the parameters of metrics: k, where a model has one."""
+    given = [m.parameters().get("k") for m in models if not m.needs_population]
+    return {"k": max((k for k in given if k is not None), default=None)}
 
 
 def require_names(names: Sequence[str] | None) -> None:

@@ -79,8 +79,10 @@ class CellMetric(Metric):
                 totals = [mean, worst, best]
             weight = weights[name] if cls.over_columns == "weighted sum" else 1
             columns[name] = tuple(None if v is None else (weight or 0) * v for v in totals)
-        whole = [cls._together([(columns[n][i], weights[n] or 0) for n in names]) for i in range(3)]
-        return [MetricValue(None, *whole), *(MetricValue(name, *columns[name]) for name in names)]
+        # Where values are bounded, the better of the bounds is that of an untouched table.
+        returned = range(3 if cls.bounds[1] is None else 2)
+        whole = [cls._together([(columns[n][i], weights[n] or 0) for n in names]) for i in returned]
+        return [MetricValue(None, *whole), *(MetricValue(name, *columns[name][: len(returned)]) for name in names)]
 
     @classmethod
     def _together(cls, columns: Sequence[tuple[float | None, float]]) -> float | None:

@@ -11,8 +11,8 @@ class NonUniformEntropy(Metric):
 
     In bits; lower is better, 0 untouched. c counts rows of the original table, of the value x and of all values
     that are recoded as g(x) like it. For suppressed rows comes minus log2(c_S(g(x)) / s) on top, c_S counting the s
-    suppressed rows only. Where a column's values are recoded in several ways (boxes), nobody knows a suppressed
-    row's cell, and the value itself takes the place of g(x). A fully suppressed table has n times the sum of its
+    suppressed rows only. Where a column's values are recoded in several ways (boxes), a suppressed
+    row has no cell, and the value itself takes the place of g(x). A fully suppressed table has n times the sum of its
     columns' entropies.
 
     References

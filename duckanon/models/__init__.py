@@ -1,4 +1,4 @@
-"""Privacy models: what a release promises about each of its equivalence classes."""
+"""Privacy models: requirements on the equivalence classes of a release."""
 
 from duckanon.models.alpha_k_anonymity import AlphaKAnonymity
 from duckanon.models.average_reidentification_risk import AverageReidentificationRisk

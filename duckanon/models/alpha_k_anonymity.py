@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class AlphaKAnonymity(Model):
     """Every class has at least k members, and no sensitive value makes up more than the share alpha of its rows.
 
-    Protects against being singled out and bounds how sure anybody can be of a member's value. Does not protect where a
-    value that is rare in the table is frequent in a class, though below alpha; t-closeness and beta-likeness do. This
-    is the general form: alpha bounds every value, not one chosen value.
+    Protects against being singled out and bounds how sure an adversary can be of a member's value. Does not protect
+    where a value that is rare in the table is frequent in a class, though below alpha; t-closeness and beta-likeness
+    do. This is the general form: alpha bounds every value, not one chosen value.
 
     Parameters
     ----------

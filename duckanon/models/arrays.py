@@ -1,4 +1,4 @@
-"""What models share: how they name their column, and sums over the classes of a candidate without a loop over them."""
+"""What the array forms of models share: sums, shares and largest values of classes, without a loop over classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def column_words(sensitive: str | None) -> str:
-    """Return how a promise names its column.
+    """Return how the sentence of a model names its column.
 
     Examples
     --------
@@ -109,8 +109,8 @@ def largest_value(h: Histograms, entries: Floats) -> Floats:
 def smallest_first(sizes: Integers, holds: Callable[[Integers, Integers], Booleans]) -> Booleans:
     """Return the classes that stay when as few as possible are left out, smallest first.
 
-    ``holds`` says of every number of classes left out, from none to all, whether the rest keeps the promise; it gets
-    the sizes, ascending, and the members left over. Of no classes every promise holds.
+    ``holds`` says for every number of classes left out, from none to all, whether the rest satisfies the model. It gets
+    the sizes, ascending, and the members left over. No classes satisfy every model.
     """
     import numpy as np
 

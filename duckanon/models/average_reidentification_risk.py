@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class AverageReidentificationRisk(Model):
     """Members of the release are reidentified with at most this probability on average: classes / members.
 
-    Bounds how many are found when everybody is linked. Does not protect the single member: a few may be unique as long
-    as the others make up for it. A promise about the table; where it is broken, the classes whose own risk is above the
-    threshold are called violating.
+    Bounds how many members an adversary reidentifies who links everybody. Does not protect the single member: a few may
+    be unique as long as the others make up for it. This is a requirement on the table. Where it is violated, the
+    classes whose own risk is above the threshold are called violating.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Traits:
         A class that satisfies the model satisfies it whatever rows are added: merging it with any other class, too,
         gives one that does. Rows in violating classes then only become fewer as values are generalized.
     whole_table : bool
-        The promise is about the table, not about each class: which classes may stay depends on the others.
+        The requirement is on the table, not on each class: which classes may stay depends on the others.
     """
 
     monotone: bool
@@ -93,7 +93,7 @@ class Groups:
 
     ``sizes`` counts members (rows, or persons where there is an entity key), ``rows`` rows. ``histograms`` is there for
     models of a sensitive column, ``population`` (members of each class in the population) for models that need one;
-    ``population_only`` counts the classes of the population in which nobody's row lies.
+    ``population_only`` counts the classes of the population without a row in the table.
     """
 
     sizes: Integers
@@ -121,17 +121,18 @@ class CheckResult:
 
 
 class Model(ABC):
-    """A promise about every equivalence class.
+    """A privacy requirement, in most cases on every equivalence class.
 
     A subclass is a frozen dataclass registered under a name. ``sql/models/<name>.sql`` (for a model of another package
     ``<name>.sql`` beside its module) returns class_id, n and a value for each published class, from the five relations.
-    The promise holds where every value keeps within ``bounds``; a class without a value violates it. The gate and the
-    levels that ``privacy`` reports come from that statement; ``values`` is the same on arrays, for searches.
+    A class satisfies the model if its value is within ``bounds``; a class without a value violates it. The check of the
+    gate and the levels that ``privacy`` reports come from that statement. ``values`` is the same on arrays, for
+    searches.
 
     A model of one sensitive column has a field ``sensitive``: its name, or None for every sensitive column there is.
 
-    A promise about the whole table (``Traits.whole_table``) has a statement with a fourth column, ``table_value``: the
-    promise is broken where that is out of bounds, by the classes whose own value is out of bounds, too.
+    The statement of a requirement on the whole table (``Traits.whole_table``) has a fourth column, ``table_value``. If
+    that is out of bounds, the classes whose own value is out of bounds violate the model.
     """
 
     name: ClassVar[str]
@@ -152,7 +153,7 @@ class Model(ABC):
     counts_members: ClassVar[bool] = True
     """Whether the members of a class count, be they rows or persons; else only rows with sensitive values do."""
     hidden: ClassVar[bool] = False
-    """Whether the promise is about groups that cannot be seen in the release."""
+    """Whether the requirement is on groups that cannot be seen in the release."""
 
     def __init_subclass__(cls) -> None:
         if "kernel_rule" not in vars(cls):
@@ -165,7 +166,7 @@ class Model(ABC):
 
     @abstractmethod
     def describe(self, unit: str = "rows") -> str:
-        """Return the promise as a sentence; ``unit`` is what is counted, rows or persons."""
+        """Return the requirement as a sentence; ``unit`` is what is counted, rows or persons."""
 
     def limit(self, parameter: str) -> float:
         """Return what values are compared with: the parameter, with an allowance for rounding unless it is whole."""
@@ -182,8 +183,8 @@ class Model(ABC):
     def satisfied(self, groups: Groups) -> Booleans:
         """Return for each class whether it may be published.
 
-        Of a promise about the whole table: the classes that stay when the fewest rows are left out, smallest classes
-        first, the earlier class first among equals.
+        For a requirement on the whole table these are the classes that stay when the fewest rows are left out: smallest
+        classes first, and of equal ones the earlier first.
         """
         import numpy as np
 
@@ -220,16 +221,16 @@ class Model(ABC):
     def persisting(self, groups: Groups) -> Floats:
         """Return for each class the least share of its rows that lie in violating classes, however it is split.
 
-        A search may then leave all finer recodings alone. Nothing is known by default.
+        A search can then skip all finer recodings. The default, 0, skips nothing.
         """
         import numpy as np
 
         return np.zeros(len(groups.sizes))
 
     def indispensable(self, groups: Groups) -> Booleans | None:
-        """Return the classes whose suppression breaks the promise, whatever is published beside them; None: no class.
+        """Return the classes whose suppression violates the model, whatever else is published; None if there are none.
 
-        Models that say nothing of what is not published need not know any.
+        Only models that count what is not published have such classes.
         """
         return None
 
@@ -278,6 +279,6 @@ def require_column(owner: str, value: object) -> str | None:
 
 
 def sensitive_of(models: Sequence[Model]) -> list[str]:
-    """Return the sensitive columns that models look at, each once."""
+    """Return the sensitive columns of models, each once."""
     columns = [getattr(m, "sensitive", None) for m in models]
     return list(dict.fromkeys(name for name in columns if name is not None))

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class DeltaDisclosure(Model):
     """Every sensitive value of a class is nearly as frequent in it as in the whole table: abs(log(q / p)) < delta.
 
-    Bounds what a class tells beyond the whole table, in both directions and for every value: the strictest model of
+    Bounds what a class reveals beyond the whole table, in both directions and for every value: the strictest model of
     this kind. Only values that occur in the class are looked at, as ARX and pyCANON do; by the letter of the definition
-    every value would have to occur in every class. So a class does tell which values its members do not have, and
+    every value would have to occur in every class. So a class shows which values its members do not have, and
     merging two classes that hold may give one that does not. Does not protect against being singled out. The comparison
     is strict: equality does not hold.
 

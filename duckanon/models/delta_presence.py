@@ -24,10 +24,10 @@ class DeltaPresence(Model):
 
     The share of a class is that of its published rows among its members of the population. Suppressed rows are not
     published, so they are absent: a class of the population none of whose rows is published, be it that all of them
-    were suppressed or that there are none, has the share 0. With a minimum above 0 it violates the promise, so that
-    only rows of nobody in the population can be suppressed. With a minimum of 0 rows may be suppressed, and nothing is
-    promised of members whose class is not published: to know how many rows were suppressed bounds their share only by
-    that number.
+    were suppressed or that there are none, has the share 0. With a minimum above 0 it violates the model, so that
+    only rows of classes without members of the population can be suppressed. With a minimum of 0 rows may be
+    suppressed, and nothing is guaranteed for members whose class is not published: the number of suppressed rows is
+    then the only bound on their share.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class DeltaPresence(Model):
 
     def satisfied(self, groups: Groups) -> Booleans:
         if self.minimum > 0 and groups.population_only:
-            # Of those classes nobody is in the data, whatever is published.
+            # The share of those classes is 0, whatever is published.
             return groups.sizes < 0
         return super().satisfied(groups)
 

@@ -20,9 +20,9 @@ class HierarchicalTCloseness(TCloseness):
     """In every class sensitive values are distributed nearly as in the whole table, unrelated values counting more.
 
     The hierarchical distance: two values are as far apart as the height of their lowest common ancestor in the column's
-    hierarchy, divided by the height of the hierarchy. It sees that a class with three stomach diseases tells more than
-    one with a stomach disease, a cold and a burn. Needs a hierarchy of the sensitive column, and is only as good as
-    that. Its other limits are those of ``t_closeness``.
+    hierarchy, divided by the height of the hierarchy. It sees that a class with three stomach diseases reveals more
+    than one with a stomach disease, a cold and a burn. Needs a hierarchy of the sensitive column, and is only as good
+    as that. Its other limits are those of ``t_closeness``.
 
     Parameters
     ----------

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class KMap(Model):
     """Every combination of quasi-identifier values in the release belongs to at least k members of the population.
 
-    Protects against being singled out by somebody who does not know who of the population is in the data. Weaker than
-    k-anonymity: whoever knows that a person is in the data may find their row. Is only as good as the population table.
+    Protects against being singled out by an adversary who does not know who of the population is in the data. Weaker
+    than k-anonymity: an adversary who knows that a person is in the data may find their row. Is only as good as the
+    population table.
 
     Parameters
     ----------

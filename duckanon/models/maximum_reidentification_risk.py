@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @models.register("maximum_reidentification_risk")
 @dataclass(frozen=True)
 class MaximumReidentificationRisk(Model):
-    """Nobody in the release is reidentified with a higher probability than the threshold: 1 / size of the class.
+    """The risk of reidentification of every member, 1 / size of the class, is at most the threshold.
 
     The same as k-anonymity with k = 1 / threshold, rounded up, and the same limits. The risk is the prosecutor's, who
     knows the quasi-identifiers and that the person is in the data.

@@ -20,7 +20,7 @@ class OrderedTCloseness(TCloseness):
 
     The ordered distance: two values are as far apart as their ranks among the m different values of the table, divided
     by m - 1; the earth mover's distance is then the mean difference of the cumulative frequencies. For numbers, dates
-    and times. Unlike the equal distance it sees that a class with salaries of 3, 4 and 5 thousand tells more than one
+    and times. Unlike the equal distance it sees that a class with salaries of 3, 4 and 5 thousand reveals more than one
     with 3, 6 and 9. Ranks are compared, not the numbers themselves; NULL stands after all values. A column with one
     value is at distance 0. Its other limits are those of ``t_closeness``.
 

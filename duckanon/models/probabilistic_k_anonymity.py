@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 @models.register("probabilistic_k_anonymity")
 @dataclass(frozen=True)
 class ProbabilisticKAnonymity(Model):
-    """Nobody who knows all quasi-identifiers, and how the release was made, links a person to a row above 1 in k.
+    """An adversary who knows all quasi-identifiers links a person to a row with a probability of at most 1/k.
 
     Quasi-identifiers were permuted, block by block, within groups of at least k. The groups are not visible in the
-    release: rows look like rows of the source, and most of them are nobody's. Whether the promise is kept cannot be
+    release: rows look like rows of the source, and most belong to no person. Whether the model holds cannot be
     seen from the release alone; the gate checks it with the private link between source and release.
 
     Does not protect the values of one block: a combination of values that only one person has is published, in
-    somebody's row, and tells that this person is in the table. Does not protect what all members of a group have in
+    some row, and shows that this person is in the table. Does not protect what all members of a group have in
     common, nor a release made with a seed that can be guessed. With an entity key the members counted are persons, and
     a person with many rows in a group is linked to one of them more easily.
 

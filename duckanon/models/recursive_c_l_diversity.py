@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class RecursiveCLDiversity(Model):
     """In every class the most frequent sensitive value is rarer than c times the l-th most frequent and all after it.
 
-    Protects against values that make up nearly all of a class, also once l - 2 values were ruled out by what somebody
-    knows. Less strict than entropy where one value is common in the whole table: a larger c allows for it. Does not
+    Protects against values that make up nearly all of a class, also once an adversary has ruled out l - 2
+    values. Less strict than entropy where one value is common in the whole table: a larger c allows for it. Does not
     know that values can be similar. The comparison is strict: equality does not hold.
 
     Parameters

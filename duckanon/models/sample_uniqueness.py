@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class SampleUniqueness(Model):
     """At most this share of the members of the release is alone in its class.
 
-    Bounds how many can be singled out with certainty by somebody who knows that they are in the data. Those who remain
-    unique are not protected, nor is a class of two. A promise about the table; where it is broken, the classes of one
-    member are called violating.
+    Bounds how many can be singled out with certainty by an adversary who knows that they are in the data. Those who
+    remain unique are not protected, nor is a class of two. This is a requirement on the table. Where it is violated,
+    the classes of one member are called violating.
 
     Parameters
     ----------

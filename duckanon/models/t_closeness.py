@@ -29,7 +29,7 @@ class TCloseness(Model):
 
     The equal distance: all values are equally far from each other, and the distance of two distributions is half the
     sum of the differences of frequencies. For columns without order; see ``ordered_t_closeness`` and
-    ``hierarchical_t_closeness`` for others. Bounds what a class tells beyond what the whole table tells, which
+    ``hierarchical_t_closeness`` for others. Bounds what a class reveals beyond what the whole table reveals, which
     everybody is taken to know. Does not protect against being singled out, and a rare value may still be many times as
     frequent in a class as in the table: beta-likeness bounds that.
 

@@ -191,7 +191,7 @@ def _check_cover(where: str, case: Case, release: Release, published: Sequence[t
 
 
 def _check_permuted(where: str, case: Case, published: Sequence[tuple[Any, ...]]) -> None:
-    """Every column has the values that it had, as often: what stands in one row nobody can check from the rows."""
+    """Every column has the values that it had, as often; single rows cannot be checked."""
     columns = [*zip(*(row[:-1] for row in case.rows), strict=True), case.table().column("ill").to_pylist()]
     for j, values in enumerate(columns):
         lost = Counter(row[j] for row in published) - Counter(values)

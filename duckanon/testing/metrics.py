@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from duckanon.engine.sql.files import SqlFile
 
 _ROWS = [(float(age), "f" if age < 10 else "m") for age in range(20)]
-"""The tables that are measured have an age and a sex, and an illness that the sex tells."""
+"""The tables that are measured have an age and a sex, and an illness that depends on the sex."""
 _NAMES = ("age", "sex")
 _PARAMS = {"k": 2}
 _QUICK = {"classes", "class_cells", "cell_rows", "domain"}

@@ -82,12 +82,12 @@ def _of_column(model: Model) -> bool:
 
 def _check_words(model: Model) -> None:
     for unit in ("rows", "persons"):
-        promise = model.describe(unit)
+        sentence = model.describe(unit)
         name = type(model).__name__
-        require(isinstance(promise, str) and promise, f"{name}.describe({unit!r}) must be a sentence.")
-        require("\n" not in promise, f"{name}.describe({unit!r}) must be one line.")
+        require(isinstance(sentence, str) and sentence, f"{name}.describe({unit!r}) must be a sentence.")
+        require("\n" not in sentence, f"{name}.describe({unit!r}) must be one line.")
         other = "persons" if unit == "rows" else "rows"
-        require(other not in promise, f"{name}.describe({unit!r}) speaks of {other}.")
+        require(other not in sentence, f"{name}.describe({unit!r}) speaks of {other}.")
 
 
 def _check_traits(model: Model) -> None:
@@ -215,7 +215,7 @@ def _check_searches(model: Model, seed: int) -> None:
 
 
 def _check_whole_table(model: Model, table: _Table) -> None:
-    """Check that a promise about the table leaves out small classes first, and no more rows once classes merge."""
+    """Check that a requirement on the table leaves out small classes first, and no more rows once classes merge."""
     import numpy as np
 
     name, groups = type(model).__name__, table.groups()
@@ -243,11 +243,11 @@ def _check_statement(engine: Engine, model: Model) -> None:
         table = _Table.random(seed)
         count = 2 * table.pairs
         everything = _violating(engine, model, table.relations(np.ones(count, dtype=np.bool_)))
-        require(not everything, f"{name} counts a suppressed class, which nobody publishes.")
+        require(not everything, f"{name} counts a suppressed class, which is not published.")
         for out in (np.zeros(count, dtype=np.bool_), np.arange(count) % 3 == 1):
             violating = _violating(engine, model, table.relations(out))
             require(
-                not violating & set(np.flatnonzero(out)), f"{name} counts a suppressed class, which nobody publishes."
+                not violating & set(np.flatnonzero(out)), f"{name} counts a suppressed class, which is not published."
             )
             wanted = set(np.flatnonzero(~out)[~model.satisfied(_published(table.groups(), ~out))])
             same = bool(violating) == bool(wanted) if model.traits.whole_table else violating == wanted

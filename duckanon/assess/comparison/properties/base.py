@@ -49,7 +49,7 @@ class Property:
     per_column: ClassVar[bool] = False
     """Whether there is one vector for each sensitive column."""
     unit: ClassVar[str] = "rows"
-    """What ``classes.n`` counts: "rows", or "promise" for what the promise counts (persons, with an entity key)."""
+    """What ``classes.n`` counts: "rows", or "members" for rows or persons, as the models of the release do."""
 
     @property
     def label(self) -> str:
@@ -89,7 +89,7 @@ class Property:
             if self.column is None:
                 raise ParameterError(f"The property {self.name!r} looks at a column of the source: name it.")
             made["row_values"] = rows.with_values(self.column)
-        if self.unit == "promise" and rows.release.plan.entity is not None:
+        if self.unit == "members" and rows.release.plan.entity is not None:
             made["classes"] = _in_units(rows.release)
         by_row = file.returns[0] == "row_id"
         reads = [r for r in file.reads if r not in made]
@@ -195,7 +195,7 @@ def rounded(values: Vector) -> Vector:
 
 
 def _in_units(release: Release) -> str:
-    """Create ``classes`` in what the promise counts."""
+    """Create ``classes`` with members: rows, or persons where there is an entity key."""
     name = release.engine.fresh("classes")
     suppressed = named(exp.Not(this=col("kept")), "suppressed")
     query = exp.select(col("class_id"), named(col("units"), "n"), suppressed)

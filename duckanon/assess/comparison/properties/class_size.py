@@ -13,7 +13,7 @@ class ClassSize(Property):
     """The number of rows, or of persons where the release counts those, in each row's class.
 
     The suppressed rows together are one class, as in the paper: each of them could be any of the others. Its size in
-    persons counts somebody once for every class that was suppressed.
+    persons counts a person once for every class that was suppressed.
 
     References
     ----------
@@ -21,4 +21,4 @@ class ClassSize(Property):
     """
 
     summary = "members of the row's class; suppressed rows are one class"
-    unit = "promise"
+    unit = "members"

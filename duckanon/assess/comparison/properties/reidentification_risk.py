@@ -1,4 +1,4 @@
-"""The risk of somebody known to be in the data (El Emam and Dankar 2008, the prosecutor's)."""
+"""The risk of a person who is known to be in the data, the prosecutor's (El Emam and Dankar 2008)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from duckanon.assess.comparison.properties.base import Property, properties
 class ReidentificationRisk(Property):
     """One divided by the size of the row's class, in rows or in persons where the release counts those.
 
-    A suppressed row has risk 0: it is not in the published file, and nothing there can be its own.
+    A suppressed row has risk 0: it is not in the published file.
 
     References
     ----------
@@ -22,4 +22,4 @@ class ReidentificationRisk(Property):
     summary = "1 / size of the row's class; 0 if suppressed"
     direction = "lower"
     bounds = (0.0, 1.0)
-    unit = "promise"
+    unit = "members"

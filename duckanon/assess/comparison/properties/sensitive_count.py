@@ -13,7 +13,7 @@ class SensitiveCount(Property):
     """The number of rows of the row's class that have the row's own value in a sensitive column.
 
     There is one vector for each column, and the suppressed rows are one class. As in the paper higher is better:
-    whoever looks for the owner of a value finds so many. What a class gives away is ``sensitive_share``.
+    an adversary who looks for the owner of a value finds so many. What a class gives away is ``sensitive_share``.
 
     References
     ----------
