@@ -1,16 +1,296 @@
-"""What one Parquet file tells beyond its rows: dictionaries, statistics, metadata."""
+"""What one Parquet file gives away beyond its rows: dictionaries, statistics, and metadata.
+
+Dictionary pages are decoded: a search for bytes would miss compressed values. A column chunk may begin with a page that
+lists its values; the rows then refer to them by number. Writers that get a dictionary (a categorical column, an
+enumeration) write all of it, even values that no row uses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from duckanon.io.leaks.base import Leak
-from duckanon.io.leaks.metadata import metadata_leaks
-from duckanon.io.leaks.pages import UndecodableError, dictionary_page
+
+# Dictionary pages
+
+_LONGEST_HEADER = 1 << 16
+_LARGEST_PAGE = 1 << 28
+_DICTIONARY = 2
+# Today's writers use LZ4 blocks without a frame; the codec refuses those with one.
+_CODECS = {"LZ4": "lz4_raw"}
+_LIST, _SET, _STRUCT, _LONG_LIST = 9, 10, 12, 15
+_WIDTHS = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}
+
+
+class UndecodableError(Exception):
+    """A page in a format that cannot be read here."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A dictionary page: its values as they are stored."""
+
+    values: tuple[bytes, ...]
+
+
+def dictionary_page(file: BinaryIO, chunk: Any) -> Page | None:
+    """Return the dictionary page of a column chunk, None where it has none.
+
+    Parameters
+    ----------
+    file : binary file
+    chunk : pyarrow.parquet.ColumnChunkMetaData
+    """
+    import pyarrow as pa
+
+    offset = chunk.data_page_offset
+    if chunk.dictionary_page_offset is not None:
+        # Some writers leave the offset at 0 where there is no such page, and others do not say it at all.
+        offset = min(offset, chunk.dictionary_page_offset) or offset
+    file.seek(offset)
+    try:
+        header, length = read_struct(file.read(_LONGEST_HEADER))
+    except (IndexError, ValueError):
+        raise UndecodableError from None
+    if header.get(1) != _DICTIONARY:
+        return None
+    size, stored, about = header.get(2, 0), header.get(3, 0), header.get(7, {})
+    if not 0 <= size <= _LARGEST_PAGE or not 0 <= stored <= _LARGEST_PAGE:
+        raise UndecodableError
+    file.seek(offset + length)
+    raw = file.read(stored)
+    if chunk.compression != "UNCOMPRESSED":
+        try:
+            raw = pa.decompress(raw, size, codec=_CODECS.get(chunk.compression, chunk.compression.lower())).to_pybytes()
+        except (OSError, ValueError):
+            raise UndecodableError from None
+    return Page(tuple(_plain(raw, int(about.get(1, 0)), chunk.physical_type)))
+
+
+def _plain(raw: bytes, count: int, kind: str) -> list[bytes]:
+    """Return values in the plain encoding, the only one of dictionary pages."""
+    values: list[bytes] = []
+    if kind == "BYTE_ARRAY":
+        place = 0
+        for _ in range(count):
+            size = int.from_bytes(raw[place : place + 4], "little")
+            values.append(raw[place + 4 : place + 4 + size])
+            place += 4 + size
+        if place > len(raw):
+            raise UndecodableError
+        return values
+    width = _WIDTHS.get(kind, len(raw) // count if count else 0)
+    if width * count > len(raw):
+        raise UndecodableError
+    return [raw[i * width : (i + 1) * width] for i in range(count)]
+
+
+# Headers of pages are structs in Thrift's compact protocol.
+
+
+def read_struct(data: bytes, place: int = 0) -> tuple[dict[int, Any], int]:
+    """Return the fields of a struct by their numbers, and where it ends.
+
+    Examples
+    --------
+    >>> read_struct(bytes([0x15, 0x04, 0x15, 0x2A, 0x00]))
+    ({1: 2, 2: 21}, 5)
+    """
+    fields: dict[int, Any] = {}
+    last = 0
+    while True:
+        last, kind, place = _field(data, place, last)
+        if kind == 0:
+            return fields, place
+        fields[last], place = _value(data, place, kind)
+
+
+def _field(data: bytes, place: int, last: int) -> tuple[int, int, int]:
+    """Return the number of the next field, its kind (0: there is none), and where its value begins."""
+    head = data[place]
+    place += 1
+    kind, step = head & 0x0F, head >> 4
+    if head == 0 or step:
+        return last + step, kind, place
+    number, place = _signed(data, place)
+    return number, kind, place
+
+
+def _value(data: bytes, place: int, kind: int) -> tuple[Any, int]:
+    if kind in (1, 2):
+        return kind == 1, place
+    if kind == 3:
+        return data[place], place + 1
+    if kind in (4, 5, 6):
+        return _signed(data, place)
+    if kind == 7:
+        return data[place : place + 8], place + 8
+    if kind == 8:
+        size, place = _unsigned(data, place)
+        return data[place : place + size], place + size
+    if kind in (_LIST, _SET):
+        size, of = data[place] >> 4, data[place] & 0x0F
+        place += 1
+        if size == _LONG_LIST:
+            size, place = _unsigned(data, place)
+        items = []
+        for _ in range(size):
+            # A boolean in a list has a byte of its own.
+            item, place = (data[place] == 1, place + 1) if of in (1, 2) else _value(data, place, of)
+            items.append(item)
+        return items, place
+    if kind == _STRUCT:
+        return read_struct(data, place)
+    raise ValueError(kind)
+
+
+def _unsigned(data: bytes, place: int) -> tuple[int, int]:
+    result = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, place
+        shift += 7
+
+
+def _signed(data: bytes, place: int) -> tuple[int, int]:
+    raw, place = _unsigned(data, place)
+    return (raw >> 1) ^ -(raw & 1), place
+
+
+# Metadata: keys, paths, times, names, and columns that are not in the file
+
+_WRITER = re.compile(r"[\w.+-]+( version)?( v?\d[\w.+-]*)?( \(build [\w.+-]+\))?")
+_PATH = re.compile(r"(?:[A-Za-z]:\\|\\\\|file:/|s3:/|/)[\w.~-]+[/\\][\w./\\~-]*")
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+_SCHEMAS = {"ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"}
+# Where Arrow's reader puts the field ids of the schema.
+_READERS_OWN = {b"PARQUET:field_id"}
+_PATTERNS = (
+    ("paths", _PATH, "a path"),
+    ("addresses", _ADDRESS, "an address of mail"),
+    ("times", _TIME, "a time"),
+)
+
+
+def metadata_leaks(file: Any) -> Iterator[Leak]:
+    """Find what the footer of a Parquet file reveals beyond schema, offsets and counts.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+    """
+    footer = file.metadata
+    published = list(file.schema_arrow.names)
+    keyed = {_text(key): _text(value) for key, value in (footer.metadata or {}).items()}
+    if footer.created_by and not _WRITER.fullmatch(footer.created_by):
+        yield Leak("metadata", "The name of the writer is more than a program and its version.")
+    for key, value in keyed.items():
+        yield from _texts(key, value)
+    others = [key for key in keyed if key not in _SCHEMAS]
+    if others:
+        yield Leak("metadata", "Keys of its own are in the footer.", len(others))
+    if "pandas" in keyed:
+        yield from _pandas(keyed["pandas"], published, footer.num_rows)
+    if "ARROW:schema" in keyed:
+        yield from _arrow(keyed["ARROW:schema"], published)
+    if "org.apache.spark.sql.parquet.row.metadata" in keyed:
+        yield from _spark(keyed["org.apache.spark.sql.parquet.row.metadata"], published)
+    for field in file.schema_arrow:
+        keys = set(field.metadata or {}) - _READERS_OWN
+        if keys:
+            yield Leak("metadata", "The schema has keys about a column.", len(keys), column=field.name)
+    chunks = (footer.row_group(g).column(c) for g in range(footer.num_row_groups) for c in range(footer.num_columns))
+    files = sum(1 for chunk in chunks if chunk.file_path)
+    if files:
+        yield Leak("metadata", "Parts name other files.", files)
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _texts(key: str, value: str) -> Iterator[Leak]:
+    if key == "ARROW:schema":
+        return
+    for _, pattern, word in _PATTERNS:
+        count = len(pattern.findall(value)) + len(pattern.findall(key))
+        if count:
+            yield Leak("metadata", f"A text in the footer has {word} in it.", count)
+
+
+def _unpublished(names: list[str], published: list[str], where: str) -> Iterator[Leak]:
+    columns = set(published)
+    missing = [name for name in dict.fromkeys(names) if name not in columns]
+    if missing:
+        yield Leak("column_names", f"{where} names columns that are not in the file.", len(missing), len(names))
+
+
+def _pandas(value: str, published: list[str], rows: int) -> Iterator[Leak]:
+    try:
+        note = json.loads(value)
+        columns = [c for c in note.get("columns", []) if isinstance(c, Mapping)]
+    except (ValueError, AttributeError):
+        yield Leak("metadata", "The note of pandas cannot be read.")
+        return
+    yield Leak("metadata", "A note of pandas tells how the frame was made.")
+    names = [str(c.get("field_name") or c.get("name")) for c in columns]
+    yield from _unpublished(names, published, "The note of pandas")
+    for index in note.get("index_columns", []):
+        if isinstance(index, Mapping):
+            start, stop, step = (index.get(k) for k in ("start", "stop", "step"))
+            if (start, step) != (0, 1) or stop != rows:
+                yield Leak("index", "The note of pandas tells numbers of rows that are not those of the file.")
+            if index.get("name") is not None:
+                yield Leak("column_names", "The note of pandas names the index.")
+        elif str(index) in published:
+            yield Leak("index", "The index of a frame is a column.", column=str(index))
+    attributes = note.get("attributes") or {}
+    if attributes:
+        yield Leak("metadata", "The note of pandas has attributes of the frame.", len(attributes))
+    for column in columns:
+        about = column.get("metadata")
+        if isinstance(about, Mapping) and about.get("num_categories") is not None:
+            name = str(column.get("name"))
+            yield Leak("metadata", "The note of pandas tells how many categories a column had.", column=name)
+
+
+def _arrow(value: str, published: list[str]) -> Iterator[Leak]:
+    import pyarrow as pa
+
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value)))
+    except (binascii.Error, pa.ArrowInvalid, OSError):
+        yield Leak("metadata", "The schema of Arrow in the footer cannot be read.")
+        return
+    yield from _unpublished(list(schema.names), published, "The schema of Arrow")
+    keys = [key for key in (schema.metadata or {}) if key != b"pandas"]
+    if keys:
+        yield Leak("metadata", "The schema of Arrow has keys of its own.", len(keys))
+
+
+def _spark(value: str, published: list[str]) -> Iterator[Leak]:
+    try:
+        names = [str(f["name"]) for f in json.loads(value)["fields"]]
+    except (ValueError, KeyError, TypeError):
+        yield Leak("metadata", "The schema of Spark in the footer cannot be read.")
+        return
+    yield from _unpublished(names, published, "The schema of Spark")
+
+
+# Values
 
 ROWS_CHECKED = 1 << 18
 """Rows of a file whose order is looked at."""
