@@ -9,8 +9,7 @@ from duckanon.algorithms.clustering.mdav import Mdav
 from duckanon.algorithms.clustering.tdg import Tdg
 from duckanon.algorithms.clustering.v_mdav import VMdav
 from duckanon.algorithms.full_domain.best_effort import BestEffort
-from duckanon.algorithms.full_domain.datafly import Datafly
-from duckanon.algorithms.full_domain.datafly_shuffled import DataflyShuffled
+from duckanon.algorithms.full_domain.datafly import Datafly, DataflyShuffled
 from duckanon.algorithms.full_domain.incognito import Incognito
 from duckanon.algorithms.full_domain.mingen import MinGen
 from duckanon.algorithms.full_domain.ola import Ola

@@ -1,4 +1,4 @@
-"""The form of an algorithm, and the problem it is given."""
+"""What an algorithm is, and the problem that it solves."""
 
 from __future__ import annotations
 
@@ -73,26 +73,26 @@ class Problem:
 
     @property
     def size_only(self) -> bool:
-        """Whether the size of a class decides."""
+        """Whether the size of a class alone decides."""
         return all(m.traits.size_only for m in self.models)
 
     @property
     def inherited(self) -> bool:
-        """Whether a recoding that generalizes one that keeps the promise keeps it, too."""
+        """Whether a generalization of an anonymous recoding is always anonymous, too."""
         if self.allowed == 0:
             return all(m.traits.monotone for m in self.models)
-        # A promise about the table leaves out the smallest classes. Counted in persons, these may have most rows.
+        # Models of the whole table leave out the smallest classes. Counted in persons, these may have the most rows.
         counts_rows = not self.frequency.entity
         return all(m.traits.absorbing and (counts_rows or not m.traits.whole_table) for m in self.models)
 
     @property
     def min_size(self) -> int:
-        """The least members, rows or persons, that models of the size ask of a class."""
+        """The least members of a class, rows or persons, that the models of class size require."""
         return max((m.traits.min_class_size for m in self.models if m.traits.size_only), default=1)
 
     @property
     def min_rows(self) -> int:
-        """The least rows that every model asks of a class: three values take three rows, be it of one person."""
+        """The least rows of a class that satisfy every model: three values take three rows, even of one person."""
         return max(m.traits.min_class_size for m in self.models)
 
     @property
@@ -109,7 +109,7 @@ class Problem:
 class Algorithm(ABC):
     """A way to choose a recoding.
 
-    A subclass is a frozen dataclass registered under a name. It is trusted for speed, never for the promise: the gate
+    A subclass is a frozen dataclass registered under a name. Privacy does not depend on it: the gate
     checks what was written.
     """
 
@@ -138,7 +138,7 @@ class Algorithm(ABC):
 
     @property
     def minimal(self) -> bool:
-        """Whether no finer recoding of the same kind would keep the promise, which tells something by itself."""
+        """Whether no finer recoding of the same kind is anonymous, which an adversary can exploit (minimality)."""
         return False
 
     @property
@@ -147,16 +147,16 @@ class Algorithm(ABC):
         return False
 
     @property
-    def dealt(self) -> int | None:
-        """The seed by which the values of every hierarchy are dealt to other places; None leaves them there."""
+    def hierarchy_shuffle_seed(self) -> int | None:
+        """The seed by which the values of every hierarchy are shuffled; None leaves them in place."""
         return None
 
     def known_values(self, engine: Engine, attribute: str) -> exp.Query | None:
-        """Return ``(value)`` that must have codes though no row may have them: those of a recoding made before."""
+        """Return ``(value)`` of an earlier recoding, which get codes even if no row has them."""
         return None
 
     def on_axes(self, engine: Engine, coded: Sequence[Any], placed: Sequence[Any]) -> Self:
-        """Return the algorithm that knows the axes of a division; most need not."""
+        """Return the algorithm for the axes of a partition; most do not depend on them."""
         return self
 
     def parameters(self) -> dict[str, Any]:

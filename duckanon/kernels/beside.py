@@ -1,4 +1,4 @@
-"""Rows as they were beside what is published of them: their sums under a key, and the cells that are wrong."""
+"""Compare original rows with what is published of them: checksums under a key, and the number of wrong cells."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NONE, _ONE, _HIGH, _NULL, _PLACE = np.uint64(0), np.uint64(1), np.uint64(31), n
 _BLOCK = 512
 """Rows whose classes stay in the cache while one column after the other is looked at."""
 OF, CODES, VALUES, BY, BASE, KEYS, SHOWS, STRIDE, CELLS = range(9)
-"""What is said of a column: the line of its codes, how many there are, and where their values begin; the line of its
-keys, -1 where the value itself is published, the first key, how many keys there are, where the numbers of the cells
-that they show begin, and how far apart these are; and where its cells begin."""
+"""The entries that describe a column: the line of its codes, how many there are, and where their values begin; the line
+of its keys, -1 where the value itself is published, the first key, how many keys there are, where the numbers of the
+cells that they show begin, and how far apart these are; and where its cells begin."""
 
 
 def packed_values(codes: Any, places: Any, words: Any) -> Any:
@@ -91,7 +91,7 @@ def read_rows(
                 continue
             own, base, known = keys[columns[j, BY]], columns[j, BASE], columns[j, KEYS]
             first, stride, out = columns[j, SHOWS], columns[j, STRIDE], cell[j]
-            # Loops that do nothing else wait for many classes at a time; places without a sign are not looked at twice.
+            # A loop that only looks up classes can wait for many of them at a time; unsigned places need no sign check.
             for i in range(size):
                 key = own[start + i] - base
                 found = np.int32(-1)

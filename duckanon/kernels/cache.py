@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: a cache is as trusted as code, so nobody else may write into it."""
+"""Where compiled kernels are stored. They are code, so nobody else may be able to write into the folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from duckanon.engine.private_files import PrivateFolder
 
 SETTING = "NUMBA_CACHE_DIR"
-"""Numba's own setting: compiled kernels are kept below this folder where it is set."""
+"""Numba's setting: where it is set, compiled kernels are stored below this folder."""
 _log = logging.getLogger("duckanon.kernels")
 _private: list[PrivateFolder] = []
 
@@ -21,7 +21,7 @@ def kernel_folder(compiler: str) -> Path:
 
     ``compiler`` says with what they are compiled. Nobody but the user can write into the folder. Without a home, or
     where somebody else could put code into the cache, kernels are compiled into a private temporary folder, which
-    goes with the process.
+    is removed when the process ends.
     """
     given = os.environ.get(SETTING)
     try:
@@ -46,13 +46,13 @@ def kernel_folder(compiler: str) -> Path:
 def _usual() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if not base.parent.is_dir():
-        # A home that is not there is not made.
+        # A home folder that does not exist is not created.
         raise FileNotFoundError
     return base.absolute() / "duckanon" / "kernels"
 
 
 def _content(compiler: str) -> str:
-    """Return a name for what all kernels say and what compiles them, wherever and whenever they were installed.
+    """Return a name that depends on the source of all kernels and on the compiler, not on where they are installed.
 
     Kernels call each other across files, so a change of any of them begins a new folder. Numba itself tells versions
     of Python and processors apart within the folder.
@@ -77,15 +77,15 @@ def _make(folder: Path) -> None:
 
 
 def writable_by_others(folder: Path) -> str | None:
-    """Say through which folder somebody else could change what is in this one; None where nobody can.
+    """Return the folder through which somebody else could change what is in this one; None if nobody can.
 
-    Looked at is every folder up to the root, by the path as it stands and as its links lead.
+    Every folder up to the root is checked, along the path as given and with links resolved.
     """
     for path in dict.fromkeys(p for start in (folder, folder.resolve()) for p in (start, *start.parents)):
         about = path.stat()
         if about.st_uid not in (0, os.getuid()):
             return f"{path} belongs to another user"
-        # In a folder such as /tmp everybody may make files, and nobody may replace those of others.
+        # In a folder such as /tmp everybody may create files, but not replace those of others.
         sticky = about.st_mode & stat.S_ISVTX and path != folder and path != folder.resolve()
         if about.st_mode & 0o002 and not sticky:
             return f"{path} can be written to by everybody"
@@ -95,7 +95,7 @@ def writable_by_others(folder: Path) -> str | None:
 
 
 def _own_group(number: int) -> bool:
-    """Say whether a group has nobody in it but this user or root."""
+    """Return whether a group has no members but this user and root."""
     import grp
     import pwd
 

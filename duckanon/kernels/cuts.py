@@ -31,117 +31,117 @@ from duckanon.kernels.rules import holds
 
 @lean
 def _allowed(  # pragma: no cover
-    data: Any, rules: Any, how: Any, scratch: Any, children: int, wanted: int
+    data: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int
 ) -> bool:
     """Ask every rule about the rows of the children whose MEMBER is ``wanted``; BOUNDS has the rows of each."""
-    room, values, people = scratch.room, scratch.values, scratch.people
+    buffer, values, people = scratch.buffer, scratch.values, scratch.people
     columns = rules.columns.shape[1] - 1
     rows, size = 0, 0
     for c in range(children):
-        if room[MEMBER, c] == wanted:
-            for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
-                rows += weight(data, how, i)
-                if how.persons:
-                    person = data.numbers[i, how.extra + columns]
+        if buffer[MEMBER, c] == wanted:
+            for i in range(buffer[BOUNDS, c], buffer[BOUNDS, c + 1]):
+                rows += weight(data, config, i)
+                if config.persons:
+                    person = data.numbers[i, config.extra + columns]
                     size += 1 if people[0, person] == 0 else 0
                     people[0, person] += 1
-    if not how.persons:
+    if not config.persons:
         size = rows
-    fine = rows >= how.least
+    fine = rows >= config.least
     for column in range(-1, columns):
         at = rules.columns[0, column] if column >= 0 else 0
         found = 0
         for c in range(children if column >= 0 and fine else 0):
-            if room[MEMBER, c] == wanted:
-                for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
-                    code = data.numbers[i, how.extra + column]
+            if buffer[MEMBER, c] == wanted:
+                for i in range(buffer[BOUNDS, c], buffer[BOUNDS, c + 1]):
+                    code = data.numbers[i, config.extra + column]
                     if values[HISTOGRAM, at + code] == 0:
                         values[ENTRIES, at + found] = code
                         found += 1
-                    values[HISTOGRAM, at + code] += weight(data, how, i)
+                    values[HISTOGRAM, at + code] += weight(data, config, i)
         sort_run(values[ENTRIES], at, found)
         for r in range(rules.table.shape[1]):
             if fine and rules.table[1, r] == column:
                 fine = holds(rules, r, size, rows, values, HISTOGRAM, found, scratch.mass)
         for i in range(at, at + found):
             values[HISTOGRAM, at + values[ENTRIES, i]] = 0
-    for c in range(children if how.persons else 0):
-        if room[MEMBER, c] == wanted:
-            for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
-                people[0, data.numbers[i, how.extra + columns]] = 0
+    for c in range(children if config.persons else 0):
+        if buffer[MEMBER, c] == wanted:
+            for i in range(buffer[BOUNDS, c], buffer[BOUNDS, c + 1]):
+                people[0, data.numbers[i, config.extra + columns]] = 0
     return fine
 
 
 @lean
-def _stands(data: Any, rules: Any, how: Any, scratch: Any, children: int, wanted: int) -> bool:  # pragma: no cover
+def _stands(data: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int) -> bool:  # pragma: no cover
     """Ask the rules, if there are any, about the rows of some children."""
     if rules is None:
         return True
-    return _allowed(data, rules, how, scratch, children, wanted)
+    return _allowed(data, rules, config, scratch, children, wanted)
 
 
 @lean
-def both_allowed(data: Any, rules: Any, how: Any, scratch: Any) -> bool:  # pragma: no cover
+def both_allowed(data: Any, rules: Any, config: Any, scratch: Any) -> bool:  # pragma: no cover
     """Ask the rules about the two sides of a cut."""
     fine = True
     for side in range(2):
-        scratch.room[MEMBER, 0] = 0
-        scratch.room[MEMBER, 1] = 1
-        fine = fine and _stands(data, rules, how, scratch, 2, side)
+        scratch.buffer[MEMBER, 0] = 0
+        scratch.buffer[MEMBER, 1] = 1
+        fine = fine and _stands(data, rules, config, scratch, 2, side)
     return fine
 
 
 @inlined
-def _pooled(data: Any, rules: Any, how: Any, scratch: Any, children: int) -> int:  # pragma: no cover
+def _pooled(data: Any, rules: Any, config: Any, scratch: Any, children: int) -> int:  # pragma: no cover
     """Put children that cannot stand alone together; return how many groups there are, MEMBER says whose is whose.
 
     The pool takes in the smallest of the others, the earlier of equals, until it can stand. BOUNDS has the rows of
     each child where rules are asked.
     """
-    room = scratch.room
+    buffer = scratch.buffer
     pool, rows = -1, 0
     for c in range(children):
-        room[MEMBER, c] = c
+        buffer[MEMBER, c] = c
     # First every child is asked, then the pool, again and again: in one loop, so that rules are compiled in once.
     c = 0
     while c < children or pool >= 0:
         asked = c if c < children else pool
-        n = room[COUNTS, room[SEEN, c]] if c < children else rows
-        if n >= how.least and _stands(data, rules, how, scratch, children, asked):
+        n = buffer[COUNTS, buffer[SEEN, c]] if c < children else rows
+        if n >= config.least and _stands(data, rules, config, scratch, children, asked):
             if c >= children:
                 break
         elif c < children:
             pool = c if pool < 0 else pool
-            room[MEMBER, c] = pool
+            buffer[MEMBER, c] = pool
             rows += n
         else:
             smallest = -1
             for other in range(children):
-                if room[MEMBER, other] != pool and (
-                    smallest < 0 or room[COUNTS, room[SEEN, other]] < room[COUNTS, room[SEEN, smallest]]
+                if buffer[MEMBER, other] != pool and (
+                    smallest < 0 or buffer[COUNTS, buffer[SEEN, other]] < buffer[COUNTS, buffer[SEEN, smallest]]
                 ):
                     smallest = other
             if smallest < 0:
                 break
             joined = min(pool, smallest)
             for other in range(children):
-                if room[MEMBER, other] == pool or other == smallest:
-                    room[MEMBER, other] = joined
+                if buffer[MEMBER, other] == pool or other == smallest:
+                    buffer[MEMBER, other] = joined
             pool = joined
-            rows += room[COUNTS, room[SEEN, smallest]]
+            rows += buffer[COUNTS, buffer[SEEN, smallest]]
         c += 1
     groups = 0
     for c in range(children):
-        if room[MEMBER, c] == c:
-            room[HEADS, c] = groups
+        if buffer[MEMBER, c] == c:
+            buffer[HEADS, c] = groups
             groups += 1
-        room[MEMBER, c] = room[HEADS, room[MEMBER, c]]
+        buffer[MEMBER, c] = buffer[HEADS, buffer[MEMBER, c]]
     return groups
 
 
 @inlined
 def cut(  # pragma: no cover
-    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, regions: Any, after: int, scratch: Any
+    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, j: int, regions: Any, after: int, scratch: Any
 ) -> int:
     """Cut a partition by axis j and return the number of groups, 0 if it cannot be cut so.
 
@@ -151,7 +151,7 @@ def cut(  # pragma: no cover
     level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j]) if after < 0 else 1
     groups = 0
     while True:
-        groups = _cut_on(data, axes, rules, how, start, end, j, level, regions, after, scratch)
+        groups = _cut_on(data, axes, rules, config, start, end, j, level, regions, after, scratch)
         if groups or level != -1:
             return groups
         # NULL cannot stand alone: it goes with the last values, or with children that are pooled.
@@ -165,7 +165,7 @@ def _cut_on(  # pragma: no cover
     data: Any,
     axes: Any,
     rules: Any,
-    how: Any,
+    config: Any,
     start: int,
     end: int,
     j: int,
@@ -175,15 +175,15 @@ def _cut_on(  # pragma: no cover
     scratch: Any,
 ) -> int:
     """Cut a partition by the keys of one level, see ``cut``; level -1 tells NULL apart."""
-    room = scratch.room
+    buffer = scratch.buffer
     line = is_line(axes, j, level)
-    found = tally(data, axes, how, start, end, j, level, scratch, False)
+    found = tally(data, axes, config, start, end, j, level, scratch, False)
     total = 0
     for i in range(found):
-        total += room[COUNTS, room[SEEN, i]]
+        total += buffer[COUNTS, buffer[SEEN, i]]
     groups, place = 0, 0
     if line or level == -1:
-        last = after if after >= 0 else halve(found, total, how.least, room)
+        last = after if after >= 0 else halve(found, total, config.least, buffer)
         groups = 2 if last >= 0 else 0
         if groups:
             place = axes.table[NULL, j]
@@ -191,27 +191,27 @@ def _cut_on(  # pragma: no cover
                 first = axes.keys[keys_at(axes, j, level) + scratch.marks[LOW, j]]
                 place = axes.firsts[axes.table[FIRST, j] + first + last + 1]
             halves(data, axes, start, end, j, place, scratch)
-            if not both_allowed(data, rules, how, scratch):
+            if not both_allowed(data, rules, config, scratch):
                 groups = 0
     else:
         if rules is not None:
             # Children become runs of rows first, so that rules can be asked about each.
             for c in range(found):
-                room[GROUP, room[SEEN, c]] = c
-            arrange_apart(data, axes, how, start, end, j, level, found, found, scratch)
-            if how.many >= 0:
-                clear(found, room)
-                tally_apart(data, axes, how, start, end, j, level, scratch, False)
-        groups = _pooled(data, rules, how, scratch, found)
+                buffer[GROUP, buffer[SEEN, c]] = c
+            arrange_apart(data, axes, config, start, end, j, level, found, found, scratch)
+            if config.many >= 0:
+                clear(found, buffer)
+                tally_apart(data, axes, config, start, end, j, level, scratch, False)
+        groups = _pooled(data, rules, config, scratch, found)
         groups = groups if groups > 1 else 0
         for c in range(found):
-            room[GROUP, room[SEEN, c]] = room[MEMBER, c]
+            buffer[GROUP, buffer[SEEN, c]] = buffer[MEMBER, c]
         if groups:
-            arrange(data, axes, how, start, end, j, level, found, groups, scratch)
+            arrange(data, axes, config, start, end, j, level, found, groups, scratch)
     if groups:
         scratch.marks[LEVEL, j] = level
         _bound(axes, end - start, j, level, place if line or level == -1 else -1, groups, scratch)
-    clear(found, room)
+    clear(found, buffer)
     for g in range(groups):
         copy_regions(regions, scratch.regions, g)
     if groups and line:
@@ -225,7 +225,7 @@ def _bound(  # pragma: no cover
     axes: Any, rows: int, j: int, level: int, place: int, groups: int, scratch: Any
 ) -> None:
     """Say between which places the groups of a cut lie on its axis: on both sides of a place, or where keys tell."""
-    room, spans = scratch.room, scratch.spans
+    buffer, spans = scratch.buffer, scratch.spans
     low, high = scratch.marks[LOW, j], scratch.marks[HIGH, j]
     for g in range(groups):
         spans[g, 0], spans[g, 1] = low, high
@@ -238,23 +238,23 @@ def _bound(  # pragma: no cover
             spans[g, 0], spans[g, 1] = high, low
         for p in range(low, high + 1):
             own = axes.keys[at + p] - first
-            if room[COUNTS, own] > 0:
-                g = room[GROUP, own]
+            if buffer[COUNTS, own] > 0:
+                g = buffer[GROUP, own]
                 spans[g, 0], spans[g, 1] = min(spans[g, 0], p), max(spans[g, 1], p)
 
 
 @lean
 def deal(  # pragma: no cover
-    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, regions: Any, scratch: Any
+    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, j: int, regions: Any, scratch: Any
 ) -> int:
     """Cut a line at the median row, rows of the median place to both sides; see ``cut``."""
     middle = start + (end - start + 1) // 2
-    if middle - start < how.least or end - middle < how.least:
+    if middle - start < config.least or end - middle < config.least:
         return 0
-    room = scratch.room
-    select_ties(data, axes, how, start, end, middle, j, scratch.marks.shape[1], room[MEMBER])
-    room[BOUNDS, 0], room[BOUNDS, 1], room[BOUNDS, 2] = start, middle, end
-    if not both_allowed(data, rules, how, scratch):
+    buffer = scratch.buffer
+    select_ties(data, axes, config, start, end, middle, j, scratch.marks.shape[1], buffer[MEMBER])
+    buffer[BOUNDS, 0], buffer[BOUNDS, 1], buffer[BOUNDS, 2] = start, middle, end
+    if not both_allowed(data, rules, config, scratch):
         return 0
     left, right, bits = 0, axes.table[SPAN, j], bits_of(data, axes, j)
     for i in range(start, middle):
@@ -274,11 +274,11 @@ def deal(  # pragma: no cover
 
 
 @lean
-def _shift(data: Any, rules: Any, how: Any, scratch: Any, i: int, sign: int) -> int:  # pragma: no cover
+def _shift(data: Any, rules: Any, config: Any, scratch: Any, i: int, sign: int) -> int:  # pragma: no cover
     """Move a row from the right side to the left (or, with ``sign`` 0, put it on the right); return its rows."""
-    n = weight(data, how, i)
+    n = weight(data, config, i)
     for c in range(rules.columns.shape[1] - 1):
-        at = rules.columns[0, c] + data.numbers[i, how.extra + c]
+        at = rules.columns[0, c] + data.numbers[i, config.extra + c]
         scratch.values[HISTOGRAM, at] += n if sign == 0 else -n
         scratch.values[OTHER, at] += n * sign
     return n
@@ -286,24 +286,24 @@ def _shift(data: Any, rules: Any, how: Any, scratch: Any, i: int, sign: int) -> 
 
 @lean
 def sweep(  # pragma: no cover
-    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, j: int, scratch: Any
+    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, j: int, scratch: Any
 ) -> int:
     """Return the key after which a line can be cut, nearest to the half, by asking the rules about every boundary.
 
     Rows move from the right to the left, key by key, and the histograms of both sides with them.
     """
-    room, values, people = scratch.room, scratch.values, scratch.people
-    found = tally_apart(data, axes, how, start, end, j, 1, scratch, False)
+    buffer, values, people = scratch.buffer, scratch.values, scratch.people
+    found = tally_apart(data, axes, config, start, end, j, 1, scratch, False)
     for c in range(found):
-        room[GROUP, room[SEEN, c]] = c
-    arrange_apart(data, axes, how, start, end, j, 1, found, found, scratch)
+        buffer[GROUP, buffer[SEEN, c]] = c
+    arrange_apart(data, axes, config, start, end, j, 1, found, found, scratch)
     columns = rules.columns.shape[1] - 1
     rows, persons, came = 0, 0, 0
     for c in range(columns):
         filled = 0
         at = rules.columns[0, c]
         for i in range(start, end):
-            code = data.numbers[i, how.extra + c]
+            code = data.numbers[i, config.extra + c]
             if values[HISTOGRAM, at + code] == 0:
                 values[ENTRIES, at + filled] = code
                 values[HISTOGRAM, at + code] = 1
@@ -311,44 +311,44 @@ def sweep(  # pragma: no cover
         sort_run(values[ENTRIES], at, filled)
         for i in range(at, at + filled):
             values[HISTOGRAM, at + values[ENTRIES, i]] = 0
-        # Room for heads is not needed any more: it keeps how many values each column has.
-        room[HEADS, c] = filled
+        # HEADS is free from here on, and holds how many values each column has.
+        buffer[HEADS, c] = filled
     for i in range(start, end):
-        rows += _shift(data, rules, how, scratch, i, 0)
-        if how.persons:
-            person = data.numbers[i, how.extra + columns]
+        rows += _shift(data, rules, config, scratch, i, 0)
+        if config.persons:
+            person = data.numbers[i, config.extra + columns]
             persons += 1 if people[0, person] == 0 else 0
             people[0, person] += 1
     best, nearest, left, whole = -1, rows + 1, 0, rows
     for c in range(found - 1):
-        for i in range(room[BOUNDS, c], room[BOUNDS, c + 1]):
-            left += _shift(data, rules, how, scratch, i, 1)
-            if how.persons:
-                person = data.numbers[i, how.extra + columns]
+        for i in range(buffer[BOUNDS, c], buffer[BOUNDS, c + 1]):
+            left += _shift(data, rules, config, scratch, i, 1)
+            if config.persons:
+                person = data.numbers[i, config.extra + columns]
                 people[0, person] -= 1
                 persons -= 1 if people[0, person] == 0 else 0
                 came += 1 if people[1, person] == 0 else 0
                 people[1, person] += 1
         near = abs(2 * left - whole)
-        if left < how.least or whole - left < how.least or near >= nearest:
+        if left < config.least or whole - left < config.least or near >= nearest:
             continue
         fine = True
         for r in range(rules.table.shape[1]):
             a = rules.table[1, r]
-            filled = room[HEADS, a] if a >= 0 else 0
+            filled = buffer[HEADS, a] if a >= 0 else 0
             for side in range(2):
                 n = whole - left if side == HISTOGRAM else left
-                members = n if not how.persons else persons if side == HISTOGRAM else came
+                members = n if not config.persons else persons if side == HISTOGRAM else came
                 fine = fine and holds(rules, r, members, n, values, side, filled, scratch.mass)
         if fine:
-            best, nearest = room[SEEN, c], near
+            best, nearest = buffer[SEEN, c], near
     for i in range(start, end):
         for c in range(columns):
-            at = rules.columns[0, c] + data.numbers[i, how.extra + c]
+            at = rules.columns[0, c] + data.numbers[i, config.extra + c]
             values[HISTOGRAM, at] = 0
             values[OTHER, at] = 0
-        if how.persons:
-            people[0, data.numbers[i, how.extra + columns]] = 0
-            people[1, data.numbers[i, how.extra + columns]] = 0
-    clear(found, room)
+        if config.persons:
+            people[0, data.numbers[i, config.extra + columns]] = 0
+            people[1, data.numbers[i, config.extra + columns]] = 0
+    clear(found, buffer)
     return best

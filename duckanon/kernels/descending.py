@@ -1,4 +1,4 @@
-"""Which class a row falls into: down a tree of cuts, from the whole to the class."""
+"""Find the class of a row by descending the tree of cuts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOWHERE = -(2**62)
-"""Where a way ends that leads to no class."""
+"""The end of a path that leads to no class."""
 
 
 @kernel

@@ -20,7 +20,7 @@ _FOLDER = kernel_folder(f"{numba.__version__} {_settings.OPT} {_settings.BOUNDSC
 
 
 class _ByContent(_CacheLocator):
-    """Finds compiled kernels by what the kernels say, not by where or when they were installed."""
+    """Finds compiled kernels by the content of their source, not by its path or date."""
 
     def __init__(self, function: Callable[..., Any], path: str) -> None:
         self._py_file = path
@@ -66,7 +66,7 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """Compile what only kernels call: nothing is made for Python's sake, which halves the time to compile."""
+    """Compile what only kernels call: without wrappers for Python, which halves the time to compile."""
     return cast("F", _inside(function))
 
 

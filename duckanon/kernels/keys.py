@@ -12,9 +12,9 @@ from duckanon.kernels.rows import bits_of, place_of
 
 
 @inlined
-def weight(data: Any, how: Any, i: int) -> int:  # pragma: no cover
+def weight(data: Any, config: Any, i: int) -> int:  # pragma: no cover
     """Return the rows of an item."""
-    return int(data.numbers[i, how.many]) if how.many >= 0 else 1
+    return int(data.numbers[i, config.many]) if config.many >= 0 else 1
 
 
 @inlined
@@ -68,40 +68,40 @@ def keys_at(axes: Any, j: int, level: int) -> int:  # pragma: no cover
 
 
 def _tally(  # pragma: no cover
-    data: Any, axes: Any, how: Any, start: int, end: int, j: int, level: int, scratch: Any, items: bool
+    data: Any, axes: Any, config: Any, start: int, end: int, j: int, level: int, scratch: Any, items: bool
 ) -> int:
     """Count the rows (or items) by their keys on axis j; SEEN lists the keys, ascending, counted from the smallest."""
-    room, keys, words, seen = scratch.room, axes.keys, data.words, scratch.bits
+    buffer, keys, words, seen = scratch.buffer, axes.keys, data.words, scratch.bits
     at, bits = keys_at(axes, j, level), bits_of(data, axes, j)
     first = keys[at + scratch.marks[LOW, j]]
     span = keys[at + scratch.marks[HIGH, j]] - first + 1
-    plain = items or how.many < 0
+    plain = items or config.many < 0
     found = 0
     if plain and end - start >= 4 * span:
         # Every other row is counted apart, because neighbours that have the same key wait for each other.
         for own in range(span):
-            room[HEADS, own] = 0
+            buffer[HEADS, own] = 0
         middle = (start + end) // 2
         for i in range(start, middle):
-            room[COUNTS, keys[at + place_of(words, i, bits)] - first] += 1
-            room[HEADS, keys[at + place_of(words, i + middle - start, bits)] - first] += 1
+            buffer[COUNTS, keys[at + place_of(words, i, bits)] - first] += 1
+            buffer[HEADS, keys[at + place_of(words, i + middle - start, bits)] - first] += 1
         if (end - start) % 2:
-            room[COUNTS, keys[at + place_of(words, end - 1, bits)] - first] += 1
+            buffer[COUNTS, keys[at + place_of(words, end - 1, bits)] - first] += 1
         for own in range(span):
-            room[COUNTS, own] += room[HEADS, own]
-            if room[COUNTS, own] > 0:
-                room[SEEN, found] = own
+            buffer[COUNTS, own] += buffer[HEADS, own]
+            if buffer[COUNTS, own] > 0:
+                buffer[SEEN, found] = own
                 found += 1
         return found
     for i in range(start, end):
         own = keys[at + place_of(words, i, bits)] - first
         seen[own >> 6] |= np.uint64(1) << np.uint64(own & 63)
-        room[COUNTS, own] += 1 if plain else data.numbers[i, how.many]
+        buffer[COUNTS, own] += 1 if plain else data.numbers[i, config.many]
     for w in range((span + 63) >> 6):
         left = seen[w]
         seen[w] = 0
         while left != 0:
-            room[SEEN, found] = 64 * w + np.int64(trailing_zeros(left))
+            buffer[SEEN, found] = 64 * w + np.int64(trailing_zeros(left))
             found += 1
             left &= left - np.uint64(1)
     return found
@@ -111,21 +111,21 @@ tally, tally_apart = inlined(_tally), lean(_tally)
 
 
 @inlined
-def clear(found: int, room: Any) -> None:  # pragma: no cover
+def clear(found: int, buffer: Any) -> None:  # pragma: no cover
     """Set the counts back to zero."""
     for i in range(found):
-        room[COUNTS, room[SEEN, i]] = 0
+        buffer[COUNTS, buffer[SEEN, i]] = 0
 
 
 @inlined
-def halve(found: int, total: int, least: int, room: Any) -> int:  # pragma: no cover
+def halve(found: int, total: int, least: int, buffer: Any) -> int:  # pragma: no cover
     """Return the key after which a cut comes nearest to the half, -1 where none leaves enough on both sides.
 
     Of two that are equally near, the one with fewer rows on the left.
     """
     best, nearest, left = -1, total + 1, 0
     for i in range(found - 1):
-        left += room[COUNTS, room[SEEN, i]]
+        left += buffer[COUNTS, buffer[SEEN, i]]
         if left >= least and total - left >= least and abs(2 * left - total) < nearest:
-            best, nearest = room[SEEN, i], abs(2 * left - total)
+            best, nearest = buffer[SEEN, i], abs(2 * left - total)
     return best

@@ -19,7 +19,7 @@ SIZE, CALLBACK, DISTINCT, ENTROPY, RECURSIVE, ALPHA, EQUAL, ORDERED, HIERARCHICA
 TREE, INNER, NULL, TOP, SPAN, START, FIRST, LEVELS, WORD, SHIFT, MASK = range(11)
 """The rows of ``Axes.table``."""
 COUNTS, SEEN, GROUP, HEADS, BOUNDS, MEMBER = range(6)
-"""The rows of ``Scratch.room``: all counts are zero between uses."""
+"""The rows of ``Scratch.buffer``: all counts are zero between uses."""
 LOW, HIGH, AFTER, STATE, LEVEL = range(5)
 """The rows of ``Scratch.marks``: the smallest and largest place on each axis, the key after which a line is cut,
 how much is known of it, and the level by whose keys it was cut last."""
@@ -34,7 +34,7 @@ first place on its right side, else -1."""
 
 
 class Axes(NamedTuple):
-    """All axes; see ``algorithms.partition.Axis``.
+    """All axes; see ``PartitionAxis``.
 
     ``table[:, j]`` describes axis j: whether it is a tree, whether values of one atom can be told apart, the place of
     NULL (-1: none), the level of the top label, its number of places, where its numbers begin in ``keys`` and
@@ -56,7 +56,7 @@ class Data(NamedTuple):
     """The items. One buffer, seen as words, as 32-bit numbers and as floats, and a second one for rows on their way.
 
     Places have as few bits as hold them, side by side: ``Axes`` says where. Words are in one line, row after row; where
-    a row's number, count, codes, tie and targets stand in it, ``How`` says.
+    a row's number, count, codes, tie and targets stand in it, ``SplitConfig`` says.
     """
 
     words: NDArray[np.uint64]
@@ -65,7 +65,7 @@ class Data(NamedTuple):
     floats: NDArray[np.float64]
 
 
-class How(NamedTuple):
+class SplitConfig(NamedTuple):
     """What does not change while rows are split."""
 
     least: int
@@ -114,7 +114,7 @@ class Scratch(NamedTuple):
     marks: NDArray[np.int64]
     scores: NDArray[np.float64]
     gained: NDArray[np.float64]
-    room: NDArray[np.int64]
+    buffer: NDArray[np.int64]
     regions: NDArray[np.int32]
     values: NDArray[np.int64]
     mass: NDArray[np.float64]

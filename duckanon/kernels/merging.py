@@ -23,7 +23,7 @@ class Classes(NamedTuple):
     into: NDArray[np.int64]
 
 
-class Held(NamedTuple):
+class LeafClasses(NamedTuple):
     """The classes as the leaves of a tree hold them, by slot, and what bounds the cost of merging with one of a node.
 
     ``lightest`` and ``widest`` are the least rows and the largest width of a class below each node, ``slots`` has the
@@ -46,7 +46,7 @@ def widths_of(space: Space, boxes, widths) -> None:  # type: ignore[no-untyped-d
 
 
 @kernel
-def cover(tree: BoxTree, nodes: int, numbers, classes: Classes, held: Held) -> None:  # type: ignore[no-untyped-def]
+def cover(tree: BoxTree, nodes: int, numbers, classes: Classes, held: LeafClasses) -> None:  # type: ignore[no-untyped-def]
     """Let the leaves of a tree hold classes, whose numbers take the place of those of its rows."""
     width = held.boxes.shape[2]
     for s in range(len(tree.number)):
@@ -78,7 +78,7 @@ def cover(tree: BoxTree, nodes: int, numbers, classes: Classes, held: Held) -> N
 
 
 @part
-def _partner(space: Space, tree: BoxTree, classes: Classes, held: Held, number: int) -> int:
+def _partner(space: Space, tree: BoxTree, classes: Classes, held: LeafClasses, number: int) -> int:
     """Return the class with which it costs least to merge one."""
     best, found = np.inf, -1
     rows, own = classes.rows[number], classes.widths[number]
@@ -116,7 +116,7 @@ def _partner(space: Space, tree: BoxTree, classes: Classes, held: Held, number: 
 
 
 @part
-def _leave(tree: BoxTree, held: Held, number: int) -> None:
+def _leave(tree: BoxTree, held: LeafClasses, number: int) -> None:
     """Take a class out of the tree; boxes stay as they are."""
     s = held.slots[number]
     node = tree.leaf[s]
@@ -132,7 +132,7 @@ def _leave(tree: BoxTree, held: Held, number: int) -> None:
 
 
 @part
-def _merge(space: Space, tree: BoxTree, classes: Classes, held: Held, number: int, other: int) -> None:
+def _merge(space: Space, tree: BoxTree, classes: Classes, held: LeafClasses, number: int, other: int) -> None:
     """Let one class be part of another."""
     _leave(tree, held, number)
     classes.into[number] = other
@@ -184,7 +184,7 @@ def _pop(heap, size: int) -> int:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def smallest_first(space: Space, tree: BoxTree, classes: Classes, held: Held, k: int, most: int) -> int:
+def smallest_first(space: Space, tree: BoxTree, classes: Classes, held: LeafClasses, k: int, most: int) -> int:
     """Merge the smallest class with fewer than k rows, up to ``most`` times; return how many merges were made."""
     count = len(classes.rows)
     heap, size = np.empty(count + 1, dtype=np.int64), 0
@@ -209,7 +209,7 @@ def smallest_first(space: Space, tree: BoxTree, classes: Classes, held: Held, k:
 
 
 @kernel
-def drawn_first(space: Space, tree: BoxTree, classes: Classes, held: Held, draws, k: int, most: int) -> int:  # type: ignore[no-untyped-def]
+def drawn_first(space: Space, tree: BoxTree, classes: Classes, held: LeafClasses, draws, k: int, most: int) -> int:  # type: ignore[no-untyped-def]
     """Merge a class with fewer than k rows that is drawn, up to ``most`` times; return how many merges were made."""
     count = len(classes.rows)
     small = np.zeros(count + 1, dtype=np.int64)
@@ -249,7 +249,7 @@ def _add(counts, number: int, sign: int) -> None:  # type: ignore[no-untyped-def
 
 
 @kernel
-def each_once(space: Space, tree: BoxTree, classes: Classes, held: Held, numbers, changed) -> None:  # type: ignore[no-untyped-def]
+def each_once(space: Space, tree: BoxTree, classes: Classes, held: LeafClasses, numbers, changed) -> None:  # type: ignore[no-untyped-def]
     """Merge each of some classes with another, unless one was merged with it before; ``changed`` marks what grew."""
     for number in numbers:
         if changed[number] or held.slots[number] < 0 or tree.table[0, ALIVE] < 2:

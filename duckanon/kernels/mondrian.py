@@ -56,7 +56,7 @@ def _between(words: Any, start: int, end: int, bits: Any, least: int, most: int)
     """Return the smallest and largest place of rows, which are at least and at most what is known."""
     low = high = place_of(words, start, bits)
     i = start + 1
-    # What reaches both bounds is known: of few places, a few rows tell.
+    # Once both bounds are reached, no more rows need be read: with few places, a few rows are enough.
     while i < end and (low > least or high < most):
         stop = min(i + _LOOK, end)
         for k in range(i, stop):
@@ -88,13 +88,13 @@ def _extents(data: Any, axes: Any, start: int, end: int, marks: Any) -> None:  #
 
 
 @lean
-def _spread(sums: Any, at: int, how: Any) -> float:  # pragma: no cover
+def _spread(sums: Any, at: int, config: Any) -> float:  # pragma: no cover
     """Return what a group's targets still vary: n times their entropy, or the sum of squared deviations."""
     total = 0.0
-    for t in range(len(how.slots) - 1):
-        begin, stop = at + how.slots[t], at + how.slots[t + 1]
+    for t in range(len(config.slots) - 1):
+        begin, stop = at + config.slots[t], at + config.slots[t + 1]
         rows = 0.0
-        if how.choose == SQUARES:
+        if config.choose == SQUARES:
             if sums[begin] > 0:
                 total += max(0.0, sums[begin + 2] - sums[begin + 1] * sums[begin + 1] / sums[begin])
             continue
@@ -109,32 +109,32 @@ def _spread(sums: Any, at: int, how: Any) -> float:  # pragma: no cover
 
 @lean
 def _gain(  # pragma: no cover
-    data: Any, axes: Any, how: Any, start: int, end: int, j: int, scratch: Any
+    data: Any, axes: Any, config: Any, start: int, end: int, j: int, scratch: Any
 ) -> None:
     """Find what the best cut of axis j gains of the targets; AFTER gets the key after which it comes, of a line."""
-    room, sums, bits = scratch.room, scratch.sums, bits_of(data, axes, j)
+    buffer, sums, bits = scratch.buffer, scratch.sums, bits_of(data, axes, j)
     scratch.marks[AFTER, j] = -1
     level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j])
-    found = tally_apart(data, axes, how, start, end, j, level, scratch, False)
+    found = tally_apart(data, axes, config, start, end, j, level, scratch, False)
     base = keys_at(axes, j, level)
     first = axes.keys[base + scratch.marks[LOW, j]]
-    targets = len(how.slots) - 1
-    width = how.slots[targets]
+    targets = len(config.slots) - 1
+    width = config.slots[targets]
     # The first sums are those right of a cut, then those left of it, then those of each key.
     for s in range(2 * width):
         sums[s] = 0.0
     total = 0
     for c in range(found):
-        total += room[COUNTS, room[SEEN, c]]
+        total += buffer[COUNTS, buffer[SEEN, c]]
         for s in range(width):
-            sums[(room[SEEN, c] + 2) * width + s] = 0.0
+            sums[(buffer[SEEN, c] + 2) * width + s] = 0.0
     for i in range(start, end):
-        n = weight(data, how, i)
+        n = weight(data, config, i)
         at = (axes.keys[base + place_of(data.words, i, bits)] - first + 2) * width
         for t in range(targets):
-            y = data.floats[i, how.target + t]
-            slot = at + how.slots[t]
-            if how.choose == SQUARES:
+            y = data.floats[i, config.target + t]
+            slot = at + config.slots[t]
+            if config.choose == SQUARES:
                 sums[slot] += n
                 sums[slot + 1] += n * y
                 sums[slot + 2] += n * y * y
@@ -142,65 +142,65 @@ def _gain(  # pragma: no cover
                 sums[slot + np.int64(y)] += n
     for c in range(found):
         for s in range(width):
-            sums[s] += sums[(room[SEEN, c] + 2) * width + s]
-    whole = _spread(sums, 0, how)
+            sums[s] += sums[(buffer[SEEN, c] + 2) * width + s]
+    whole = _spread(sums, 0, config)
     best, nearest, left = -1.0, total + 1, 0
     if is_line(axes, j, level):
         for c in range(found - 1):
-            left += room[COUNTS, room[SEEN, c]]
+            left += buffer[COUNTS, buffer[SEEN, c]]
             for s in range(width):
-                moved = sums[(room[SEEN, c] + 2) * width + s]
+                moved = sums[(buffer[SEEN, c] + 2) * width + s]
                 sums[width + s] += moved
                 sums[s] -= moved
-            if left < how.least or total - left < how.least:
+            if left < config.least or total - left < config.least:
                 continue
-            gain = max(0.0, whole - _spread(sums, 0, how) - _spread(sums, width, how))
+            gain = max(0.0, whole - _spread(sums, 0, config) - _spread(sums, width, config))
             slack, near = 1e-9 * max(1.0, best), abs(2 * left - total)
             if gain > best + slack or (gain > best - slack and near < nearest):
-                best, nearest, scratch.marks[AFTER, j] = gain, near, room[SEEN, c]
+                best, nearest, scratch.marks[AFTER, j] = gain, near, buffer[SEEN, c]
     else:
         best = whole
         for c in range(found):
-            best -= _spread(sums, (room[SEEN, c] + 2) * width, how)
+            best -= _spread(sums, (buffer[SEEN, c] + 2) * width, config)
         best = max(best, 0.0)
-    clear(found, room)
+    clear(found, buffer)
     scratch.gained[j] = best * axes.weights[j]
 
 
 @lean
-def _places(data: Any, axes: Any, start: int, end: int, j: int, room: Any) -> int:  # pragma: no cover
+def _places(data: Any, axes: Any, start: int, end: int, j: int, buffer: Any) -> int:  # pragma: no cover
     """Count the distinct places on an axis."""
     found, bits = 0, bits_of(data, axes, j)
     for i in range(start, end):
         place = place_of(data.words, i, bits)
-        if room[COUNTS, place] == 0:
-            room[COUNTS, place] = 1
+        if buffer[COUNTS, place] == 0:
+            buffer[COUNTS, place] = 1
             found += 1
     for i in range(start, end):
-        room[COUNTS, place_of(data.words, i, bits)] = 0
+        buffer[COUNTS, place_of(data.words, i, bits)] = 0
     return found
 
 
 @inlined
 def _score(  # pragma: no cover
-    data: Any, axes: Any, how: Any, gains: Any, start: int, end: int, parent: int, scratch: Any
+    data: Any, axes: Any, config: Any, gains: Any, start: int, end: int, parent: int, scratch: Any
 ) -> None:
     """Say how good each axis is for a cut; widths that were only bounded stay so."""
     marks, scores = scratch.marks, scratch.scores
     width = marks.shape[1]
-    if how.choose != RANGE:
+    if config.choose != RANGE:
         _extents(data, axes, start, end, marks)
     for j in range(width):
         marks[AFTER, j] = -1
         scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j])
-        if how.choose == DISTINCT_VALUES:
-            scores[j] = _places(data, axes, start, end, j, scratch.room) * axes.weights[j]
-        elif how.choose == ROUND_ROBIN:
+        if config.choose == DISTINCT_VALUES:
+            scores[j] = _places(data, axes, start, end, j, scratch.buffer) * axes.weights[j]
+        elif config.choose == ROUND_ROBIN:
             scores[j] = -float((j - parent - 1 + 2 * width) % width)
     if gains is not None:
         for j in range(width):
             if key_level(axes, j, marks[LOW, j], marks[HIGH, j]) != -2:
-                _gain(data, axes, how, start, end, j, scratch)
+                _gain(data, axes, config, start, end, j, scratch)
 
 
 @inlined
@@ -234,7 +234,7 @@ def _split(  # pragma: no cover
     data: Any,
     axes: Any,
     rules: Any,
-    how: Any,
+    config: Any,
     relaxed: Any,
     gains: Any,
     start: int,
@@ -252,13 +252,13 @@ def _split(  # pragma: no cover
     for j in range(marks.shape[1]):
         marks[STATE, j] = BOUNDED if marks[LOW, j] != marks[HIGH, j] else EXACT
     rows = end - start
-    if how.many >= 0:
+    if config.many >= 0:
         rows = 0
         for i in range(start, end):
-            rows += weight(data, how, i)
-    last = rows < 2 * how.least
+            rows += weight(data, config, i)
+    last = rows < 2 * config.least
     if not last:
-        _score(data, axes, how, gains, start, end, parent, scratch)
+        _score(data, axes, config, gains, start, end, parent, scratch)
     while not last:
         j, after = _next_axis(data, axes, gains, start, end, scratch), -1
         if j < 0:
@@ -266,7 +266,7 @@ def _split(  # pragma: no cover
             last = True
             if rules is not None:
                 if relaxed is None:
-                    j, after = _elsewhere(data, axes, rules, how, start, end, scratch)
+                    j, after = _elsewhere(data, axes, rules, config, start, end, scratch)
             if after < 0:
                 break
         else:
@@ -276,9 +276,9 @@ def _split(  # pragma: no cover
         groups = 0 if level == -2 else -1
         if relaxed is not None:
             if is_line(axes, j, level):
-                groups = deal(data, axes, rules, how, start, end, j, regions, scratch)
+                groups = deal(data, axes, rules, config, start, end, j, regions, scratch)
         if groups < 0:
-            groups = cut(data, axes, rules, how, start, end, j, regions, after, scratch)
+            groups = cut(data, axes, rules, config, start, end, j, regions, after, scratch)
         if groups > 1:
             return groups, j
     _extents(data, axes, start, end, marks)
@@ -287,7 +287,7 @@ def _split(  # pragma: no cover
 
 @lean
 def _elsewhere(  # pragma: no cover
-    data: Any, axes: Any, rules: Any, how: Any, start: int, end: int, scratch: Any
+    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, scratch: Any
 ) -> tuple[int, int]:
     """Return a line and the key after which the rules allow a cut of it, the widest line first; -1 if there is none."""
     marks, scores = scratch.marks, scratch.scores
@@ -295,7 +295,7 @@ def _elsewhere(  # pragma: no cover
         level = key_level(axes, j, marks[LOW, j], marks[HIGH, j])
         # Where NULL could not be cut off, it goes with the last values.
         line = is_line(axes, j, 1 if level == -1 else level)
-        if how.choose >= GAIN:
+        if config.choose >= GAIN:
             scores[j] = width_of(axes, j, marks[LOW, j], marks[HIGH, j])
         if not line:
             scores[j] = -np.inf
@@ -305,14 +305,16 @@ def _elsewhere(  # pragma: no cover
             best = j if scores[j] > scores[best] else best
         if scores[best] == -np.inf:
             return 0, -1
-        after = sweep(data, axes, rules, how, start, end, best, scratch)
+        after = sweep(data, axes, rules, config, start, end, best, scratch)
         if after >= 0:
             return best, after
         scores[best] = -np.inf
 
 
 @inlined
-def _publish(axes: Any, how: Any, regions: Any, marks: Any, out: Any, levels: Any, at: int) -> None:  # pragma: no cover
+def _publish(
+    axes: Any, config: Any, regions: Any, marks: Any, out: Any, levels: Any, at: int
+) -> None:  # pragma: no cover
     """Write the region of a class on every axis, and its level: -1 for a run of places."""
     for j in range(marks.shape[1]):
         low, high = marks[LOW, j], marks[HIGH, j]
@@ -323,7 +325,7 @@ def _publish(axes: Any, how: Any, regions: Any, marks: Any, out: Any, levels: An
             level = ancestor(axes, j, low, high)
         elif low == high and axes.table[INNER, j]:
             level = 0
-        elif not how.tight:
+        elif not config.tight:
             low, high = regions[j, 0], regions[j, 1]
         out[at, j, 0], out[at, j, 1], levels[at, j] = low, high, level
 
@@ -337,7 +339,7 @@ def _note(  # pragma: no cover
     for g in range(groups):
         line = log[noted + g]
         line[WHOLE], line[WHOLE_END] = start, end
-        line[PIECE], line[PIECE_END] = scratch.room[BOUNDS, g], scratch.room[BOUNDS, g + 1]
+        line[PIECE], line[PIECE_END] = scratch.buffer[BOUNDS, g], scratch.buffer[BOUNDS, g + 1]
         line[ON], line[BY], line[AT] = axis, level, -1
         if level == -1 or is_line(axes, axis, level):
             line[AT] = scratch.spans[1, 0]
@@ -349,7 +351,7 @@ def grow(  # pragma: no cover
     data: Any,
     axes: Any,
     rules: Any,
-    how: Any,
+    config: Any,
     relaxed: Any,
     gains: Any,
     start: int,
@@ -386,13 +388,13 @@ def grow(  # pragma: no cover
         copy_regions(waiting[top], own, 0)
         for j in range(width):
             scratch.marks[LOW, j], scratch.marks[HIGH, j] = known[top, j, 0], known[top, j, 1]
-        groups, axis = _split(data, axes, rules, how, relaxed, gains, low, high, last, own[0], scratch)
+        groups, axis = _split(data, axes, rules, config, relaxed, gains, low, high, last, own[0], scratch)
         if groups > 0 and len(log) > 0:
             noted = _note(axes, low, high, axis, groups, scratch, log, noted)
         if once and groups > 0:
             return axis, groups, noted
         if groups == 0:
-            _publish(axes, how, own[0], scratch.marks, out, levels, classes)
+            _publish(axes, config, own[0], scratch.marks, out, levels, classes)
             ends[classes] = high
             classes += 1
             continue
@@ -401,7 +403,7 @@ def grow(  # pragma: no cover
         for j in range(width):
             extents[j, 0], extents[j, 1] = scratch.marks[LOW, j], scratch.marks[HIGH, j]
         for g in range(groups - 1, -1, -1):
-            nodes[top, 0], nodes[top, 1] = scratch.room[BOUNDS, g], scratch.room[BOUNDS, g + 1]
+            nodes[top, 0], nodes[top, 1] = scratch.buffer[BOUNDS, g], scratch.buffer[BOUNDS, g + 1]
             nodes[top, 2] = axis
             copy_regions(scratch.regions[g], waiting, top)
             copy_regions(extents, known, top)
@@ -413,10 +415,10 @@ def grow(  # pragma: no cover
 @part
 def _more(nodes: Any, waiting: Any, known: Any, top: int, groups: int) -> Any:  # pragma: no cover
     """Return the stack with room for more."""
-    room = 2 * (top + groups)
-    wider = np.empty((room, 3), dtype=np.int64)
-    further = np.empty((room, waiting.shape[1], 2), dtype=np.int32)
-    more = np.empty((room, waiting.shape[1], 2), dtype=np.int32)
+    buffer = 2 * (top + groups)
+    wider = np.empty((buffer, 3), dtype=np.int64)
+    further = np.empty((buffer, waiting.shape[1], 2), dtype=np.int32)
+    more = np.empty((buffer, waiting.shape[1], 2), dtype=np.int32)
     for i in range(top):
         wider[i, 0], wider[i, 1], wider[i, 2] = nodes[i, 0], nodes[i, 1], nodes[i, 2]
         copy_regions(waiting[i], further, i)

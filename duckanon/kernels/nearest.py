@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILLED, CLUSTERS, SEED = range(3)
-"""The entries of ``Made.numbers``: the rows in clusters, the clusters, and the row that the last one began with."""
+"""The entries of ``Clusters.numbers``: the rows in clusters, the clusters, and the row that the last one began with."""
 
 
-class Made(NamedTuple):
+class Clusters(NamedTuple):
     """The clusters so far: ``order`` has the numbers of rows, cluster after cluster, which end at ``ends``."""
 
     numbers: NDArray[np.int64]
@@ -25,22 +25,24 @@ class Made(NamedTuple):
     ends: NDArray[np.int64]
 
 
-def nothing_made(count: int, k: int) -> Made:
+def no_clusters(count: int, k: int) -> Clusters:
     """Return room for the clusters of rows."""
-    return Made(np.zeros(3, dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros(count // k + 1, dtype=np.int64))
+    return Clusters(
+        np.zeros(3, dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros(count // k + 1, dtype=np.int64)
+    )
 
 
 @part
-def _take(tree: BoxTree, made: Made, number: int) -> None:
+def _take(tree: BoxTree, clusters: Clusters, number: int) -> None:
     remove(tree, number)
-    made.order[made.numbers[FILLED]] = number
-    made.numbers[FILLED] += 1
+    clusters.order[clusters.numbers[FILLED]] = number
+    clusters.numbers[FILLED] += 1
 
 
 @part
-def _close(made: Made) -> None:
-    made.ends[made.numbers[CLUSTERS]] = made.numbers[FILLED]
-    made.numbers[CLUSTERS] += 1
+def _close(clusters: Clusters) -> None:
+    clusters.ends[clusters.numbers[CLUSTERS]] = clusters.numbers[FILLED]
+    clusters.numbers[CLUSTERS] += 1
 
 
 @part
@@ -74,7 +76,7 @@ def _choose(left, rank: int) -> int:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def around_drawn(space: Space, tree: BoxTree, made: Made, left, draws, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
+def around_drawn(space: Space, tree: BoxTree, clusters: Clusters, left, draws, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
     """Make up to ``most`` clusters more around rows that are drawn; return whether fewer than k rows are left."""
     near, numbers = np.empty(k), np.empty(k, dtype=np.int64)
     row = np.empty(tree.point.shape[1])
@@ -82,34 +84,34 @@ def around_drawn(space: Space, tree: BoxTree, made: Made, left, draws, k: int, m
         alive = tree.table[0, ALIVE]
         if alive < k:
             break
-        number = _choose(left, min(int(draws[made.numbers[CLUSTERS]] * alive), alive - 1))
+        number = _choose(left, min(int(draws[clusters.numbers[CLUSTERS]] * alive), alive - 1))
         copy(tree.point[tree.slot[number]], row)
-        _take(tree, made, number)
+        _take(tree, clusters, number)
         _count(left, number, -1)
         for i in range(nearest(space, tree, 0, row, k - 1, near, numbers)):
-            _take(tree, made, numbers[i])
+            _take(tree, clusters, numbers[i])
             _count(left, numbers[i], -1)
-        _close(made)
+        _close(clusters)
     return tree.table[0, ALIVE] < k
 
 
 @kernel
-def around_seeds(space: Space, tree: BoxTree, made: Made, seeds, rows, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
+def around_seeds(space: Space, tree: BoxTree, clusters: Clusters, seeds, rows, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
     """Make up to ``most`` clusters more around rows that were drawn before; return whether all have theirs.
 
     Seeds, whose values are in ``rows``, are not in the tree: no other seed takes them.
     """
     near, numbers = np.empty(k), np.empty(k, dtype=np.int64)
     for _ in range(most):
-        at = made.numbers[CLUSTERS]
+        at = clusters.numbers[CLUSTERS]
         if at == len(seeds):
             break
-        made.order[made.numbers[FILLED]] = seeds[at]
-        made.numbers[FILLED] += 1
+        clusters.order[clusters.numbers[FILLED]] = seeds[at]
+        clusters.numbers[FILLED] += 1
         for i in range(nearest(space, tree, 0, rows[at], k - 1, near, numbers)):
-            _take(tree, made, numbers[i])
-        _close(made)
-    return made.numbers[CLUSTERS] == len(seeds)
+            _take(tree, clusters, numbers[i])
+        _close(clusters)
+    return clusters.numbers[CLUSTERS] == len(seeds)
 
 
 @kernel
@@ -150,7 +152,7 @@ def _best_fit(space: Space, tree: BoxTree, box) -> int:  # type: ignore[no-untyp
 
 
 @kernel
-def best_fitting(space: Space, tree: BoxTree, made: Made, last, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
+def best_fitting(space: Space, tree: BoxTree, clusters: Clusters, last, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
     """Make up to ``most`` clusters more, each from the row farthest from where the one before began.
 
     ``last`` are the values of that row. Return whether fewer than k rows are left.
@@ -164,14 +166,14 @@ def best_fitting(space: Space, tree: BoxTree, made: Made, last, k: int, most: in
         copy(tree.point[tree.slot[number]], last)
         copy(last, box[0])
         copy(last, box[1])
-        _take(tree, made, number)
+        _take(tree, clusters, number)
         for _ in range(k - 1):
             number = _best_fit(space, tree, box)
             for j in range(width):
                 x = tree.point[tree.slot[number], j]
                 box[0, j], box[1, j] = min(box[0, j], x), max(box[1, j], x)
-            _take(tree, made, number)
-        _close(made)
+            _take(tree, clusters, number)
+        _close(clusters)
     return tree.table[0, ALIVE] < k
 
 
@@ -203,7 +205,7 @@ def add_rest(space: Space, rows, rest, boxes, sizes, into) -> None:  # type: ign
 
 
 @kernel
-def varied(space: Space, tree: BoxTree, made: Made, ranked, gamma: float, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
+def varied(space: Space, tree: BoxTree, clusters: Clusters, ranked, gamma: float, k: int, most: int) -> bool:  # type: ignore[no-untyped-def]
     """Make up to ``most`` clusters of k to 2k - 1 rows more (V-MDAV), from the rows in the order of ``ranked``.
 
     Return whether fewer than k rows are left.
@@ -214,16 +216,16 @@ def varied(space: Space, tree: BoxTree, made: Made, ranked, gamma: float, k: int
     for _ in range(most):
         if tree.table[0, ALIVE] < k:
             break
-        at = made.numbers[SEED]
+        at = clusters.numbers[SEED]
         while tree.slot[ranked[at]] < 0:
             at += 1
-        made.numbers[SEED] = at
+        clusters.numbers[SEED] = at
         members[0] = tree.point[tree.slot[ranked[at]]]
-        _take(tree, made, ranked[at])
+        _take(tree, clusters, ranked[at])
         size = 1
         for i in range(nearest(space, tree, 0, members[0], k - 1, near, numbers)):
             members[size] = tree.point[tree.slot[numbers[i]]]
-            _take(tree, made, numbers[i])
+            _take(tree, clusters, numbers[i])
             size += 1
         whose[:] = -1
         while size < 2 * k - 1 and tree.table[0, ALIVE]:
@@ -243,9 +245,9 @@ def varied(space: Space, tree: BoxTree, made: Made, ranked, gamma: float, k: int
                 inner, outer = np.sqrt(inner), np.sqrt(outer)
             if not inner < gamma * outer:
                 break
-            _take(tree, made, number)
+            _take(tree, clusters, number)
             size += 1
-        _close(made)
+        _close(clusters)
     return tree.table[0, ALIVE] < k
 
 

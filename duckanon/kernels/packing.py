@@ -1,4 +1,4 @@
-"""Codes become places, and places bits of words; classes become numbers of rows."""
+"""Turn codes into places and pack these into words; write the class of each row."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def put_classes(order: Any, starts: Any, first: int, low: int, high: int, out: A
 
 
 def warm() -> None:
-    """Load what every kernel needs, by way of the smallest: the first takes a second, whichever it is."""
+    """Call the smallest kernel, because the first call of any kernel loads what all of them need, in about a second."""
     number_rows(np.zeros((2, 2), dtype=np.uint64), 0, 0)

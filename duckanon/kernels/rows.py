@@ -71,7 +71,7 @@ def _exchange(words: Any, i: int, k: int, width: int) -> None:  # pragma: no cov
 
 @lean
 def _compared(  # pragma: no cover
-    data: Any, axes: Any, how: Any, i: int, j: int, width: int, other: Any
+    data: Any, axes: Any, config: Any, i: int, j: int, width: int, other: Any
 ) -> int:
     """Compare a row with one that was copied: by its place on axis j, the other places, its codes, its tie."""
     for step in range(-1, width):
@@ -79,12 +79,12 @@ def _compared(  # pragma: no cover
         place = place_of(data.words, i, bits_of(data, axes, a))
         if place != other[a]:
             return -1 if place < other[a] else 1
-    for e in range(how.extras):
-        if data.numbers[i, how.extra + e] != other[width + e]:
-            return -1 if data.numbers[i, how.extra + e] < other[width + e] else 1
+    for e in range(config.extras):
+        if data.numbers[i, config.extra + e] != other[width + e]:
+            return -1 if data.numbers[i, config.extra + e] < other[width + e] else 1
     size = data.numbers.shape[1] >> 1
-    own = data.words[i * size + how.tie] if how.tie >= 0 else np.uint64(data.numbers[i, how.order])
-    last = np.uint64(other[width + how.extras])
+    own = data.words[i * size + config.tie] if config.tie >= 0 else np.uint64(data.numbers[i, config.order])
+    last = np.uint64(other[width + config.extras])
     if own != last:
         return -1 if own < last else 1
     return 0
@@ -92,7 +92,7 @@ def _compared(  # pragma: no cover
 
 @lean
 def select_ties(  # pragma: no cover
-    data: Any, axes: Any, how: Any, start: int, end: int, middle: int, j: int, width: int, other: Any
+    data: Any, axes: Any, config: Any, start: int, end: int, middle: int, j: int, width: int, other: Any
 ) -> None:
     """Reorder rows so that those before ``middle`` come first in the order of ``_compared``.
 
@@ -104,15 +104,15 @@ def select_ties(  # pragma: no cover
         pivot = (low + high) // 2
         for a in range(width):
             other[a] = place_of(data.words, pivot, bits_of(data, axes, a))
-        for e in range(how.extras):
-            other[width + e] = data.numbers[pivot, how.extra + e]
-        tie = data.words[pivot * size + how.tie] if how.tie >= 0 else np.uint64(data.numbers[pivot, how.order])
-        other[width + how.extras] = np.int64(tie)
+        for e in range(config.extras):
+            other[width + e] = data.numbers[pivot, config.extra + e]
+        tie = data.words[pivot * size + config.tie] if config.tie >= 0 else np.uint64(data.numbers[pivot, config.order])
+        other[width + config.extras] = np.int64(tie)
         i, k = low, high
         while i <= k:
-            while _compared(data, axes, how, i, j, width, other) < 0:
+            while _compared(data, axes, config, i, j, width, other) < 0:
                 i += 1
-            while _compared(data, axes, how, k, j, width, other) > 0:
+            while _compared(data, axes, config, k, j, width, other) > 0:
                 k -= 1
             if i <= k:
                 _exchange(data.words, i, k, size)

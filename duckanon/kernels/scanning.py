@@ -1,6 +1,6 @@
 """MDAV without a tree: every row left is measured each time, column by column.
 
-Boxes tell rows of many columns hardly apart, above all where categories differ or do not. Then it is faster to measure
+Boxes hardly separate rows of many columns, above all where categories differ or do not. Then it is faster to measure
 all rows left than to look for those that need not be: they stand side by side, the last takes the place of one that is
 taken away. The clusters are those of ``kernels.mdav``.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Left(NamedTuple):
+class RemainingRows(NamedTuple):
     """The rows left: ``columns[j, s]`` by slot, ``number[s]`` of each, and how far each is from some row."""
 
     columns: NDArray[np.float64]
@@ -27,14 +27,14 @@ class Left(NamedTuple):
     far: NDArray[np.float64]
 
 
-def all_left(points: NDArray[np.float64]) -> Left:
+def all_rows(points: NDArray[np.float64]) -> RemainingRows:
     """Return all rows."""
     count = len(points)
-    return Left(np.ascontiguousarray(points.T), np.arange(count, dtype=np.int64), np.empty(count))
+    return RemainingRows(np.ascontiguousarray(points.T), np.arange(count, dtype=np.int64), np.empty(count))
 
 
 @part
-def _measure(space: Space, left: Left, count: int, row) -> None:  # type: ignore[no-untyped-def]
+def _measure(space: Space, left: RemainingRows, count: int, row) -> None:  # type: ignore[no-untyped-def]
     """Find how far every row left is from one."""
     far = left.far[:count]
     far[:] = 0.0
@@ -66,7 +66,7 @@ def _measure(space: Space, left: Left, count: int, row) -> None:  # type: ignore
 
 
 @part
-def _farthest(left: Left, count: int) -> int:
+def _farthest(left: RemainingRows, count: int) -> int:
     """Return the slot of the row farthest away, the first of several by number."""
     best = 0
     for s in range(1, count):
@@ -76,7 +76,7 @@ def _farthest(left: Left, count: int) -> int:
 
 
 @part
-def _take(space: Space, left: Left, state: State, s: int) -> None:
+def _take(space: Space, left: RemainingRows, state: State, s: int) -> None:
     """Put the row of a slot into the cluster that is made."""
     last = state.numbers[LEFT_OVER] - 1
     for j in range(len(left.columns)):
@@ -94,7 +94,7 @@ def _take(space: Space, left: Left, state: State, s: int) -> None:
 
 
 @part
-def _nearest(left: Left, count: int, most: int, state: State) -> int:
+def _nearest(left: RemainingRows, count: int, most: int, state: State) -> int:
     """Find the slots of the rows nearest, in order of distance and number; return how many, at most ``most``."""
     found = 0
     for s in range(count):
@@ -116,7 +116,7 @@ def _nearest(left: Left, count: int, most: int, state: State) -> int:
 
 
 @part
-def _around(space: Space, left: Left, state: State, s: int, row, k: int) -> None:  # type: ignore[no-untyped-def]
+def _around(space: Space, left: RemainingRows, state: State, s: int, row, k: int) -> None:  # type: ignore[no-untyped-def]
     """Make a cluster of the row of a slot and the k - 1 rows nearest to it; the others stay measured from it."""
     for j in range(len(row)):
         row[j] = left.columns[j, s]
@@ -133,7 +133,7 @@ def _around(space: Space, left: Left, state: State, s: int, row, k: int) -> None
 
 
 @kernel
-def begin(space: Space, left: Left, state: State) -> None:
+def begin(space: Space, left: RemainingRows, state: State) -> None:
     """Set the middle of all rows."""
     for s in range(len(left.number)):
         for j in range(len(left.columns)):
@@ -147,7 +147,7 @@ def begin(space: Space, left: Left, state: State) -> None:
 
 
 @kernel
-def make(space: Space, left: Left, state: State, k: int, most: int) -> bool:
+def make(space: Space, left: RemainingRows, state: State, k: int, most: int) -> bool:
     """Make up to ``most`` clusters more; return whether all rows are in clusters."""
     row = np.empty(len(left.columns))
     until = state.numbers[CLUSTERS] + most

@@ -32,7 +32,7 @@ class Data(NamedTuple):
     last: NDArray[np.bool_]
 
 
-class Room(NamedTuple):
+class Buffers(NamedTuple):
     """Room to work in, one for each thread."""
 
     near: NDArray[np.float64]
@@ -43,9 +43,9 @@ class Room(NamedTuple):
     numbers: NDArray[np.int64]
 
 
-def new_room(count: int, width: int) -> Room:
+def new_buffers(count: int, width: int) -> Buffers:
     """Return room for groups of so many rows."""
-    return Room(
+    return Buffers(
         np.empty(count),
         np.empty(count),
         np.empty(count, dtype=np.bool_),
@@ -78,10 +78,10 @@ def _first(data: Data, start: int, end: int, seed: int, path: int) -> int:
 
 
 @part
-def _apart(space: Space, data: Data, room: Room, start: int, end: int, first: int) -> bool:
+def _apart(space: Space, data: Data, buffer: Buffers, start: int, end: int, first: int) -> bool:
     """Mark the rows that go to the second of two rows far apart; return whether there are such rows."""
     count = end - start
-    near, far = room.near, room.far
+    near, far = buffer.near, buffer.far
     measure(space, data.points, start, end, data.points[first], near)
     second = start + np.argmax(near[:count])
     best = near[second - start]
@@ -95,7 +95,7 @@ def _apart(space: Space, data: Data, room: Room, start: int, end: int, first: in
             break
         best, second = far[third - start], third
         near, far = far, near
-    _shared(space, data, room.side, start, count, near, far)
+    _shared(space, data, buffer.side, start, count, near, far)
     return True
 
 
@@ -154,12 +154,12 @@ def _shared(space: Space, data: Data, side, start: int, count: int, near, far) -
 
 
 @part
-def _borrow(space: Space, data: Data, room: Room, start: int, end: int, k: int) -> bool:
+def _borrow(space: Space, data: Data, buffer: Buffers, start: int, end: int, k: int) -> bool:
     """Give the smaller group what it lacks, from the nearest rows of the other; return whether that can be done."""
     count, width = end - start, data.points.shape[1]
     rows = np.zeros(2, dtype=np.int64)
     for i in range(count):
-        rows[int(room.side[i])] += data.counts[start + i]
+        rows[int(buffer.side[i])] += data.counts[start + i]
     small = rows[1] < rows[0]
     own, other = int(small), 1 - int(small)
     if rows[own] >= k:
@@ -167,67 +167,67 @@ def _borrow(space: Space, data: Data, room: Room, start: int, end: int, k: int) 
     box = np.empty((2, width))
     box[0], box[1] = np.inf, -np.inf
     for i in range(count):
-        if room.side[i] == small:
+        if buffer.side[i] == small:
             for j in range(width):
                 x = data.points[start + i, j]
                 box[0, j], box[1, j] = min(box[0, j], x), max(box[1, j], x)
-    stretched(space, data.points, start, end, box, room.near)
+    stretched(space, data.points, start, end, box, buffer.near)
     for i in range(count):
-        if room.side[i] == small:
-            room.near[i] = np.inf
+        if buffer.side[i] == small:
+            buffer.near[i] = np.inf
     while rows[own] < k:
         # Those that are too many for the other group to lose are passed over.
-        best = np.argmin(room.near[:count])
-        if room.near[best] == np.inf:
+        best = np.argmin(buffer.near[:count])
+        if buffer.near[best] == np.inf:
             return False
-        room.near[best] = np.inf
+        buffer.near[best] = np.inf
         taken = data.counts[start + best]
         if rows[other] - taken >= k:
-            room.side[best] = small
+            buffer.side[best] = small
             rows[own] += taken
             rows[other] -= taken
     return True
 
 
 @part
-def _halve(space: Space, data: Data, room: Room, start: int, end: int, path: int, seed: int, k: int) -> int:
+def _halve(space: Space, data: Data, buffer: Buffers, start: int, end: int, path: int, seed: int, k: int) -> int:
     """Divide a group in two; return where the second begins, or the end of a group that is a class."""
     total, count = 0, end - start
     for i in range(start, end):
         total += data.counts[i]
     if total < 2 * k or count < 2:
         return end
-    if not _apart(space, data, room, start, end, _first(data, start, end, seed, path)):
+    if not _apart(space, data, buffer, start, end, _first(data, start, end, seed, path)):
         return end
-    if not _borrow(space, data, room, start, end, k):
+    if not _borrow(space, data, buffer, start, end, k):
         return end
     at = 0
     middle = end
     for side in range(2):
         for i in range(count):
-            if room.side[i] == side:
-                copy(data.points[start + i], room.points[at])
-                room.counts[at], room.numbers[at] = data.counts[start + i], data.numbers[start + i]
+            if buffer.side[i] == side:
+                copy(data.points[start + i], buffer.points[at])
+                buffer.counts[at], buffer.numbers[at] = data.counts[start + i], data.numbers[start + i]
                 at += 1
         if side == 0:
             middle = start + at
     for i in range(count):
-        copy(room.points[i], data.points[start + i])
-        data.counts[start + i], data.numbers[start + i] = room.counts[i], room.numbers[i]
+        copy(buffer.points[i], data.points[start + i])
+        data.counts[start + i], data.numbers[start + i] = buffer.counts[i], buffer.numbers[i]
     return middle
 
 
 @kernel
-def halve(space: Space, data: Data, room: Room, start: int, end: int, path: int, seed: int, k: int) -> int:
+def halve(space: Space, data: Data, buffer: Buffers, start: int, end: int, path: int, seed: int, k: int) -> int:
     """Divide a group in two; return where the second begins, or the end of a group that is a class."""
-    middle = _halve(space, data, room, start, end, path, seed, k)
+    middle = _halve(space, data, buffer, start, end, path, seed, k)
     if middle == end:
         data.last[end - 1] = True
     return middle
 
 
 @kernel
-def finish(space: Space, data: Data, room: Room, start: int, end: int, path: int, seed: int, k: int) -> None:
+def finish(space: Space, data: Data, buffer: Buffers, start: int, end: int, path: int, seed: int, k: int) -> None:
     """Divide a group until nothing can be divided any more."""
     # The larger of two groups waits, so that few do.
     waiting = np.empty((64, 3), dtype=np.int64)
@@ -235,7 +235,7 @@ def finish(space: Space, data: Data, room: Room, start: int, end: int, path: int
     while depth:
         depth -= 1
         start, end, path = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
-        middle = _halve(space, data, room, start, end, path, seed, k)
+        middle = _halve(space, data, buffer, start, end, path, seed, k)
         if middle == end:
             data.last[end - 1] = True
             continue

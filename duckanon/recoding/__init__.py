@@ -1,1 +1,1 @@
-"""From a search's result to the published columns, and the relations that describe them."""
+"""From the result of a search to published columns, and the relations that describe a release."""

@@ -1,6 +1,6 @@
-"""How values of columns occur together: counts in SQL, before values are permuted and after.
+"""Count how values of columns occur together, before values are permuted and after.
 
-Numbers are put into intervals of equal width, because each of them alone occurs too seldom to tell anything.
+Numbers are counted in intervals of equal width, because a single number occurs too rarely to say anything.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 _DIGITS = 9
-"""Sums are made in any order: what differs beyond this digit is the same."""
+"""Sums are added up in any order: differences beyond this digit do not count."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A column by the codes of its values: ``bins`` has the interval of each code, or nothing where codes are kept.
+    """A column by the codes of its values. ``bins`` is the table of their intervals, None if every value counts alone.
 
     ``code`` is its name among the coded rows; ``intervals`` the intervals by code, for arrays.
     """
@@ -69,7 +69,7 @@ def _counted(
     numbers: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
     known = np.isfinite(numbers)
     low, high = (numbers[known].min(), numbers[known].max()) if known.any() else (0.0, 0.0)
-    # What has no size, such as NULL, NaN and infinities, is an interval of its own.
+    # NULL, NaN and infinities are an interval of their own.
     at = np.full(len(numbers), intervals, dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
         share = (numbers[known] / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.zeros(int(known.sum()))
@@ -129,23 +129,25 @@ def information(engine: Engine, pairs: str) -> list[tuple[str, str, float, float
     ]
 
 
-def with_sensitive(columns: Sequence[Counted], told: Sequence[tuple[str, str, float, float | None]]) -> list[float]:
-    """Return what each quasi-identifier tells of the sensitive columns, all together, before."""
+def with_sensitive(
+    columns: Sequence[Counted], bits_of_pairs: Sequence[tuple[str, str, float, float | None]]
+) -> list[float]:
+    """Return the bits that each quasi-identifier has in common with all sensitive columns, before the permutation."""
     sensitive = {c.name for c in columns if not c.quasi}
     bits = {c.name: 0.0 for c in columns if c.quasi}
-    for first, second, before, _ in told:
+    for first, second, before, _ in bits_of_pairs:
         if first in bits and second in sensitive:
             bits[first] += before
     return [round(bits[c.name], _DIGITS) for c in columns if c.quasi]
 
 
 def mean_information(
-    columns: Sequence[Counted], told: Sequence[tuple[str, str, float, float | None]]
+    columns: Sequence[Counted], bits_of_pairs: Sequence[tuple[str, str, float, float | None]]
 ) -> dict[str, dict[str, float]]:
-    """Return the mean over pairs, before and after: of quasi-identifiers, and of these with sensitive columns."""
+    """Return the mean before and after, over pairs of quasi-identifiers and over those with a sensitive column."""
     quasi = {c.name for c in columns if c.quasi}
     kinds: dict[str, list[tuple[float, float]]] = {"quasi_identifiers": [], "with_sensitive": []}
-    for first, second, before, after in told:
+    for first, second, before, after in bits_of_pairs:
         inside = (first in quasi) + (second in quasi)
         if inside:
             kinds["quasi_identifiers" if inside == 2 else "with_sensitive"].append((before, after or 0.0))

@@ -26,25 +26,25 @@ from duckanon.recoding.relations.column_domain import size
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.ordered_axis import Placed
+    from duckanon.algorithms.partition.partition import OrderedAxis
     from duckanon.algorithms.partition.partitioner import Partitioner
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
 
 CODE = "duckanon c_"
-"""Codes stand under names that the source's own columns do not have."""
+"""The prefix of the columns of codes, which no column of the source has."""
 WORD = "duckanon w_"
-"""Words of which codes take some bits each, where there are many rows."""
+"""The prefix of words of 64 bits that codes share, used for many rows."""
 VALUE, TARGET, PERSON, TIE = "duckanon s_", "duckanon t_", "duckanon person", "duckanon tie"
 _REPEATS = 4
-"""Rows that repeat this often on average are divided as combinations with counts."""
+"""If rows repeat this often on average, distinct combinations with counts are divided in their place."""
 _MOST_TARGETS = 1000
-_LOOKED_AT, _FEW_TEXTS = 100_000, 5_000
-"""Of the first rows, so many, and the most texts that they may have for a column to be taken for one of few."""
+_SAMPLED_ROWS, _FEW_TEXTS = 100_000, 5_000
+"""How many rows are sampled, and how many texts a column may have among them to be stored as an enumeration."""
 
 
 def kept_columns(plan: Plan) -> list[str]:
-    """Return the columns that coded rows have as they are: what is passed through, and who the rows belong to."""
+    """Return the columns that are copied to the coded rows: those that are passed through, and the entity key."""
     kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
     return kept + ([plan.roles.entity_key] if plan.roles.entity_key is not None else [])
 
@@ -68,13 +68,13 @@ class CodedRows:
 class RowCoder:
     """Makes the coded rows of a source; ``values`` are the dictionaries of the sensitive columns that models look at.
 
-    ``keys`` are two secret words by which ties are dealt.
+    ``keys`` are two secret words for the hashes that decide between equal rows.
     """
 
     plan: Plan
     engine: Engine
     coded: Sequence[Coded]
-    placed: Sequence[Placed]
+    placed: Sequence[OrderedAxis]
     values: dict[str, Dictionary]
     keys: dict[str, int]
     algorithm: Partitioner
@@ -117,11 +117,11 @@ class RowCoder:
         short = self._enumerated() if many and not self.algorithm.permutes else {}
         query = self._coded(exp.select().from_(subquery(plan.relation.query, "s")), packed)
         for i, (name, values) in enumerate(joined):
-            query = _looked_up(query, values.expression, values.null, table(values.table, f"x{i}"))
+            query = _join_by_value(query, values.expression, values.null, table(values.table, f"x{i}"))
             query = query.select(named(cast(col("code", f"x{i}"), code_type(values.size)), name))
         params: dict[str, int] = {}
         if plan.entity is not None:
-            # A keyed hash in place of the key itself: a collision could only make two persons one, never one two.
+            # A keyed hash in place of the key itself: a collision can only count two persons as one.
             hidden = call("hash", param("key0"), param("key1"), qualified(plan.entity, "s"))
             query, params = query.select(named(hidden, PERSON)), self.keys
         for i, expression in enumerate(measured):
@@ -129,16 +129,16 @@ class RowCoder:
         for i, name in enumerate(kept):
             if name in short:
                 values_of, null = short[name]
-                query = _looked_up(query, col(name, "s"), null, table(values_of, f"e{i}"))
+                query = _join_by_value(query, col(name, "s"), null, table(values_of, f"e{i}"))
                 query = query.select(named(col("short", f"e{i}"), name))
             else:
                 query = query.select(col(name, "s"))
         if self.algorithm.by_rows:
-            # Rows that are equal in everything that is looked at are told apart by what is published of them.
-            told = [qualified(plan.expression(a), "s") for a in plan.roles.published]
-            told += [qualified(plan.entity, "s")] if plan.entity is not None else []
+            # Rows that are equal in all columns that the search reads are put in order by their published columns.
+            others = [qualified(plan.expression(a), "s") for a in plan.roles.published]
+            others += [qualified(plan.entity, "s")] if plan.entity is not None else []
             extras.append(TIE)
-            query = query.select(named(call("hash", param("key0"), param("key1"), *told), extras[-1]))
+            query = query.select(named(call("hash", param("key0"), param("key1"), *others), extras[-1]))
             params = self.keys
         rows = engine.fresh("rows")
         total = (engine.create_file if large else engine.create)(rows, query, params)
@@ -155,12 +155,12 @@ class RowCoder:
         for j, (coded, (word, shift, _)) in enumerate(zip(self.coded, self.bits, strict=True)):
             values, alias = coded.dictionary, f"v{j}"
             if not packed:
-                query = _looked_up(query, values.expression, values.null, table(values.table, alias))
+                query = _join_by_value(query, values.expression, values.null, table(values.table, alias))
                 query = query.select(named(cast(col("code", alias), code_type(values.size)), f"{CODE}{j}"))
                 continue
             # Moved up once for each value, not for each row.
             moved = exp.select(col("value"), named(moved_up(col("code"), shift), "bits")).from_(table(values.table))
-            query = _looked_up(query, values.expression, values.null, subquery(moved, alias))
+            query = _join_by_value(query, values.expression, values.null, subquery(moved, alias))
             words.setdefault(word, []).append(col("bits", alias))
         return query.select(*(named(joined(parts), f"{WORD}{word}") for word, parts in words.items()))
 
@@ -180,11 +180,11 @@ class RowCoder:
         found: dict[str, tuple[str, bool]] = {}
         for attribute in self.plan.roles.published:
             own = self.plan.expression(attribute)
-            # A collation stands in the way of plain texts.
+            # Only plain columns: a column with a collation would be compared differently.
             plain = attribute.type == "VARCHAR" and isinstance(own, exp.Column)
             if attribute.role is Role.QUASI_IDENTIFIER or not plain:
                 continue
-            some = exp.select(own).from_(subquery(source, "s")).limit(_LOOKED_AT)
+            some = exp.select(own).from_(subquery(source, "s")).limit(_SAMPLED_ROWS)
             (several,) = engine.row(exp.select(call("approx_count_distinct", own.copy())).from_(subquery(some, "f")))
             if several > _FEW_TEXTS:
                 continue
@@ -223,7 +223,7 @@ class RowCoder:
         return found
 
     def _measured_targets(self) -> list[exp.Expr]:
-        """Return numbers; one that is missing is taken to be the mean, which says nothing."""
+        """Return the targets as numbers; a missing one is replaced by the mean, which does not affect the cuts."""
         found: list[exp.Expr] = []
         for attribute in self._target_attributes():
             own = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
@@ -249,8 +249,8 @@ class RowCoder:
         count = named(exp.Count(this=exp.Star()), "n")
         grouped = exp.select(*(k.copy() for k in keys), count).from_(source.copy()).group_by(exp.var("ALL"))
         if packed:
-            told = [*(col(e) for e in rows.extras), col("n")]
-            grouped = exp.select(*self._unpacked(), *told).from_(subquery(grouped, "g"))
+            others = [*(col(e) for e in rows.extras), col("n")]
+            grouped = exp.select(*self._unpacked(), *others).from_(subquery(grouped, "g"))
         large = self.engine.is_crowded_by(int(distinct) * 4 * (len(self.coded) + len(rows.extras) + 2))
         (self.engine.create_file if large else self.engine.create)(name, grouped)
         return name
@@ -285,10 +285,10 @@ class RowCoder:
         )
 
 
-def _looked_up(query: exp.Select, own: exp.Expr, null: bool, known: exp.Expr) -> exp.Select:
-    """Join what is known of the values of a column to the rows; ``null`` says whether NULL is one of them."""
+def _join_by_value(query: exp.Select, own: exp.Expr, null: bool, known: exp.Expr) -> exp.Select:
+    """Join a table of the values of a column to the rows; ``null`` says whether NULL is one of them."""
     own, value = qualified(own, "s"), col("value", known.alias)
-    # Plain equality lets the database look values up in an array, where they are numbers near each other.
+    # With plain equality the database can look up dense numbers in an array.
     return query.join(known, on=same(own, value) if null else exp.EQ(this=own, expression=value))
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.algorithms.partition.ordered_axis import Placed
-from duckanon.algorithms.partition.partition import Axis
+from duckanon.algorithms.partition.partition import OrderedAxis, PartitionAxis
 from duckanon.engine.sql.relations import cast, col, named, table
 from duckanon.hierarchy.grids import grid_bounds
 from duckanon.plan.publication import has_distance
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 
-def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded, hierarchy: Hierarchy) -> Placed:
+def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded, hierarchy: Hierarchy) -> OrderedAxis:
     """Return the axis of a quasi-identifier; ``hierarchy`` is the one given, or that was made."""
     import numpy as np
 
@@ -37,18 +36,20 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
     weight = plan.search_options.weights.get(name, 1.0)
     measured = has_distance(attribute.type)
     if name in plan.within:
-        # Cut before everything else, and published as it is.
+        # Rows are divided by this column before any cut, and it is published unchanged.
         places = np.arange(own.size, dtype=np.int64)
-        axis = Axis(own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height)
-        return Placed(axis, places, _stored(engine, places))
+        axis = PartitionAxis(
+            own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height
+        )
+        return OrderedAxis(axis, places, _stored(engine, places))
     cut_by_order = plan.bounds != "grid" and name.lower() in ordered
     if plan.output[name] == "lca" and not cut_by_order:
-        # What is published of numbers and dates, too, is a node of the hierarchy: that is what classes are made by.
+        # Numbers and dates are published as nodes of the hierarchy, too, so classes are cut along it.
         return _tree(engine, coded, null, weight, measured)
     if plan.bounds == "grid" and not plan.algorithm.permutes:
         before = plan.algorithm.divides_as(name)  # type: ignore[attr-defined]
         gridded = measured and before != "tree"
-        # A column that was a grid remains one: a value that nobody knew then has no place between its groups.
+        # A column that was cut on a grid before stays one: new values have no place between its groups.
         found = grid_bounds(engine, hierarchy, coded, attribute.type, apart=before == "grid") if gridded else None
         if found is not None:
             grid, atom = found
@@ -58,7 +59,7 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
             axis = replace(axis, numbers=np.maximum.accumulate(axis.numbers[order]))
             places = np.empty(own.size, dtype=np.int64)
             places[order] = np.arange(own.size)
-            return Placed(axis, places, _stored(engine, places), grid)
+            return OrderedAxis(axis, places, _stored(engine, places), grid)
         return _tree(engine, coded, null, weight)
     given = plan.hierarchies[name] is not None
     coded_as_text = hierarchy.rule is not None and hierarchy.rule.name == "mask"
@@ -67,7 +68,7 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
         axis = _line(engine, attribute, coded, null, weight, np.arange(own.size, dtype=np.int64), inner=False)
         listed = _leaf_order(engine, own.table, hierarchy, own.size, null) if not measured and given else None
         places = np.arange(own.size, dtype=np.int64) if listed is None else listed
-        return Placed(axis, places, _stored(engine, places))
+        return OrderedAxis(axis, places, _stored(engine, places))
     return _tree(engine, coded, null, weight)
 
 
@@ -79,13 +80,13 @@ def _stored(engine: Engine, places: Integers) -> str:
     name = engine.fresh("places")
     codes = np.arange(len(places), dtype=np.int32)
     placed = pa.table({"code": codes, "place": places.astype(np.int32)})
-    engine.later(name, lambda: engine.register(name, placed))
+    engine.register(name, placed)
     return name
 
 
 def _line(
     engine: Engine, attribute: Attribute, coded: Coded, null: bool, weight: float, atoms: Integers, inner: bool
-) -> Axis:
+) -> PartitionAxis:
     import numpy as np
 
     total = coded.dictionary.size
@@ -96,9 +97,9 @@ def _line(
         found: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
         finite = np.flatnonzero(np.isfinite(found))
         if len(finite):
-            # What has no size, infinities and NaN, is taken to lie where the last finite number does.
+            # Infinities and NaN are placed at the nearest finite number.
             numbers = np.interp(np.arange(total), finite, found[finite])
-    return Axis(total, null, numbers, atoms, inner=inner, weight=weight, top=coded.height)
+    return PartitionAxis(total, null, numbers, atoms, inner=inner, weight=weight, top=coded.height)
 
 
 def _leaf_order(engine: Engine, values: str, hierarchy: Hierarchy, total: int, null: bool) -> Integers | None:
@@ -118,7 +119,7 @@ def _leaf_order(engine: Engine, values: str, hierarchy: Hierarchy, total: int, n
     return places
 
 
-def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: bool = False) -> Placed:
+def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: bool = False) -> OrderedAxis:
     """Return a tree whose nodes are runs of places: values are sorted by their path from the top.
 
     ``measured`` says that the values are numbers, dates or times.
@@ -139,7 +140,7 @@ def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: boo
     order = np.lexsort([np.arange(total), *paths, alone])
     nodes, leaves = [np.arange(total, dtype=np.int64)], [np.ones(total, dtype=np.int64)]
     for level in range(1, height + 1):
-        # A node is told by its path from the top, NULL being a node of its own below that.
+        # A node is identified by its path from the top; below the top, NULL is a node of its own.
         keys = [paths[above][order] for above in range(level, height + 1)]
         keys += [alone[order]] if level < height else []
         changes = np.zeros(total, dtype=np.int64)
@@ -152,8 +153,10 @@ def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: boo
     places = np.empty(total, dtype=np.int64)
     places[order] = np.arange(total)
     own, under = tuple(nodes), tuple(leaves)
-    axis = Axis(total, null, np.zeros(total), nodes=own, leaves=under, weight=weight, top=height, measured=measured)
-    return Placed(axis, places, _stored(engine, places))
+    axis = PartitionAxis(
+        total, null, np.zeros(total), nodes=own, leaves=under, weight=weight, top=height, measured=measured
+    )
+    return OrderedAxis(axis, places, _stored(engine, places))
 
 
 def _leaves(engine: Engine, coded: Coded) -> list[Integers]:

@@ -1,4 +1,4 @@
-"""Rows that were divided: where they lie, and the class of each."""
+"""The result of a partition: the tables with the rows and with the class of each row."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from sqlglot import exp
 
 from duckanon.engine.sql.relations import cast, col, pack, positional, table
 from duckanon.recoding.coded_rows import CODE, RowCoder
-from duckanon.recoding.regions import Boxes
+from duckanon.recoding.region_labels import Boxes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.ordered_axis import Placed
+    from duckanon.algorithms.partition.partition import OrderedAxis
 
 RELEASED = "r_"
-"""Codes that rows are published with, beside their classes, where values are permuted."""
+"""The prefix of the codes with which rows are published where values are permuted."""
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What was seen of the coded rows before they are divided: ``coder`` has the algorithm that knows of it."""
+class Associations:
+    """How values occur together in the coded rows before these are divided; ``coder`` has the algorithm with that."""
 
     coder: RowCoder
     columns: Sequence[Any]
@@ -39,7 +39,7 @@ class Cuts:
     """
 
     lines: NDArray[Any]
-    placed: tuple[Placed, ...]
+    placed: tuple[OrderedAxis, ...]
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Division:
     """The rows with their classes.
 
     ``rows`` has the codes of every row and the columns that are published as they are; ``ids`` the class of each, in
-    the same order, or ``words`` that of each combination of codes. ``suppressed`` rows lie in classes that break the
-    promise. ``short`` are the columns whose texts are stored as enumerations.
+    the same order, or ``words`` that of each combination of codes. ``suppressed`` rows lie in classes that break a
+    privacy model. ``short`` are the columns whose texts are stored as enumerations.
     """
 
     boxes: Boxes
@@ -58,7 +58,7 @@ class Division:
     sizes: tuple[int, ...]
     suppressed: int
     searched: dict[str, Any] = field(default_factory=dict)
-    looked: Looked | None = None
+    associations: Associations | None = None
     short: frozenset[str] = frozenset()
     cuts: Cuts | None = field(default=None, repr=False, compare=False)
     """The cuts between classes, where they were to be remembered."""
@@ -84,4 +84,4 @@ class Division:
         return node
 
 
-__all__ = ["RELEASED", "Cuts", "Division", "Looked"]
+__all__ = ["RELEASED", "Associations", "Cuts", "Division"]

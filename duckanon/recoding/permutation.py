@@ -1,4 +1,4 @@
-"""From rows with permuted codes to published rows, and the evidence of it for the gate."""
+"""Recoding by permutation: rows with permuted codes become published rows, with evidence for the gate."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ from duckanon.recoding.associations import (
     mean_information,
     with_sensitive,
 )
+from duckanon.recoding.base import GROUP, PERSON, Evidence, Recoder
 from duckanon.recoding.coded_rows import CODE, RowCoder
-from duckanon.recoding.evidence import GROUP, PERSON, Evidence
-from duckanon.recoding.partitioned_rows import RELEASED, Division, Looked
-from duckanon.recoding.recoders import Recoder
+from duckanon.recoding.partitioned_rows import RELEASED, Associations, Division
 from duckanon.recoding.recoding import Recoding
 
 if TYPE_CHECKING:
@@ -59,25 +58,25 @@ def secret_of(seed: int | None) -> bytes:
 
 
 @dataclass(frozen=True)
-class Looker:
-    """Looks at coded rows before they are divided: which columns belong to one block."""
+class AssociationAnalysis:
+    """Measures how columns depend on each other before rows are divided, and chooses the blocks of columns."""
 
     secret: bytes
 
-    def __call__(self, coder: RowCoder, rows: str) -> Looked:
+    def __call__(self, coder: RowCoder, rows: str) -> Associations:
         algorithm: Any = coder.algorithm
         engine = coder.engine
         columns = counted_columns(coder, algorithm.intervals)
-        pairs, told = engine.fresh("pairs"), []
+        pairs, bits_of_pairs = engine.fresh("pairs"), []
         if len(columns) > 1:
             plain = exp.select().from_(table(rows, "s"))
             engine.create(pairs, count_pairs(engine, columns, lambda c: col(c.code, "s"), plain))
-            told = information(engine, pairs)
-        blocks = blocks_of(with_sensitive(columns, told))
+            bits_of_pairs = information(engine, pairs)
+        blocks = blocks_of(with_sensitive(columns, bits_of_pairs))
         k = max(m.traits.min_class_size for m in coder.plan.models)
         far = self._apart(coder, columns, pairs) if algorithm.dissimilarity == "ahmad_dey" else None
         knowing = algorithm.knowing(Known(blocks, Draw(self.secret), k, far))
-        return Looked(replace(coder, algorithm=knowing), columns, pairs)
+        return Associations(replace(coder, algorithm=knowing), columns, pairs)
 
     def _apart(self, coder: RowCoder, columns: Sequence[Counted], pairs: str) -> Apart:
         """Return Ahmad-Dey's distances from the counts of pairs, matrices by place."""
@@ -93,8 +92,8 @@ class Looker:
         for i, j in combinations(range(len(quasi)), 2):
             these = [exp.EQ(this=col(s), expression=text(quasi[a].name)) for s, a in (("first", i), ("second", j))]
             both = [cast(col(c), "BIGINT") for c in ("x", "y", "n")]
-            told = coder.engine.arrow(exp.select(*both).from_(table(pairs)).where(*these))
-            x, y, n = (column.to_numpy() for column in told.columns)
+            counted = coder.engine.arrow(exp.select(*both).from_(table(pairs)).where(*these))
+            x, y, n = (column.to_numpy() for column in counted.columns)
             counts[i, j] = np.zeros((quasi[i].size, quasi[j].size))
             counts[i, j][x, y] = n
         own = apart(found, counts)
@@ -133,7 +132,7 @@ class _PermutedRelations(RelationTables):
         self._recoder = recoder
 
     def lacks(self, name: str) -> bool:
-        return name == "pairs" and len(self._recoder.looked.columns) < 2
+        return name == "pairs" and len(self._recoder.associations.columns) < 2
 
     @relation
     def pairs(self) -> exp.Query:
@@ -142,13 +141,13 @@ class _PermutedRelations(RelationTables):
 
 
 class PermutedRows(Recoder):
-    """Every row with values of other rows of its group."""
+    """Every row is published with values of other rows of its group."""
 
     def __init__(self, plan: Plan, engine: Engine, counted: Frequency, division: Division) -> None:
-        if division.looked is None:
+        if division.associations is None:
             raise UnsupportedError("Nothing was permuted.")
-        self.plan, self.engine, self.division, self.looked = plan, engine, division, division.looked
-        algorithm: Any = division.looked.coder.algorithm
+        self.plan, self.engine, self.division, self.associations = plan, engine, division, division.associations
+        algorithm: Any = division.associations.coder.algorithm
         self.known: Known = algorithm.known
         self.cells: list[Cell] = []
         self.dictionaries = [c.dictionary for c in counted.coded]
@@ -189,7 +188,7 @@ class PermutedRows(Recoder):
         passed = [f"p_{i}" for i in range(len(kept))]
         beside = [named(qualified(expression, "s"), p) for p, (_, expression) in zip(passed, kept, strict=True)]
         inner = self._kept(*(col(name, "k") for name in codes), *beside)
-        # Equal rows are equally placed, whatever group they were in.
+        # Equal rows get the same place, whatever group they come from.
         key = call("hash", param("key0"), param("key1"), *(col(name, "i") for name in (*codes, *passed)))
         return self._valued(inner, codes, passed).order_by(key)
 
@@ -221,16 +220,16 @@ class PermutedRows(Recoder):
     # For the report
 
     def described(self) -> dict[str, Any]:
-        """Return what was permuted together, and what columns tell of each other, in names and figures."""
+        """Return the blocks of columns and the mutual information between columns, before and after."""
         return {
             "blocks": [list(block) for block in self.blocks],
             "drawn_again": int(self.division.searched.get("redrawn", 0)),
-            "mutual_information": self.told(),
+            "mutual_information": self.mutual_information(),
         }
 
     def pairs(self) -> exp.Query:
-        """Return how often values of two columns occur together, numbers in their intervals, before and after."""
-        columns = self.looked.columns
+        """Return how often values of two columns occur together, before and after, numbers counted in intervals."""
+        columns = self.associations.columns
         plain = exp.select().from_(table(self.division.rows, "s"))
         before = count_pairs(self.engine, columns, lambda c: col(c.code, "s"), plain)
         return union_all([before, count_pairs(self.engine, columns, self._code, self._kept(), released=True)])
@@ -240,9 +239,9 @@ class PermutedRows(Recoder):
             return col(column.code, "s")
         return col(f"{RELEASED}{column.code.removeprefix(CODE)}", "k")
 
-    def told(self) -> dict[str, Any]:
-        """Return what columns tell of each other, in bits, before and after; nothing where there is one column."""
-        columns, before = self.looked.columns, self.looked.pairs
+    def mutual_information(self) -> dict[str, Any]:
+        """Return the mutual information between columns in bits, before and after; nothing for a single column."""
+        columns, before = self.associations.columns, self.associations.pairs
         if len(columns) < 2:
             return {}
         after = count_pairs(self.engine, columns, self._code, self._kept(), released=True)
@@ -251,4 +250,4 @@ class PermutedRows(Recoder):
         return mean_information(columns, information(self.engine, pairs))
 
 
-__all__ = ["Looker", "PermutedRecoding", "PermutedRows", "secret_of"]
+__all__ = ["AssociationAnalysis", "PermutedRecoding", "PermutedRows", "secret_of"]

@@ -115,7 +115,7 @@ class Recoding:
         return query.sql(dialect=dialect, pretty=True)
 
     def _refused(self, class_map: str) -> exp.Query | None:
-        """Return the published values of the classes that were large enough and are not published all the same."""
+        """Return the published values of the classes that are suppressed although they are large enough."""
         large = exp.GTE(this=col("units", "c"), expression=number(self.min_size))
         query = exp.select().from_(table(class_map, "c"))
         query = query.where(exp.and_(exp.Not(this=col("kept", "c")), large)).order_by(col("class_id", "c"))

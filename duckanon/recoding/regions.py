@@ -1,390 +1,179 @@
-"""From the regions of a partition to its published columns."""
+"""Recoding by regions: every class of a partition has a region of its own."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.encoding.dictionaries import enumerated, enumerated_text, published_type
-from duckanon.engine.sql.aggregates import AGGREGATES, not_positive
-from duckanon.engine.sql.axes import BoxColumn, axis_query, choose, equal, nodes_query, positions_query
-from duckanon.engine.sql.boxes import (
-    RUN,
-    cells_query,
-    class_lists,
-    covers_query,
-    listed_values,
-    midpoint,
-    regions_query,
-    run_lists,
-    used_levels,
-)
-from duckanon.engine.sql.recode import Cell
-from duckanon.engine.sql.relations import call, col, conjunction, named, subquery, table, text
-from duckanon.errors import DataError, UnsupportedError
-from duckanon.hierarchy.rules import ColumnType
-from duckanon.plan.publication import has_distance
-from duckanon.recoding.few_cells import name_classes
-from duckanon.recoding.leaf_ranks import leaf_ranks, node_runs
-from duckanon.recoding.relations.column_domain import size
+from duckanon.engine.sql.boxes import midpoint_ends
+from duckanon.engine.sql.relations import call, cast, col, named, number, param, qualified, subquery, table
+from duckanon.io.shuffled_writer import MANY_ROWS, can_look_up, write_shuffled
+from duckanon.recoding.base import Lookup, Recoder, SideBySide, originals, through
+from duckanon.recoding.coded_rows import CODE, kept_columns
+from duckanon.recoding.recoding import BoxRecoding, Recoding
+from duckanon.recoding.region_labels import publish_boxes
+from duckanon.recoding.relations.regions import RegionRelations
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from duckanon.encoding.dictionaries import Coded, Dictionary, Frequency
+    from duckanon.encoding.dictionaries import Frequency
     from duckanon.engine.base import Engine
-    from duckanon.engine.sql.relations import TableName
     from duckanon.hierarchy import Levels
     from duckanon.plan.plan import Plan
-    from duckanon.plan.roles import Attribute
-    from duckanon.recoding.few_cells import NamedClasses
-
-MOST_LISTED = 20_000_000
-"""Most values that the sets of a column may list, all different regions together."""
+    from duckanon.recoding.partitioned_rows import Division
+    from duckanon.recoding.region_labels import RegionColumn
 
 
-@dataclass(frozen=True)
-class Boxes:
-    """What a search leaves: classes that are regions.
+class Regions(Recoder):
+    """Every class has a region of its own."""
 
-    ``table(class_id, n, units, kept, a_0, b_0, v_0, ...)`` has every class with the region of each quasi-identifier:
-    the codes of its first and last value and the level of the node over them, -1 for a run. NULL mixed with others is
-    the top, with NULL as the last value. ``places`` are tables ``(code, place)``, the order of each axis; ``grids``
-    those of ``grid_bounds``, where the axis is a line that is cut on a grid. ``members(class_id, c_0, ..., n)`` counts
-    the rows of every class by the codes of their values. For the output "medoid" the table has ``m_j``, too: the code
-    of that row which stands for its class. ``kinds`` says what each axis is: "grid", "line" or "tree". ``few`` is the
-    table once more, where classes are few.
-    """
+    by_code = True
 
-    table: str
-    places: tuple[str, ...]
-    grids: tuple[str | None, ...]
-    members: TableName
-    kinds: tuple[str, ...] = ()
-    few: pa.Table | None = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class Published:
-    """What is published of the classes.
-
-    ``table(class_id, ec, q_0, [q_0b,] q_1, ...)`` has one row for each class that is kept. ``ec`` is the class as a
-    reader sees it: the smallest class_id of those that are published alike, and ``merged`` says whether there are any.
-    ``inner`` lists (published column, column of the table), quasi-identifiers in their order. Texts are enumerations
-    that hold published texts and no others.
-    """
-
-    table: str
-    inner: tuple[tuple[str, str], ...]
-    axes: tuple[Axis, ...]
-    cells: list[Cell]
-    merged: bool
+    def __init__(
+        self, plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], division: Division
+    ) -> None:
+        self.plan, self.engine, self.division = plan, engine, division
+        self.published = publish_boxes(plan, engine, counted, bound, division.boxes)
+        self.cells = self.published.cells
+        functional = not getattr(plan.algorithm, "by_rows", False)
+        row_map = None if functional else self._row_map
+        self.relations = RegionRelations(plan, engine, counted, division.boxes, self.published, self._classed, row_map)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the published columns that make the classes."""
-        return tuple(name for name, _ in self.inner)
+    def shown(self) -> Sequence[tuple[str, str]]:
+        return self.published.inner
 
+    def _classed(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        """Return ``(class_id, p_0, ...)`` of the rows whose classes are published."""
+        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+        inner = self.division.classed(passed)
+        query = exp.select(col("class_id", "r"), *(col(f"p_{i}", "r") for i in range(len(kept))))
+        on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
+        return query.from_(subquery(inner, "r")).join(table(self.published.table, "c"), on=on)
 
-def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequence[Levels], boxes: Boxes) -> Published:
-    """Make what is published of every class that is kept, see ``Published``."""
-    inner: list[tuple[str, str]] = []
-    cells = []
-    kinds = [kind for kind in plan.output.values() if kind != "medoid"]
-    several = sum(_by_class(kind, plan.bounds) for kind in kinds) > 1
-    members = _stored(engine, boxes.members) if several else boxes.members
-    quasi = list(zip(plan.roles.quasi_identifiers, counted.coded, bound, strict=True))
-    bare, known = _axes(plan, engine, quasi, boxes), None
-    if boxes.few is not None:
-        known = name_classes(engine, [axis.column for axis in bare], counted.coded, boxes.few)
-    axes = with_regions(engine, bare, boxes.table, known)
-    classes = table(known.table if known is not None else boxes.table, "b")
-    query = exp.select(col("class_id", "b"), named(col("class_id", "b"), "ec")).from_(classes, copy=False)
-    for j, (axis, (attribute, coded, levels)) in enumerate(zip(axes, quasi, strict=True)):
-        cells.append(_cell(attribute, coded, levels))
-        alias = f"s_{j}"
-        parts = (f"q_{j}", f"q_{j}b") if axis.column.output == "bounds" else (f"q_{j}",)
-        inner += zip(plan.published_as[attribute.name], parts, strict=True)
-        if known is not None and j in known.names:
-            own = enumerated_text(engine, classes.copy(), col(f"q_{j}", "b"), known.names[j])
-            query = query.select(named(own, f"q_{j}"), copy=False)
-            continue
-        by_class = _by_class(axis.column.output, axis.column.bounds)
-        shown = _shown_by_class(axis, boxes.table, members) if by_class else _shown(axis)
-        on = equal(col("class_id", alias), col("class_id", "b")) if by_class else axis.column.on(alias, j, "b")
-        source = table(shown, alias) if isinstance(shown, str) else subquery(shown, alias)
-        query = query.join(source, on=on, copy=False)
-        sources = ("q", "qb")[: len(parts)]
-        query = query.select(*(named(col(c, alias), part) for c, part in zip(sources, parts, strict=True)), copy=False)
-    name = engine.fresh("published")
-    engine.create(name, query.where(col("kept", "b"), copy=False))
-    if several:
-        engine.drop(members)
-    name, merged = _merged(engine, name, [part for _, part in inner])
-    return Published(name, tuple(inner), axes, cells, merged)
+    def _row_map(self) -> exp.Query:
+        """Return ``(class_id, c_0, ..., u_0, ..., place)``: the classes of rows that are coded alike and passed alike.
 
-
-def _cell(attribute: Attribute, coded: Coded, levels: Levels) -> Cell:
-    """Return a quasi-identifier with its values; regions stand on no level."""
-    own = coded.dictionary
-    tables = (own.table, coded.levels, coded.labels)
-    return Cell(attribute.name, own.expression, *tables, RUN, own.size, False, False, levels.top)
-
-
-@dataclass
-class Axis:
-    """A column with the regions that its published classes have.
-
-    ``leaves`` are those that its hierarchy lists, if it does. There are ``total`` regions. ``levels`` are the levels
-    between the values and the top on which some regions are nodes.
-    """
-
-    engine: Engine
-    column: BoxColumn
-    position: int
-    place: str
-    leaves: pa.Table | None
-    regions: str = ""
-    total: int = 0
-    levels: tuple[int, ...] = ()
-    has_runs: bool = False
-
-    def with_regions(self, boxes: str, used: set[int], later: bool = False) -> Axis:
-        """Return the axis with the regions of the classes that are kept in a table; ``used`` are their levels.
-
-        That table is made ``later`` where nobody may ask for it.
+        Such rows may lie in several classes, and their published columns do not say in which: ``place`` numbers them.
         """
-        engine, column = self.engine, self.column
-        by_lowest = column.output == "lca" and RUN in used
-        if by_lowest:
-            used |= set(range(1, column.height))
-        levels = tuple(sorted(v for v in used if 0 < v < column.height))
-        found = replace(self, regions=engine.fresh("regions"), levels=levels, has_runs=RUN in used)
+        codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.cells))]
+        passed = [named(col(name, "s"), f"u_{i}") for i, name in enumerate(kept_columns(self.plan))]
+        own = exp.func("COALESCE", col("ec", "p"), col("class_id", "r"))
+        alike = [col(e.alias, "r") for e in (*codes, *passed)]
+        order = exp.Order(expressions=[exp.Ordered(this=own.copy(), desc=False, nulls_first=False)])
+        place = exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in alike], order=order)
+        query = exp.select(named(own, "class_id"), *alike, named(place, "place"))
+        query = query.from_(subquery(self.division.classed([*codes, *passed]), "r"))
+        on = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "r"))
+        return query.join(table(self.published.table, "p"), on=on, join_type="left")
 
-        def make() -> None:
-            nodes = found.nodes if column.lists or column.output == "midpoint" else None
-            positions = found.positions if by_lowest else None
-            query = regions_query(column, boxes, self.position, found.has_runs, levels, nodes, positions)
-            found.total = engine.create(found.regions, query)
+    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+        inner = self.division.classed(passed)
+        through = [col(f"p_{i}", "r") for i in range(len(kept))]
+        labels = [col(name, "c") for _, name in self.published.inner]
+        key = call("hash", param("key0"), param("key1"), col("ec", "c"), *(p.copy() for p in through))
+        on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
+        query = exp.select(*labels, *through).from_(subquery(inner, "r"))
+        return query.join(table(self.published.table, "c"), on=on).order_by(key)
 
-        if later:
-            engine.later(found.regions, make)
-        else:
-            make()
-        return found
-
-    @cached_property
-    def nodes(self) -> str | None:
-        """The table of ``nodes_query``; None where no region is named after a node."""
-        levels = (*self.levels, self.column.height) if self.column.lists else self.levels
-        if not levels:
-            return None
-        name = self.engine.fresh("nodes")
-        self.engine.create(name, nodes_query(self.column, levels))
-        return name
-
-    @cached_property
-    def positions(self) -> str:
-        """The table of ``positions_query``."""
-        ranks = None
-        if self.leaves is not None:
-            ranks = leaf_ranks(self.engine, self.column, self.place, self.leaves)
-        name, runs = self.engine.fresh("positions"), node_runs(self.engine, self.column)
-        self.engine.create(name, positions_query(self.column, ranks, runs))
-        self.engine.unregister(runs)
-        return name
-
-    @cached_property
-    def cells(self) -> str:
-        """The table of ``cells_query``."""
-        name = self.engine.fresh("regions")
-        sizes = [size(col(c, "r"), self.column.type) for c in ("low", "high")]
-        bounds = [s for s in sizes if s is not None] or None
-        self.engine.create(name, cells_query(self.column, self.regions, self.nodes, self.positions, bounds))
-        return name
-
-    def covers(self) -> exp.Query:
-        """Return ``(cell, code)``: the values that each region can stand for."""
-        return covers_query(self.column, self.regions, self.levels)
-
-
-def _family(type_name: str) -> str:
-    if not has_distance(type_name):
-        return "other"
-    kind = ColumnType.parse(type_name)
-    return "time" if kind.family == "other" else kind.family
-
-
-def _scale(type_name: str) -> int | None:
-    """Return the decimal places of a type if all its digits and those of its unit fit into 38."""
-    digits = [int(d) for d in re.findall(r"\d+", type_name)] if type_name.upper().startswith("DECIMAL") else []
-    return digits[1] if len(digits) == 2 and sum(digits) < 38 else None
-
-
-def _axes(plan: Plan, engine: Engine, quasi: Sequence[tuple[Attribute, Coded, Levels]], boxes: Boxes) -> list[Axis]:
-    """Create the axes of the quasi-identifiers, and say where they end."""
-    axes = []
-    for j, (attribute, coded, levels) in enumerate(quasi):
-        last, last_code, null_code = _ends(engine, coded.dictionary, boxes.places[j])
-        column = BoxColumn(
-            name=attribute.name,
-            type=published_type(attribute.type),
-            family=_family(attribute.type),
-            output=plan.output[attribute.name],
-            bounds=plan.bounds,
-            values=coded.dictionary.table,
-            levels=coded.levels,
-            labels=coded.labels,
-            size=coded.dictionary.size,
-            height=coded.height,
-            leaves=coded.domain_size,
-            top=levels.top,
-            masked=coded.masked,
-            axis=engine.fresh("axis"),
-            grid=boxes.grids[j],
-            last=last,
-            last_code=last_code,
-            null_code=null_code,
-            scale=_scale(attribute.type),
-        )
-        engine.later(column.axis, partial(_make_axis, engine, column, boxes.places[j], attribute.type))
-        hierarchy = plan.hierarchies[attribute.name]
-        leaves = hierarchy.levels if hierarchy is not None else None
-        axes.append(Axis(engine, column, j, boxes.places[j], leaves))
-    return axes
-
-
-def _make_axis(engine: Engine, column: BoxColumn, place: str, type_name: str) -> None:
-    engine.create(column.axis, axis_query(column, place, size(col("value", "v"), type_name)))
-
-
-def _ends(engine: Engine, own: Dictionary, place: str) -> tuple[int, int, int | None]:
-    """Return ``last``, ``last_code`` and ``null_code`` of an axis: places count from 0, and NULL is on the last."""
-    last = max(own.size - 1 - own.null, 0)
-    if not own.null:
-        return last, 0, None
-    (last_code,) = engine.row(exp.select(col("code")).from_(table(place), copy=False).where(equal(col("place"), last)))
-    return last, int(last_code), own.size - 1
-
-
-def with_regions(
-    engine: Engine, axes: Sequence[Axis], boxes: str, known: NamedClasses | None = None
-) -> tuple[Axis, ...]:
-    """Return axes with the regions of the classes that are kept in a table; ``known`` is what was found in memory."""
-    if known is not None:
-        pairs = zip(axes, known.used, strict=True)
-        return tuple(axis.with_regions(boxes, own, axis.position in known.names) for axis, own in pairs)
-    used = engine.row(used_levels(boxes, [axis.column.height for axis in axes]))
-    levels = [{RUN + at for at, bit in enumerate(bits or "") if bit == "1"} for bits in used]
-    return tuple(axis.with_regions(boxes, own) for axis, own in zip(axes, levels, strict=True))
-
-
-# What is published of a region, or of a class
-
-
-def _by_class(output: str, bounds: str) -> bool:
-    """Say whether what is published depends on the members of a class, and not on its region alone."""
-    return output in AGGREGATES or (output, bounds) == ("set", "tight")
-
-
-def _stored(engine: Engine, members: TableName) -> str:
-    """Return the members as a table: they may be a view, which is too dear to look at twice."""
-    name = engine.fresh("members")
-    engine.create(name, exp.select("*").from_(table(members), copy=False))
-    return name
-
-
-def _shown_by_class(axis: Axis, boxes: str, members: TableName) -> exp.Query | str:
-    """Return ``(class_id, q)``, a table or a query of one."""
-    engine, column = axis.engine, axis.column
-    if column.output == "geometric_mean":
-        _require_positive(axis)
-    name = engine.fresh("shown")
-    query = AGGREGATES.get(column.output, class_lists)
-    engine.create(name, query(column, axis.position, boxes, members))
-    texts = column.output == "set" or (column.type == "VARCHAR" and column.output != "proportional")
-    return enumerated(engine, table(name, "t"), [col("class_id")], col("q")) if texts else name
-
-
-def _require_positive(axis: Axis) -> None:
-    (found,) = axis.engine.row(not_positive(axis.column))
-    if found:
-        raise DataError(
-            f"output='geometric_mean' needs numbers above 0, and {axis.column.name!r} has others. Use output='mean' "
-            "or output='median'."
+    def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
+        # Sorted as enumerations, but written as texts: with several threads DuckDB 2.0.0 sometimes writes an empty
+        # text in place of the value of an enumeration.
+        types = {c.name: c.type for c in self.engine.columns(exp.select("*").from_(table(self.published.table)))}
+        texts = {name for name, kind in types.items() if kind.startswith("ENUM")}
+        found = [cast(col(inner), "VARCHAR") if inner in texts else col(inner) for _, inner in columns]
+        return exp.select(*(named(own, name) for own, (name, _) in zip(found, columns, strict=True))).from_(
+            subquery(rows, "r")
         )
 
+    def write(
+        self,
+        kept: Sequence[tuple[str, exp.Expr]],
+        columns: Sequence[tuple[str, str]],
+        path: Path,
+        params: Mapping[str, int],
+        count: int,
+        from_file: Callable[[exp.Select], exp.Select] | None = None,
+    ) -> bool:
+        """Write the release by looking up its texts after the sort; False where rows are few or of other types."""
+        names = [inner for _, inner in self.published.inner]
+        if count < MANY_ROWS or not names:
+            return False
+        through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
+        passed = self.engine.columns(self.division.classed(through))[: len(through)]
+        shown = self.engine.columns(exp.select(*(col(n) for n in names)).from_(table(self.published.table)))
+        if not can_look_up(shown, passed):
+            return False
+        short = self.division.short if from_file is None else frozenset()
+        short = frozenset(e.alias for e in through if e.this.name in short)
+        rows = self._sorted_classes(through, short)
+        if from_file is not None and self._joins:
+            rows, params = from_file(rows), {}
+        write_shuffled(self.engine, (self.published.table, names), rows, params, columns, path)
+        return True
 
-def _shown(axis: Axis) -> exp.Query | str:
-    """Return ``(key_0, ..., q[, qb])``, a table or a query of one."""
-    engine, column = axis.engine, axis.column
-    keys = column.keys("r")
-    query = exp.select(*keys).from_(table(axis.regions, "r"), copy=False)
-    if column.output in ("bounds", "struct", "midpoint"):
-        return query.select(*_measured(column), copy=False)
-    if column.type != "VARCHAR" and _as_it_is(axis):
-        return query.select(named(col("value", "r"), "q"), copy=False)
-    if column.output == "set":
-        _requireshort(axis)
-        lists = subquery(run_lists(column, axis.regions), "l")
-        on = conjunction([equal(a, b) for a, b in zip(column.keys("l"), keys, strict=True)])
-        own = [(equal(col("w", "r"), 0), col("cell", "r")), (col("mixed", "r"), text(column.top))]
-        found = choose(*own, otherwise=exp.func("COALESCE", col("listed", "l"), col("listed", "r")))
-        name = engine.fresh("shown")
-        engine.create(name, query.select(named(found, "q")).join(lists, on=on, join_type="left"))
-        return enumerated(engine, table(name, "t"), column.keys(), col("q"))
-    most = axis.total if column.null_code is None else None
-    return enumerated(engine, table(axis.regions, "t"), column.keys(), col("cell"), most)
+    @property
+    def _joins(self) -> bool:
+        """Whether the class that is published has to be looked up before rows are sorted."""
+        return self.published.merged or self.division.suppressed > 0
+
+    def _sorted_classes(self, kept: Sequence[exp.Expr], short: frozenset[str]) -> exp.Select:
+        """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``.
+
+        Columns of ``short`` are enumerations, which are sorted as the texts that they are.
+        """
+        inner = self.division.classed(kept, texts=not short)
+        through = [col(f"p_{i}", "r") for i in range(len(kept))]
+        query = exp.select(named(cast(col("class_id", "r"), "INTEGER"), "class_id"), *through)
+        query = query.from_(subquery(inner, "r"))
+        own: exp.Expr = cast(col("class_id", "r"), "BIGINT")
+        if self._joins:
+            on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
+            query, own = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
+        sort_values = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
+        return query.order_by(call("hash", param("key0"), param("key1"), own, *sort_values))
+
+    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        codes = [named(col(f"{CODE}{j}", "s"), f"k_{j}") for j in range(len(self.cells))]
+        passed, texts = through(kept, person, "s"), []
+        for i, one in enumerate(passed):
+            if isinstance(one.this, exp.Column) and one.this.name in self.division.short:
+                # As numbers, because a text would be hashed again in every row.
+                passed[i], own = self._numbered_text(i, one.this)
+                texts.append(own)
+            else:
+                passed[i] = self.division.as_texts(one)
+        rows = self.division.classed([*codes, *passed], texts=False)
+        shown = [named(col(name), name.replace("q_", "r_", 1)) for _, name in self.published.inner]
+        published = exp.select(named(col("class_id"), "code"), *shown).from_(table(self.published.table))
+        lookups = [*originals(self.cells), *texts, Lookup("class_id", published)]
+        middle = [region for region in self.published.regions if region.column.output == "midpoint"]
+        return SideBySide(rows, (*lookups, *(Lookup("class_id", self._ends(region)) for region in middle)))
+
+    def _numbered_text(self, i: int, own: exp.Column) -> tuple[exp.Expr, Lookup]:
+        """Return the number of a text that is stored as an enumeration, 0 for NULL, and the texts by their numbers."""
+        code = exp.func("COALESCE", exp.Add(this=call("enum_code", own.copy()), expression=number(1)), number(0))
+        texts = exp.select(named(code, "code"), named(cast(own.copy(), "VARCHAR"), f"p_{i}")).distinct()
+        return named(code.copy(), f"u_{i}"), Lookup(f"u_{i}", texts.from_(table(self.division.rows, "s")))
+
+    def _ends(self, region: RegionColumn) -> exp.Select:
+        """Return ``(code, x_j, y_j)``: the ends of the regions that midpoints are of, as ticks."""
+        boxes = self.division.boxes.table
+        ends = [
+            named(end, f"{side}_{region.position}")
+            for side, end in zip("xy", midpoint_ends(region.column), strict=True)
+        ]
+        words = region.column.keys()
+        regions = exp.select(*words, *ends).from_(table(region.regions))
+        query = exp.select(named(col("class_id", "b"), "code"), *(col(e.alias, "r") for e in ends))
+        on = region.column.on("r", region.position, "b")
+        return query.from_(table(boxes, "b")).join(subquery(regions, "r"), on=on)
+
+    def recoding(self) -> Recoding:
+        return BoxRecoding({}, self.plan, self.cells, self.engine, names=self.published.columns)
 
 
-def _requireshort(axis: Axis) -> None:
-    (total,) = axis.engine.row(listed_values(axis.column, axis.regions))
-    if total > MOST_LISTED:
-        raise UnsupportedError(
-            f"output='set' of {axis.column.name!r} would list {int(total)} values, more than {MOST_LISTED}: its "
-            "regions are too wide for that. Use output='interval', or a coarser column."
-        )
-
-
-def _measured(column: BoxColumn) -> list[exp.Expr]:
-    if column.output == "midpoint":
-        return [named(midpoint(column), "q")]
-    if column.output == "bounds":
-        return [named(col("low", "r"), "q"), named(col("high", "r"), "qb")]
-    pairs = [exp.PropertyEQ(this=text(key), expression=col(c, "r")) for key, c in (("lo", "low"), ("hi", "high"))]
-    return [named(exp.Struct(expressions=pairs), "q")]
-
-
-def _as_it_is(axis: Axis) -> bool:
-    """Say whether every region is one value, so that the column keeps its type."""
-    (every,) = axis.engine.row(exp.select(call("bool_and", equal(col("w"), 0))).from_(table(axis.regions), copy=False))
-    return bool(every)
-
-
-def _merged(engine: Engine, name: str, parts: Sequence[str]) -> tuple[str, bool]:
-    """Give classes that are published alike one number; hardly ever are there any."""
-    # Equal values have equal hashes: as many hashes as classes, and no two classes are alike.
-    hashes = call("hash", *(col(part) for part in parts))
-    query = exp.select(exp.Count(this=exp.Star()), call("count", exp.Distinct(expressions=[hashes])))
-    classes, different = engine.row(query.from_(table(name)))
-    if classes == different:
-        return name, False
-    first = exp.Window(this=exp.Min(this=col("class_id")), partition_by=[col(part) for part in parts])
-    found = engine.fresh("published")
-    engine.create(
-        found, exp.select(col("class_id"), named(first, "ec"), *(col(p) for p in parts)).from_(table(name), copy=False)
-    )
-    engine.drop(name)
-    alike = exp.NEQ(this=col("ec"), expression=col("class_id"))
-    (several,) = engine.row(
-        exp.select(exp.Count(this=exp.Star())).from_(table(found), copy=False).where(alike, copy=False)
-    )
-    return found, several > 0
-
-
-__all__ = ["Axis", "Boxes", "Published", "publish_boxes", "with_regions"]
+__all__ = ["Regions"]

@@ -30,7 +30,7 @@ from duckanon.engine.sql.relations import (
 from duckanon.errors import PrivacyViolation
 from duckanon.models.base import CheckResult, Model, sensitive_of
 from duckanon.models.statements import violations
-from duckanon.recoding.evidence import Evidence
+from duckanon.recoding.base import Evidence
 from duckanon.release.permutation_gate import count_blocks, count_groups, require_blocks, require_file
 from duckanon.release.truth import Fingerprint
 

@@ -16,7 +16,7 @@ from duckanon.engine.sql.recode import Cell, coded_rows, rows_in_classes
 from duckanon.engine.sql.relations import col, named, number, pack, qualified, subquery, union_all
 from duckanon.metrics.base import measure, metric_parameters
 from duckanon.plan.roles import Role
-from duckanon.recoding.recoders import cells_at
+from duckanon.recoding.full_domain import cells_at
 from duckanon.recoding.relations.levels import FullDomainRelations
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.relations import call, cast, col, named, number, same, subquery, table, union_all
 from duckanon.errors import PrivacyViolation
-from duckanon.recoding.evidence import GROUP, PERSON, Evidence
+from duckanon.recoding.base import GROUP, PERSON, Evidence
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from duckanon.hierarchy import Hierarchy
     from duckanon.metrics.base import Measure
     from duckanon.plan.plan import Plan
-    from duckanon.recoding.recoders import Recoder
+    from duckanon.recoding.base import Recoder
     from duckanon.release.stages.check import Checked
     from duckanon.release.stages.encode import Encoded
     from duckanon.release.stages.recode import Recoded

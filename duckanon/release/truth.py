@@ -26,7 +26,7 @@ from duckanon.engine.limits import workers
 from duckanon.engine.sql.axes import choose, equal, is_null, present
 from duckanon.engine.sql.relations import call, cast, col, named, number, same, subquery, table
 from duckanon.errors import PrivacyViolation
-from duckanon.recoding.side_by_side import KEPT, PERSON, Lookup, SideBySide
+from duckanon.recoding.base import KEPT, PERSON, Lookup, SideBySide
 from duckanon.release.cell_meaning import BY_CLASS, Meaning, Shown, class_is_right, meaning, shares_are_right
 
 if TYPE_CHECKING:

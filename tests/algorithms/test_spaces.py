@@ -11,32 +11,34 @@ import pytest
 from duckanon.algorithms.clustering.clustering import region_of
 from duckanon.algorithms.clustering.spaces import MEASURES, Spaced, on_lines, spaced
 from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import Axis
+from duckanon.algorithms.partition.partition import PartitionAxis
 from duckanon.kernels.nearest import from_middle
 
 GRAIN = 2.0**-26
 SHARES = [m for m in MEASURES if m != "standardised"]
 
 
-def line(numbers: list[float], null: bool = False, weight: float = 1.0, **more: Any) -> Axis:
+def line(numbers: list[float], null: bool = False, weight: float = 1.0, **more: Any) -> PartitionAxis:
     """A line; NULL has the last place, and what is said of its number there is nothing."""
     own = np.array([*numbers, *([0.0] if null else [])])
-    return Axis(len(own), null, own, np.arange(len(own)), weight=weight, **more)
+    return PartitionAxis(len(own), null, own, np.arange(len(own)), weight=weight, **more)
 
 
-def tree(*levels: list[int], leaves: list[list[int]] | None = None, null: bool = False, weight: float = 1.0) -> Axis:
+def tree(
+    *levels: list[int], leaves: list[list[int]] | None = None, null: bool = False, weight: float = 1.0
+) -> PartitionAxis:
     """A tree whose levels above the places are given; a node has as many leaves as places unless they are."""
     nodes = tuple(np.array(level) for level in [list(range(len(levels[0]))), *levels])
     counted = [np.bincount(level) for level in nodes] if leaves is None else [np.ones(len(nodes[0])), *leaves]
     found = tuple(np.array(c, dtype=np.int64) for c in counted)
-    return Axis(len(nodes[0]), null, np.zeros(len(nodes[0])), None, nodes=nodes, leaves=found, weight=weight)
+    return PartitionAxis(len(nodes[0]), null, np.zeros(len(nodes[0])), None, nodes=nodes, leaves=found, weight=weight)
 
 
 TOWNS = tree([0, 0, 1, 1, 1, 2], [0, 0, 0, 0, 0, 1], [0] * 6)
 """Six places: two, three and one of them under a node, the first two of which are one node again."""
 
 
-def every(axes: list[Axis], counts: list[int] | None = None) -> Items:
+def every(axes: list[PartitionAxis], counts: list[int] | None = None) -> Items:
     """All combinations of places."""
     cells = np.stack(np.meshgrid(*(np.arange(a.size) for a in axes), indexing="ij"), axis=-1).reshape(-1, len(axes))
     return Items(cells, None if counts is None else np.array(counts))
@@ -54,7 +56,7 @@ def rounded(x: float) -> float:
     return round(x / GRAIN) * GRAIN
 
 
-def numbers_apart(axis: Axis, a: int, b: int, unit: float) -> float:
+def numbers_apart(axis: PartitionAxis, a: int, b: int, unit: float) -> float:
     """How far two places of a line are apart, where the range (or a standard deviation) is ``unit``."""
     if a == b:
         return 0.0
@@ -65,7 +67,7 @@ def numbers_apart(axis: Axis, a: int, b: int, unit: float) -> float:
     return axis.weight * abs(known[a] - known[b]) / unit if unit else 0.0
 
 
-def categories_apart(axis: Axis, a: int, b: int, measure: str) -> float:
+def categories_apart(axis: PartitionAxis, a: int, b: int, measure: str) -> float:
     """How far two places of a tree are apart, by the lowest node over both."""
     if a == b:
         return 0.0
@@ -215,7 +217,7 @@ def test_numbers_without_axes(standardised: bool) -> None:
 # Regions of classes.
 
 
-def region(axis: Axis, members: list[int], tight: bool) -> tuple[int, int, int]:
+def region(axis: PartitionAxis, members: list[int], tight: bool) -> tuple[int, int, int]:
     """The first and last place, and the level or -1 for a run, of some places: member by member."""
     low, high = min(members), max(members)
     null = axis.size - 1 if axis.null else -1
@@ -238,7 +240,7 @@ def subsets(size: int) -> list[list[int]]:
     return [[p for p in range(size) if number >> p & 1] for number in range(1, 2**size)]
 
 
-def compare_regions(axis: Axis, tight: bool) -> None:
+def compare_regions(axis: PartitionAxis, tight: bool) -> None:
     sets = subsets(axis.size)
     low, high = np.array([min(s) for s in sets]), np.array([max(s) for s in sets])
     asked = low.copy(), high.copy()
@@ -254,7 +256,7 @@ def compare_regions(axis: Axis, tight: bool) -> None:
 @pytest.mark.parametrize("atoms", [[0, 1, 2, 3, 4, 5], [0, 0, 0, 2, 2, 7], [3, 3, 3, 3, 3, 3], [0, 4, 4, 4, 5, 9]])
 def test_regions_on_a_line(atoms: list[int], null: bool, inner: bool, tight: bool) -> None:
     own = np.array([*atoms, *([0] if null else [])])
-    compare_regions(Axis(len(own), null, own.astype(float), own, inner=inner, top=3), tight)
+    compare_regions(PartitionAxis(len(own), null, own.astype(float), own, inner=inner, top=3), tight)
 
 
 @pytest.mark.parametrize("tight", [False, True])
@@ -267,5 +269,5 @@ def test_regions_in_a_tree(tight: bool) -> None:
 
 @pytest.mark.parametrize("tight", [False, True])
 def test_the_region_of_null_alone(tight: bool) -> None:
-    compare_regions(Axis(1, True, np.zeros(1), np.zeros(1, dtype=np.int64), top=2), tight)
+    compare_regions(PartitionAxis(1, True, np.zeros(1), np.zeros(1, dtype=np.int64), top=2), tight)
     compare_regions(tree([0], [0], null=True), tight)

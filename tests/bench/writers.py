@@ -34,7 +34,7 @@ def shuffled() -> None:
 
 def copied() -> None:
     """Let DuckDB join, sort and write all columns by COPY."""
-    from duckanon.recoding.recoders import Regions
+    from duckanon.recoding.regions import Regions
 
     def write(self: Regions, *_: Any, **__: Any) -> bool:
         return False
@@ -46,7 +46,7 @@ def streamed() -> None:
     """Let DuckDB join and sort, and pyarrow's ParquetWriter write what comes."""
     import pyarrow.parquet as pq
 
-    from duckanon.recoding.recoders import Regions
+    from duckanon.recoding.regions import Regions
 
     def write(self: Regions, kept: Any, columns: Any, path: Path, params: Any, count: int, _: Any = None) -> bool:
         rows = self.released(self.rows(kept), columns)

@@ -12,7 +12,7 @@ from sqlglot import exp
 import duckanon
 from duckanon.algorithms import Mondrian
 from duckanon.engine.sql.relations import col, table
-from duckanon.recoding import coded_rows, recoders
+from duckanon.recoding import coded_rows, regions
 from duckanon.recoding.coded_rows import RowCoder
 
 # 6 columns of 11 bits each: 5 of them fill 55 bits of one word, the sixth begins another; x4 takes its highest bits.
@@ -75,7 +75,7 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def made_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (coded_rows, recoders):
+    for module in (coded_rows, regions):
         monkeypatch.setattr(module, "MANY_ROWS", 1)
 
 

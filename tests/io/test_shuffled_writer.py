@@ -18,7 +18,7 @@ from duckanon.engine.sql.relations import Column
 from duckanon.errors import EngineError, PrivacyViolation
 from duckanon.io import shuffled_writer
 from duckanon.io.shuffled_writer import can_look_up
-from duckanon.recoding import coded_rows, recoders
+from duckanon.recoding import coded_rows, regions
 
 ROWS = 2_000
 
@@ -48,7 +48,7 @@ OTHERS = ["ill", "cost", "paid", "seen", "alive"]
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows count as many; the list says how often they were looked up."""
-    for module in (coded_rows, recoders):
+    for module in (coded_rows, regions):
         monkeypatch.setattr(module, "MANY_ROWS", 1)
     monkeypatch.setattr(shuffled_writer, "_ROW_GROUP", 300)
     calls: list[int] = []
@@ -58,7 +58,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         calls.append(1)
         honest(*arguments)
 
-    monkeypatch.setattr(recoders, "write_shuffled", counted)
+    monkeypatch.setattr(regions, "write_shuffled", counted)
     return calls
 
 
@@ -156,7 +156,7 @@ def test_texts_of_few_values_are_stored_as_enumerations(
     table = people().append_column('odd "name"', own)
     given = {"quasi_identifiers": QUASI, "insensitive": ["cost", 'odd "name"'], "k": 5, "seed": 3}
     with duckanon.anonymize(table, **given) as release:
-        assert isinstance(release.recoder, recoders.Regions)
+        assert isinstance(release.recoder, regions.Regions)
         assert release.recoder.division.short == ({'odd "name"'} if short else frozenset())
         found = release.to_arrow()
     assert many
@@ -169,13 +169,13 @@ def test_a_text_that_the_first_rows_do_not_tell_is_stored_as_it_is(
 ) -> None:
     monkeypatch.setattr(coded_rows, "_FEW_TEXTS", 3)
     with duckanon.anonymize(people(), quasi_identifiers=QUASI, insensitive=["ill"], k=5, seed=3) as release:
-        assert isinstance(release.recoder, recoders.Regions)
+        assert isinstance(release.recoder, regions.Regions)
         assert not release.recoder.division.short
     assert many
 
 
 def test_few_rows_are_sorted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recoders, "write_shuffled", lambda *_: pytest.fail("rows are few"))
+    monkeypatch.setattr(regions, "write_shuffled", lambda *_: pytest.fail("rows are few"))
     released(people())
 
 
@@ -203,7 +203,7 @@ def test_sixty_files_have_the_rows_of_the_first(many: list[int], monkeypatch: py
     given = {"quasi_identifiers": QUASI, "insensitive": ["ill"], "k": 5, "seed": 3}
     with duckanon.anonymize(table, engine=engine, **given) as release:
         first, recoder = release.digest, release.recoder
-        assert isinstance(recoder, recoders.Regions)
+        assert isinstance(recoder, regions.Regions)
         whole = release.to_arrow()
         columns = [*recoder.shown, ("ill", "p_0")]
         kept = [(a.name, release.plan.expression(a)) for a in release.plan.roles.published if a.name == "ill"]

@@ -202,7 +202,7 @@ def test_a_lost_night_is_an_error(job: Job) -> None:
 
 def test_persons_are_those_of_what_is_published(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant: the persons of one row less than is published."""
-    from duckanon.recoding.recoders import FullDomain
+    from duckanon.recoding.full_domain import FullDomain
 
     own = FullDomain.released
     calls = []

@@ -14,7 +14,7 @@ import numpy as np
 from reference import mondrian as slow
 
 from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import Axis, Parts, Rules, partition
+from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules, partition
 from duckanon.models import models
 
 Found = list[tuple[list[int], tuple[slow.Region, ...]]]
@@ -138,12 +138,12 @@ class Case:
             self.axes, self.rows, promises, self.relaxed, self.choose, self.tight, persons=self.persons
         )
 
-    def fast_axes(self) -> list[Axis]:
+    def fast_axes(self) -> list[PartitionAxis]:
         def whole(values: Any) -> Any:
             return np.array(values, dtype=np.int64)
 
         return [
-            Axis(
+            PartitionAxis(
                 axis.size,
                 axis.null,
                 np.array(axis.numbers or [0.0] * axis.size),

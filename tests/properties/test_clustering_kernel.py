@@ -26,8 +26,7 @@ from reference.v_mdav import v_mdav
 
 from duckanon.algorithms.clustering import clusters
 from duckanon.algorithms.clustering import mdav as mdav_module
-from duckanon.algorithms.clustering.blocks import in_blocks
-from duckanon.algorithms.clustering.clustering import Run
+from duckanon.algorithms.clustering.clustering import Run, in_blocks
 from duckanon.algorithms.clustering.clusters import Cloud
 from duckanon.algorithms.partition.items import Items
 from duckanon.algorithms.partition.partition import Rules

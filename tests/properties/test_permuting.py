@@ -19,7 +19,7 @@ from duckanon.algorithms.clustering.clusters import Cloud
 from duckanon.algorithms.clustering.clusters import mdav as fast_mdav
 from duckanon.algorithms.clustering.spaces import free_space
 from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import Axis, Parts
+from duckanon.algorithms.partition.partition import PartitionAxis, Parts
 from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart
 from duckanon.algorithms.permutation.permuting import Draw, _chance_to_stay, permute
 from duckanon.recoding.permutation import secret_of
@@ -118,12 +118,12 @@ def test_groups_by_ahmad_dey_are_those_of_naive_mdav(seed: int, k: int) -> None:
         if is_number:
             numbers = np.array(values[j], dtype=np.float64)
             weight = float(np.sqrt(own.weights[j]))
-            axes.append(Axis(size, False, numbers, np.arange(size), weight=weight))
+            axes.append(PartitionAxis(size, False, numbers, np.arange(size), weight=weight))
             wide = float(numbers[-1] - numbers[0]) or 1.0
             placed = [float(np.rint((v - values[j][0]) / wide * weight * GRAIN) / GRAIN) for v in columns[j]]
             slow.append((j, Line(placed, float(np.rint(weight * GRAIN) / GRAIN))))
         else:
-            axes.append(Axis(size, False, np.zeros(size), nodes=(np.arange(size),), leaves=(np.ones(size),)))
+            axes.append(PartitionAxis(size, False, np.zeros(size), nodes=(np.arange(size),), leaves=(np.ones(size),)))
     for j, matrix in own.matrices.items():
         chain = chained(matrix)
         slow.append((j, Matrix(codes[j].tolist(), matrix, [chain.index(v) for v in range(len(matrix))])))

@@ -19,7 +19,7 @@ from duckanon.hierarchy.grids import grid_bounds
 from duckanon.plan.plan import Plan
 from duckanon.plan.publication import Publication
 from duckanon.plan.request import Request
-from duckanon.recoding.regions import Boxes, Published, publish_boxes
+from duckanon.recoding.region_labels import Boxes, Published, publish_boxes
 from duckanon.recoding.relations.regions import RegionRelations
 
 RUN = -1

@@ -20,7 +20,9 @@ from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import cast, col, number, table, text
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import Request
-from duckanon.recoding.recoders import FullDomain, Local, Regions
+from duckanon.recoding.full_domain import FullDomain
+from duckanon.recoding.local import Local
+from duckanon.recoding.regions import Regions
 from duckanon.release.pipeline import Tampering, run
 
 ROWS = 150

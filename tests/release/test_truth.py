@@ -14,7 +14,7 @@ from sqlglot import exp
 import duckanon
 from duckanon.errors import PrivacyViolation
 from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder
-from duckanon.recoding import coded_rows, recoders
+from duckanon.recoding import coded_rows, regions
 from duckanon.release import truth as side_by_side
 from duckanon.release.pipeline import Tampering
 from tests.release import lies
@@ -119,7 +119,7 @@ def test_values_that_the_source_has_not_there_are_refused(case: str) -> None:
 @pytest.mark.thinned(3)
 def test_lies_about_many_rows_are_refused(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of large tables are written another way."""
-    monkeypatch.setattr(recoders, "MANY_ROWS", 0)
+    monkeypatch.setattr(regions, "MANY_ROWS", 0)
     refused("mondrian", lies.published(lies.CELLS[lie]))
 
 

@@ -75,7 +75,7 @@ def test_files_give_the_release_that_tables_give(
 ) -> None:
     source = people(kinds=kinds)
     found = []
-    for module in ("recoding.coded_rows", "recoding.recoders"):
+    for module in ("recoding.coded_rows", "recoding.regions"):
         monkeypatch.setattr(f"duckanon.{module}.MANY_ROWS", 0)
     for is_crowded, threads in ((False, 2), (True, 1)):
         monkeypatch.setattr(DuckDBEngine, "is_crowded_by", lambda self, size, answer=is_crowded: answer)

@@ -1,9 +1,10 @@
-"""The form of algorithms that put rows near each other into one class."""
+"""What clustering algorithms have in common: rows that are near each other make one class."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ import numpy as np
 from duckanon.algorithms.clustering.spaces import FEW_COLUMNS, Spaced, spaced
 from duckanon.algorithms.partition.items import Items
 from duckanon.algorithms.partition.judging import judge
-from duckanon.algorithms.partition.partition import Axis, Parts, Rules
+from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules
 from duckanon.algorithms.partition.partitioner import Partitioner
+from duckanon.engine.limits import cores
 from duckanon.errors import ParameterError
 from duckanon.models.base import require_int
 
@@ -28,26 +30,34 @@ if TYPE_CHECKING:
 class Clustering(Partitioner):
     """An algorithm that puts rows near each other into one class.
 
-    Classes that break a model after that, be it of persons or of sensitive values, are merged, each with the class that
-    widens least, until all satisfy every model.
+    Classes that then violate a model are merged, each with the class that widens least, until all satisfy every model.
     """
 
     block: int | None = None
-    """Most rows that are clustered together; None for as many as can be in reasonable time."""
+    """The most rows that are clustered together; None for as many as take a reasonable time."""
+
+    def __post_init__(self) -> None:
+        """Check the parameters that many algorithms have."""
+        if self.block is not None:
+            require_int(self.name, "block", self.block, 1)
+        if hasattr(self, "seed"):
+            require_int(self.name, "seed", self.seed, 0)
+        if not isinstance(getattr(self, "stable_seeds", False), bool):
+            raise ParameterError(f"The 'stable_seeds' parameter of {self.name} must be true or false.")
 
     @property
     def cuts(self) -> bool:
         return False
 
     def bytes_of_item(self, width: int, size: int) -> int:
-        # Codes and places, coordinates three times, boxes of leaves, and what is known of each row.
+        # Codes and places, coordinates three times, boxes of leaves, and the state of each row.
         return width * (2 * size + 40) + 150
 
-    @abstractmethod
-    def measure_of(self, axes: Sequence[Axis]) -> str:
+    def measure_of(self, axes: Sequence[PartitionAxis]) -> str:
         """Return how distances are measured, one of ``spaces.MEASURES``."""
+        return "ncp"
 
-    def space_of(self, axes: Sequence[Axis], items: Items) -> Spaced:
+    def space_of(self, axes: Sequence[PartitionAxis], items: Items) -> Spaced:
         """Return the space in which rows are near each other or far."""
         return spaced(axes, items, self.measure_of(axes))
 
@@ -56,12 +66,12 @@ class Clustering(Partitioner):
         """Return the number of its cluster for every row; clusters have at least so many rows."""
 
     def together(self, columns: int) -> int:
-        """Return the most rows that are clustered together, where nothing is said."""
+        """Return the default of ``block``: the most rows that are clustered together."""
         return 2_000_000 if columns <= FEW_COLUMNS else 200_000
 
     def divide(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[PartitionAxis],
         items: Items,
         rules: Rules,
         *,
@@ -89,8 +99,6 @@ class Clustering(Partitioner):
         return _joined(axes, items, rules, found, {"blocks": blocks} if blocks > len(found) else {})
 
     def _clustered(self, run: Run, rules: Rules, threads: int | None, advance: Advance) -> tuple[Integers, int]:
-        from duckanon.algorithms.clustering.blocks import in_blocks
-
         cloud, least = run.cloud, rules.least
         if int(cloud.counts.sum()) < 2 * least:
             return np.zeros(len(cloud.points), dtype=np.int64), 1
@@ -99,11 +107,11 @@ class Clustering(Partitioner):
         if len(cloud.points) <= size:
             return self.run(run, rules, threads, advance), 1
         if self.block is None:
-            # Blocks of a size that takes no longer, all together, than one that is just not divided.
+            # Smaller blocks: all of them together then take no longer than the largest table that is not divided.
             size = max(usual // 10, 4 * least)
 
         def cluster(part: Cloud) -> Integers:
-            # Progress is told block by block, by one thread.
+            # Progress is reported after each block, by one thread.
             return self.cluster(part, least, 1, lambda rows: None)
 
         return in_blocks(cloud, size, threads, cluster, advance)
@@ -171,7 +179,9 @@ class Run:
             parts = self.parts(labels)
 
 
-def _joined(axes: Sequence[Axis], items: Items, rules: Rules, runs: Sequence[Parts], told: dict[str, Any]) -> Parts:
+def _joined(
+    axes: Sequence[PartitionAxis], items: Items, rules: Rules, runs: Sequence[Parts], search_stats: dict[str, Any]
+) -> Parts:
     """Return the classes of all runs, with the region of each: from its first to its last place on every axis."""
     ends = np.cumsum([0, *(len(run.order) for run in runs)])
     order = np.concatenate([run.order for run in runs])
@@ -184,10 +194,10 @@ def _joined(axes: Sequence[Axis], items: Items, rules: Rules, runs: Sequence[Par
         own = items.places[:, j].astype(np.int64)[order]
         low, high = np.minimum.reduceat(own, starts[:-1]), np.maximum.reduceat(own, starts[:-1])
         regions[:, j, 0], regions[:, j, 1], levels[:, j] = region_of(axis, low, high, rules.tight)
-    return Parts(order.astype(np.int32), starts, regions, levels, told)
+    return Parts(order.astype(np.int32), starts, regions, levels, search_stats)
 
 
-def region_of(axis: Axis, low: Integers, high: Integers, tight: bool) -> tuple[Integers, Integers, Integers]:
+def region_of(axis: PartitionAxis, low: Integers, high: Integers, tight: bool) -> tuple[Integers, Integers, Integers]:
     """Return what is published of values between two places: the run, or the level of the node over them.
 
     NULL among others is the top. Without ``tight``, a run on a line is widened to the atoms that it touches.
@@ -213,7 +223,7 @@ def region_of(axis: Axis, low: Integers, high: Integers, tight: bool) -> tuple[I
     return low, high, np.where(alone, 0, levels)
 
 
-def medoids(axes: Sequence[Axis], items: Items, parts: Parts) -> Integers:
+def medoids(axes: Sequence[PartitionAxis], items: Items, parts: Parts) -> Integers:
     """Return for each class the item nearest to its middle; of several the first in the order of values."""
     from duckanon.algorithms.clustering.clusters import Cloud, middles
     from duckanon.kernels.nearest import to_own_middle
@@ -230,11 +240,32 @@ def medoids(axes: Sequence[Axis], items: Items, parts: Parts) -> Integers:
     return np.asarray(parts.order[order[parts.starts[:-1]]], dtype=np.int64)
 
 
-def require_common(algorithm: Clustering, name: str) -> None:
-    """Check the parameters that many algorithms have."""
-    if algorithm.block is not None:
-        require_int(name, "block", algorithm.block, 1)
-    if hasattr(algorithm, "seed"):
-        require_int(name, "seed", algorithm.seed, 0)
-    if not isinstance(getattr(algorithm, "stable_seeds", False), bool):
-        raise ParameterError(f"The 'stable_seeds' parameter of {name} must be true or false.")
+def in_blocks(
+    cloud: Cloud, size: int, threads: int | None, cluster: Callable[[Cloud], Integers], advance: Advance
+) -> tuple[Integers, int]:
+    """Return the clusters of blocks of at most ``size`` rows near each other, and how many blocks there are."""
+    from duckanon.kernels.boxtree import BEGIN, LEFT
+
+    tree, _ = cloud.tree()
+    blocks, waiting = [], [(0, 0, len(cloud.points))]
+    while waiting:
+        node, begin, end = waiting.pop()
+        left = int(tree.table[node, LEFT])
+        if end - begin <= size or left < 0:
+            blocks.append(np.sort(tree.number[begin:end]))
+            continue
+        middle = int(tree.table[left + 1, BEGIN])
+        waiting += [(left + 1, middle, end), (left, begin, middle)]
+    labels = np.empty(len(cloud.points), dtype=np.int64)
+    workers = threads if threads is not None else min(8, cores())
+    first = 0
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for numbers, found in zip(blocks, pool.map(lambda b: cluster(cloud.some(b)), blocks), strict=True):
+                labels[numbers] = found + first
+                first += int(found.max()) + 1
+                advance(len(numbers))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return labels, len(blocks)

@@ -1,4 +1,4 @@
-"""Clusters on arrays: what algorithms share that put rows near each other into one class."""
+"""Clusters on arrays: the loops around the kernels of the clustering algorithms."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.kernels.boxtree import BoxTree
-    from duckanon.kernels.merging import Held
+    from duckanon.kernels.merging import LeafClasses
     from duckanon.kernels.space import Space
 
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 Advance = Callable[[int], None]
-"""Is told how many rows more are in clusters."""
+"""Called with the number of rows that were added to clusters."""
 
 _AT_ONCE = 2_000
-"""How many clusters, or merges, are made before it is said how far the work is."""
+"""The number of clusters or merges between two reports of progress."""
 _GRAIN = 20_000
-"""Groups of fewer rows are divided to the end by one thread."""
+"""Groups with fewer rows than this are divided to the end by one thread."""
 _SCANNED = 50_000
-"""Most rows of more columns that MDAV measures one and all, time after time."""
+"""With more columns than a tree is good for, the most rows for which MDAV measures all rows in each step."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _labels(count: int, order: Integers, ends: Sequence[int] | Integers) -> Inte
 
 
 def mdav(cloud: Cloud, k: int, advance: Advance) -> Integers:
-    """Return the clusters of MDAV, found in a tree or without one, whichever is sooner."""
+    """Return the clusters of MDAV, with a tree or without one, whichever is faster."""
     count, width = cloud.points.shape
     return (mdav_scanned if width > FEW_COLUMNS and count <= _SCANNED else mdav_in_tree)(cloud, k, advance)
 
@@ -93,14 +93,14 @@ def mdav_scanned(cloud: Cloud, k: int, advance: Advance) -> Integers:
     """Return the clusters of MDAV; all rows left are measured each time."""
     from duckanon.kernels import mdav, scanning
 
-    left = scanning.all_left(cloud.points)
+    left = scanning.all_rows(cloud.points)
     state = mdav.new_state(cloud.space, len(cloud.points), 0, k)
     scanning.begin(cloud.space, left, state)
     return _all_made(state, lambda: scanning.make(cloud.space, left, state, k, _AT_ONCE), advance)
 
 
 def _all_made(state: Any, step: Callable[[], bool], advance: Advance) -> Integers:
-    """Let a kernel of MDAV make clusters, some at a time, until it says that there are no more."""
+    """Call a kernel of MDAV, which makes some clusters at a time, until it is done."""
     from duckanon.kernels.mdav import CLUSTERS, FILLED
 
     filled, done = 0, False
@@ -128,10 +128,10 @@ def mdav_across(cloud: Cloud, strata: Integers, advance: Advance) -> Integers:
 
 
 def _made(cloud: Cloud, k: int, advance: Advance, step: Callable[[Any, int], bool]) -> Any:
-    """Let a kernel make clusters, some at a time, until it says that there are no more."""
+    """Call a kernel, which makes some clusters at a time, until it is done."""
     from duckanon.kernels import nearest as kernels
 
-    made = kernels.nothing_made(len(cloud.points), k)
+    made = kernels.no_clusters(len(cloud.points), k)
     filled, done = 0, False
     while not done:
         done = step(made, _AT_ONCE)
@@ -252,7 +252,7 @@ class Merging:
         widths_of(space, boxes, widths)
         return cls(space, Classes(boxes, widths, rows, np.arange(len(boxes), dtype=np.int64)))
 
-    def rounds(self, step: Callable[[BoxTree, Held, int], int], advance: Advance) -> None:
+    def rounds(self, step: Callable[[BoxTree, LeafClasses, int], int], advance: Advance) -> None:
         """Let a kernel merge classes; the tree of boxes is made anew whenever half of them are gone."""
         done = True
         while done:
@@ -264,10 +264,10 @@ class Merging:
                 advance(made)
                 done = bool(made)
 
-    def tree(self) -> tuple[BoxTree, Held, int]:
+    def tree(self) -> tuple[BoxTree, LeafClasses, int]:
         """Return a tree over the classes that are left, what its leaves hold, and how many classes there are."""
         from duckanon.kernels.boxtree import grow, new_tree
-        from duckanon.kernels.merging import Held, cover
+        from duckanon.kernels.merging import LeafClasses, cover
 
         numbers = self.left()
         tree = new_tree(np.ascontiguousarray(self.classes.boxes[numbers].mean(axis=1)))
@@ -276,7 +276,7 @@ class Merging:
         tree.point[:, lines:] = np.floor(tree.point[:, lines:])
         nodes = int(grow(self.space, tree, np.array([0, len(numbers)])))
         count = len(numbers)
-        held = Held(
+        held = LeafClasses(
             np.empty((count, *self.classes.boxes.shape[1:])),
             np.empty(count, dtype=np.int64),
             np.empty(count),
@@ -318,7 +318,7 @@ def kaca(cloud: Cloud, k: int, seed: int, advance: Advance) -> Integers:
     merging = Merging.of(cloud.space, np.stack([cloud.points, cloud.points], axis=1), cloud.counts.copy())
     used = 0
 
-    def step(tree: BoxTree, held: Held, most: int) -> int:
+    def step(tree: BoxTree, held: LeafClasses, most: int) -> int:
         nonlocal used
         made = int(drawn_first(cloud.space, tree, merging.classes, held, draws[used:], k, most))
         used += made
@@ -337,33 +337,33 @@ def tdg(cloud: Cloud, k: int, seed: int, stable: bool, threads: int | None, adva
     if stable:
         ranks = np.empty(count, dtype=np.int64)
         ranks[np.random.default_rng(seed).permutation(count)] = np.arange(count)
-    # What is drawn for one k says nothing about what is drawn for another.
+    # The draws for different k are independent.
     drawn = (seed * 0x9E3779B97F4A7C15 + (0 if stable else k) * 0xD1B54A32D192ED03) % 2**63
     data = kernels.Data(
         cloud.points.copy(), cloud.counts.copy(), np.arange(count), ranks, np.zeros(count, dtype=np.bool_)
     )
     workers = threads if threads is not None else min(8, cores())
     grain = max(_GRAIN, count // (8 * workers))
-    rooms: list[Any] = []
+    buffers: list[Any] = []
     lock = Lock()
 
     def work(group: tuple[int, int, int]) -> tuple[list[tuple[int, int, int]], int]:
         start, end, path = group
         with lock:
-            # Another thread must not take a room between the look at its size and the choice.
-            fits = next((i for i, r in enumerate(rooms) if len(r.near) >= end - start), None)
-            room = rooms.pop(fits) if fits is not None else None
-        room = room or kernels.new_room(end - start, width)
+            # Another thread must not take a buffer between the look at its size and the choice.
+            fits = next((i for i, r in enumerate(buffers) if len(r.near) >= end - start), None)
+            buffer = buffers.pop(fits) if fits is not None else None
+        buffer = buffer or kernels.new_buffers(end - start, width)
         try:
             if end - start <= grain:
-                kernels.finish(cloud.space, data, room, start, end, path, drawn, k)
+                kernels.finish(cloud.space, data, buffer, start, end, path, drawn, k)
                 return [], end - start
-            middle = kernels.halve(cloud.space, data, room, start, end, path, drawn, k)
+            middle = kernels.halve(cloud.space, data, buffer, start, end, path, drawn, k)
             if middle == end:
                 return [], end - start
             return [(start, int(middle), 2 * path % 2**62), (int(middle), end, (2 * path + 1) % 2**62)], 0
         finally:
-            rooms.append(room)
+            buffers.append(buffer)
 
     waiting = [(0, count, 1)]
     with ThreadPoolExecutor(workers) as pool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.clustering.clustering import Clustering, require_common
+from duckanon.algorithms.clustering.clustering import Clustering
 from duckanon.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.clustering.clusters import Advance, Cloud
-    from duckanon.algorithms.partition.partition import Axis
+    from duckanon.algorithms.partition.partition import PartitionAxis
 
 METRICS = ("nllm", "ncp", "distortion")
 """What a merge may cost: see ``spaces.MEASURES``."""
 TOGETHER = 50_000
-"""Most combinations of values that are merged together: every merge may look at all of them."""
+"""The most combinations of values that are merged together: each merge may read all of them."""
 
 
 @algorithms.register("greedy")
@@ -52,12 +52,12 @@ class Greedy(Clustering):
     summary: ClassVar[str] = "the smallest class is merged with the one that costs least, again and again"
 
     def __post_init__(self) -> None:
-        require_common(self, self.name)
+        super().__post_init__()
         if self.metric not in METRICS:
             hint = did_you_mean(str(self.metric), METRICS)
             raise ParameterError(f"The 'metric' parameter of {self.name} must be one of {', '.join(METRICS)}.{hint}")
 
-    def measure_of(self, axes: Sequence[Axis]) -> str:
+    def measure_of(self, axes: Sequence[PartitionAxis]) -> str:
         return self.metric
 
     def together(self, columns: int) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.clustering.clustering import Clustering, require_common
+from duckanon.algorithms.clustering.clustering import Clustering
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from duckanon.algorithms.clustering.clusters import Advance, Cloud
-    from duckanon.algorithms.partition.partition import Axis
 
 
 @algorithms.register("k_member")
@@ -41,15 +39,9 @@ class KMember(Clustering):
     block: int | None = None
     summary: ClassVar[str] = "classes that grow by the row that widens them least"
 
-    def __post_init__(self) -> None:
-        require_common(self, self.name)
-
     @property
     def by_rows(self) -> bool:
         return True
-
-    def measure_of(self, axes: Sequence[Axis]) -> str:
-        return "ncp"
 
     def cluster(self, cloud: Cloud, least: int, threads: int | None, advance: Advance) -> NDArray[np.int64]:
         from duckanon.algorithms.clustering.clusters import k_member

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.clustering.clustering import Clustering, require_common
+from duckanon.algorithms.clustering.clustering import Clustering
 from duckanon.algorithms.clustering.greedy import TOGETHER
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.clustering.clusters import Advance, Cloud
-    from duckanon.algorithms.partition.partition import Axis
+    from duckanon.algorithms.partition.partition import PartitionAxis
 
 
 @algorithms.register("kaca")
@@ -44,10 +44,7 @@ class Kaca(Clustering):
     block: int | None = None
     summary: ClassVar[str] = "small classes, drawn at random, are merged with the nearest"
 
-    def __post_init__(self) -> None:
-        require_common(self, self.name)
-
-    def measure_of(self, axes: Sequence[Axis]) -> str:
+    def measure_of(self, axes: Sequence[PartitionAxis]) -> str:
         return "distortion"
 
     def together(self, columns: int) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.clustering.clustering import Clustering, require_common
+from duckanon.algorithms.clustering.clustering import Clustering
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from duckanon.algorithms.clustering.clusters import Advance, Cloud
-    from duckanon.algorithms.partition.partition import Axis
 
 
 @algorithms.register("knn_clustering")
@@ -46,15 +44,9 @@ class KnnClustering(Clustering):
     block: int | None = None
     summary: ClassVar[str] = "classes of a row drawn at random and the k - 1 nearest to it"
 
-    def __post_init__(self) -> None:
-        require_common(self, self.name)
-
     @property
     def by_rows(self) -> bool:
         return True
-
-    def measure_of(self, axes: Sequence[Axis]) -> str:
-        return "ncp"
 
     def cluster(self, cloud: Cloud, least: int, threads: int | None, advance: Advance) -> NDArray[np.int64]:
         from duckanon.algorithms.clustering.clusters import knn_clustering

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.clustering.clustering import Clustering, Run, require_common
+from duckanon.algorithms.clustering.clustering import Clustering, Run
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.models.ordered_t_closeness import OrderedTCloseness
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.clustering.clusters import Advance, Cloud
-    from duckanon.algorithms.partition.partition import Axis, Rules
+    from duckanon.algorithms.partition.partition import PartitionAxis, Rules
 
     Integers = NDArray[np.int64]
 
 DISTANCES = {"standardised": "standardised", "gower": "gower", "hierarchy": "ncp"}
-"""How rows are apart, with the measure of the space that it is."""
+"""The distances, with the measure of the space for each."""
 
 
 @algorithms.register("mdav")
@@ -69,7 +69,7 @@ class Mdav(Clustering):
 
     def __post_init__(self) -> None:
         require_distance(self.name, self.distance)
-        require_common(self, self.name)
+        super().__post_init__()
 
     @property
     def reported(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Mdav(Clustering):
     def by_rows(self) -> bool:
         return True
 
-    def measure_of(self, axes: Sequence[Axis]) -> str:
+    def measure_of(self, axes: Sequence[PartitionAxis]) -> str:
         return measure_of(self.distance, axes)
 
     def cluster(self, cloud: Cloud, least: int, threads: int | None, advance: Advance) -> Integers:
@@ -131,7 +131,7 @@ def across(cloud: Cloud, values: Integers, size: int, advance: Advance) -> Integ
     return labels
 
 
-def measure_of(distance: str | None, axes: Sequence[Axis]) -> str:
+def measure_of(distance: str | None, axes: Sequence[PartitionAxis]) -> str:
     """Return the measure of a distance, by default one that fits the columns."""
     if distance is None:
         distance = "standardised" if all(a.atoms is not None for a in axes) else "hierarchy"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.partition import Axis
+    from duckanon.algorithms.partition.partition import PartitionAxis
     from duckanon.kernels.space import Space
 
     Integers = NDArray[np.int64]
@@ -29,9 +29,9 @@ published are apart as categories are, with "gower" and "standardised" by the sh
 _GRAIN = 2.0**26
 """Numbers and widths are multiples of one part of this: sums are exact then, in whatever order they are made."""
 FEW_COLUMNS = 4
-"""So many columns a tree of boxes still tells apart well."""
+"""Up to so many columns a tree of boxes is faster than measuring all rows."""
 _MOST_PAIRS = 2**18
-"""Most pairs of places of a tree whose distances are written down."""
+"""The most pairs of places of a tree whose distances are stored in a table."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _rounded(values: Any) -> Floats:
     return np.rint(np.asarray(values, dtype=np.float64) * _GRAIN) / _GRAIN
 
 
-def spaced(axes: Sequence[Axis], items: Items, measure: str) -> Spaced:
+def spaced(axes: Sequence[PartitionAxis], items: Items, measure: str) -> Spaced:
     """Return the space of axes; ``items`` say how often numbers occur, for their standard deviations."""
     from duckanon.kernels.space import Space
 
@@ -96,7 +96,7 @@ def spaced(axes: Sequence[Axis], items: Items, measure: str) -> Spaced:
     return Spaced(space, columns, tuple(coordinates))
 
 
-def _line(axis: Axis, items: Items, j: int, measure: str) -> tuple[Floats, float, float]:
+def _line(axis: PartitionAxis, items: Items, j: int, measure: str) -> tuple[Floats, float, float]:
     """Return the coordinate of every place of a line, the largest distance, and where NULL is (infinite: nowhere)."""
     count = axis.size - axis.null
     numbers = np.asarray(axis.numbers[:count], dtype=np.float64)
@@ -124,7 +124,7 @@ def _line(axis: Axis, items: Items, j: int, measure: str) -> tuple[Floats, float
     return own, cap, float(own[count])
 
 
-def _widths(axis: Axis, measure: str) -> list[Floats]:
+def _widths(axis: PartitionAxis, measure: str) -> list[Floats]:
     """Return the width of every node, level by level, from the first above the values."""
     if len(axis.nodes) < 2:
         return [np.ones(1)]
@@ -152,7 +152,7 @@ def _pairs(size: int, nodes: Sequence[NDArray[Any]], widths: Sequence[Floats]) -
     return found
 
 
-def free_space(axes: Sequence[Axis], items: Items, matrices: Mapping[int, Floats]) -> Spaced:
+def free_space(axes: Sequence[PartitionAxis], items: Items, matrices: Mapping[int, Floats]) -> Spaced:
     """Return the space of lines by squares, and of columns whose places are apart by a matrix of their own.
 
     The square of a distance is the sum of squared differences on lines, shares of the range times the weight, and of

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.clustering.clustering import Clustering, require_common
+from duckanon.algorithms.clustering.clustering import Clustering
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from duckanon.algorithms.clustering.clusters import Advance, Cloud
-    from duckanon.algorithms.partition.partition import Axis
 
 
 @algorithms.register("tdg")
@@ -46,16 +44,10 @@ class Tdg(Clustering):
     stable_seeds: bool = False
     summary: ClassVar[str] = "top-down greedy: rows go to the nearer of two that are far apart"
 
-    def __post_init__(self) -> None:
-        require_common(self, self.name)
-
     @property
     def by_rows(self) -> bool:
-        # A group borrows as many rows as it lacks, be it some of several that are equal.
+        # A group may borrow only some of several equal rows.
         return True
-
-    def measure_of(self, axes: Sequence[Axis]) -> str:
-        return "ncp"
 
     def together(self, columns: int) -> int:
         return 2**62

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.clustering.clustering import Clustering, require_common
+from duckanon.algorithms.clustering.clustering import Clustering
 from duckanon.algorithms.clustering.mdav import measure_of, require_distance
 from duckanon.models.base import require_number
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.clustering.clusters import Advance, Cloud
-    from duckanon.algorithms.partition.partition import Axis
+    from duckanon.algorithms.partition.partition import PartitionAxis
 
 
 @algorithms.register("v_mdav")
@@ -48,7 +48,7 @@ class VMdav(Clustering):
 
     def __post_init__(self) -> None:
         require_distance(self.name, self.distance)
-        require_common(self, self.name)
+        super().__post_init__()
         require_number(self.name, "gamma", self.gamma, 0.0)
 
     @property
@@ -59,7 +59,7 @@ class VMdav(Clustering):
     def by_rows(self) -> bool:
         return True
 
-    def measure_of(self, axes: Sequence[Axis]) -> str:
+    def measure_of(self, axes: Sequence[PartitionAxis]) -> str:
         return measure_of(self.distance, axes)
 
     def cluster(self, cloud: Cloud, least: int, threads: int | None, advance: Advance) -> NDArray[np.int64]:

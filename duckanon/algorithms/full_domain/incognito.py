@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.full_domain.search import Choice, FullDomain
+from duckanon.algorithms.full_domain.search import MinimalSearch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from duckanon.algorithms.full_domain.lattice import Lattice
-    from duckanon.algorithms.full_domain.objectives import Objective
+
+    Levels = tuple[int, ...]
 
 
 @algorithms.register("incognito")
 @dataclass(frozen=True)
-class Incognito(FullDomain):
+class Incognito(MinimalSearch):
     """All k-minimal nodes, found by way of ever larger subsets of the quasi-identifiers; the best of them by a metric.
 
     Parameters
@@ -30,12 +33,7 @@ class Incognito(FullDomain):
 
     summary: ClassVar[str] = "all k-minimal nodes by subset pruning, the best by a metric (LeFevre 2005)"
 
-    @property
-    def minimal(self) -> bool:
-        return True
+    def candidates(self, lattice: Lattice) -> Iterable[Levels]:
+        from duckanon.algorithms.full_domain.minimal import by_subsets
 
-    def explore(self, lattice: Lattice, objective: Objective) -> Choice:
-        from duckanon.algorithms.full_domain.minimal import best_of, by_subsets
-
-        levels, value = best_of(lattice, objective, by_subsets(lattice))
-        return Choice(levels, value, objective.bound(lattice.low))
+        return by_subsets(lattice)

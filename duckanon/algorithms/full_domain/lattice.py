@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from duckanon.algorithms.full_domain.publishable import publishable
 from duckanon.algorithms.full_domain.search import ANONYMOUS, BROKEN, UNKNOWN
 from duckanon.algorithms.full_domain.tables import Classes, Tables
-from duckanon.algorithms.verdicts import publishable
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Groups
 

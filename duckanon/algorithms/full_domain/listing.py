@@ -51,12 +51,12 @@ class Seen:
         if self.tags is None:
             return {}
         visited = set(self.visited)
-        told = {}
+        anonymous = {}
         for place in zip(*(axis.tolist() for axis in (self.tags != UNKNOWN).nonzero()), strict=True):
             levels = tuple(a + b for a, b in zip(place, self.low, strict=True))
             if levels not in visited:
-                told[levels] = bool(self.tags[place] == ANONYMOUS)
-        return told
+                anonymous[levels] = bool(self.tags[place] == ANONYMOUS)
+        return anonymous
 
 
 def tabulate(

@@ -106,7 +106,7 @@ def judge(problem: Problem, node: Node, start: Node | None = None) -> Node:
     import numpy as np
     import pyarrow as pa
 
-    from duckanon.algorithms.verdicts import publishable
+    from duckanon.algorithms.full_domain.publishable import publishable
 
     engine, width = problem.engine, len(node.levels)
     numbered, verdict = engine.fresh("numbered"), engine.fresh("verdict")

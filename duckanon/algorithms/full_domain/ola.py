@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.full_domain.search import Choice, FullDomain
+from duckanon.algorithms.full_domain.search import MinimalSearch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from duckanon.algorithms.full_domain.lattice import Lattice
-    from duckanon.algorithms.full_domain.objectives import Objective
+
+    Levels = tuple[int, ...]
 
 
 @algorithms.register("ola")
 @dataclass(frozen=True)
-class Ola(FullDomain):
+class Ola(MinimalSearch):
     """All k-minimal nodes, found by bisecting generalization strategies, and the best of them by a metric.
 
     The best k-minimal node is the best of all where the metric never falls with generalization. With suppression it
@@ -33,12 +36,7 @@ class Ola(FullDomain):
 
     summary: ClassVar[str] = "all k-minimal nodes by predictive tagging, the best by a metric (El Emam 2009)"
 
-    @property
-    def minimal(self) -> bool:
-        return True
+    def candidates(self, lattice: Lattice) -> Iterable[Levels]:
+        from duckanon.algorithms.full_domain.minimal import by_strategies
 
-    def explore(self, lattice: Lattice, objective: Objective) -> Choice:
-        from duckanon.algorithms.full_domain.minimal import best_of, by_strategies
-
-        levels, value = best_of(lattice, objective, by_strategies(lattice))
-        return Choice(levels, value, objective.bound(lattice.low))
+        return by_strategies(lattice)

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.full_domain.search import Choice, FullDomain
+from duckanon.algorithms.full_domain.search import MinimalSearch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from duckanon.algorithms.full_domain.lattice import Lattice
-    from duckanon.algorithms.full_domain.objectives import Objective
+
+    Levels = tuple[int, ...]
 
 
 @algorithms.register("samarati")
 @dataclass(frozen=True)
-class Samarati(FullDomain):
+class Samarati(MinimalSearch):
     """All k-minimal nodes of the least height, found by bisecting the height; the best of them by a metric.
 
     Fewest steps of generalization in all columns together, whatever a step costs: columns with many levels pay for
@@ -33,12 +36,7 @@ class Samarati(FullDomain):
 
     summary: ClassVar[str] = "least height by bisection, all k-minimal nodes there (Samarati 2001)"
 
-    @property
-    def minimal(self) -> bool:
-        return True
+    def candidates(self, lattice: Lattice) -> Iterable[Levels]:
+        from duckanon.algorithms.full_domain.minimal import lowest
 
-    def explore(self, lattice: Lattice, objective: Objective) -> Choice:
-        from duckanon.algorithms.full_domain.minimal import best_of, lowest
-
-        levels, value = best_of(lattice, objective, lowest(lattice))
-        return Choice(levels, value, objective.bound(lattice.low))
+        return lowest(lattice)

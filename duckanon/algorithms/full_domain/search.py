@@ -13,6 +13,8 @@ from duckanon.errors import InfeasibleError, ParameterError
 from duckanon.metrics.base import metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from duckanon.algorithms.full_domain.lattice import Lattice
     from duckanon.algorithms.full_domain.objectives import Objective
 
@@ -70,6 +72,25 @@ class FullDomain(Algorithm):
         node = evaluate(problem, choice.levels)
         node = node if problem.size_only else judge(problem, node)
         return replace(node, searched=_searched(lattice, objective, choice), seen=Seen.of(lattice))
+
+
+@dataclass(frozen=True)
+class MinimalSearch(FullDomain):
+    """A search that finds k-minimal nodes, of which the best by the metric is taken."""
+
+    @property
+    def minimal(self) -> bool:
+        return True
+
+    @abstractmethod
+    def candidates(self, lattice: Lattice) -> Iterable[Levels]:
+        """Return the nodes among which the best is chosen."""
+
+    def explore(self, lattice: Lattice, objective: Objective) -> Choice:
+        from duckanon.algorithms.full_domain.minimal import best_of
+
+        levels, value = best_of(lattice, objective, self.candidates(lattice))
+        return Choice(levels, value, objective.bound(lattice.low))
 
 
 def _too_far(lattice: Lattice) -> str:

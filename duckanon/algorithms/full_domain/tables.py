@@ -131,17 +131,17 @@ class _Held:
 class Tables:
     """All tables of a problem, and those of nodes that were rolled up, so that others start from the nearest.
 
-    ``room`` is how many bytes of rolled-up tables are kept; the largest go first.
+    ``memory_limit`` is how many bytes of rolled-up tables are kept; the largest go first.
     """
 
     problem: Problem
-    room: int = 512 * 2**20
+    memory_limit: int = 512 * 2**20
     sources: dict[str, Source] = field(init=False)
     rolled: dict[str, dict[Levels, Packed]] = field(init=False)
     held: int = 0
 
     def __post_init__(self) -> None:
-        self.room = min(self.room, _share(self.problem.engine))
+        self.memory_limit = min(self.memory_limit, _share(self.problem.engine))
         self.codes = [_codes(self.problem, c) for c in self.problem.frequency.coded]
         self.sources = {_CLASSES: self._fetch(self.problem.frequency)}
         for key, tally in self.problem.tallies.items():
@@ -247,7 +247,7 @@ class Tables:
         self.rolled[key][levels] = found
         self._held[key].add(levels, len(found.counts))
         self.held += found.nbytes
-        while self.held > self.room and self._largest:
+        while self.held > self.memory_limit and self._largest:
             # The largest of the others goes: it serves as a start no better than the base does.
             _, name, at = heappop(self._largest)
             self.held -= self.rolled[name].pop(at).nbytes

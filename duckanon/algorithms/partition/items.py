@@ -125,7 +125,7 @@ def _fill(
         number_rows(own, order, start + low)
         for j, place in enumerate(places.place):
             codes = np.ascontiguousarray(places.codes[j][piece][low:high])
-            # What comes from the database cannot be written to; kernels are compiled for that alone.
+            # Arrays from the database are read-only, and kernels are compiled for read-only arrays.
             codes.flags.writeable = False
             if places.bits is None:
                 add_places(codes, place, own, at[0, j], np.uint64(at[1, j]))

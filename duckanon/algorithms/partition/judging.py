@@ -1,4 +1,4 @@
-"""Ask the models themselves about classes of items."""
+"""Check classes of items with the models' own array form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows_of(parts: Parts, counts: NDArray[np.int64] | None) -> NDArray[np.int64]
 
 
 def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Say for each class whether every model allows it, by the models themselves, and how many members it has."""
+    """Return for each class whether every model is satisfied, and its number of members."""
     rows = rows_of(parts, items.counts)
     classes = len(rows)
     sizes = rows

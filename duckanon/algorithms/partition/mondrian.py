@@ -1,4 +1,4 @@
-"""Mondrian: the rows are divided by cuts, again and again, as long as every side keeps the promise."""
+"""Mondrian: rows are divided by cuts as long as every side satisfies the models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
 from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import CHOICES, Axis, Parts, Rules, partition
+from duckanon.algorithms.partition.partition import CHOICES, PartitionAxis, Parts, Rules, partition
 from duckanon.algorithms.partition.partitioner import Partitioner
 from duckanon.errors import ParameterError, did_you_mean
 
@@ -104,7 +104,7 @@ class Mondrian(Partitioner):
 
     def divide(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[PartitionAxis],
         items: Items,
         rules: Rules,
         *,

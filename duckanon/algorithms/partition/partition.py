@@ -1,4 +1,4 @@
-"""Partitions of rows by Mondrian's cuts, on arrays: what a search knows of the columns, and what it finds."""
+"""Partitions of rows by Mondrian's cuts, on arrays: axes, rules and the classes that result."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _GRAIN = 20_000
-"""Below this many rows a partition is not worth a task of its own."""
+"""Partitions with fewer rows than this are not divided in a task of their own."""
 CHOICES = ("range", "distinct", "round_robin", "information_gain", "least_squares")
 """How the axis of the next cut is chosen."""
 
 
 @dataclass(frozen=True)
-class Axis:
+class PartitionAxis:
     """A quasi-identifier as cuts see it: its distinct values have places 0, 1, ..., NULL the last one.
 
     A line has ``atoms`` (by place, ascending): cuts come only between two of them; with ``inner``, values of one atom
@@ -64,7 +64,7 @@ class Rules:
     choose: str = "range"
     tight: bool = False
     remember: bool = False
-    """Whether the cuts are wanted besides the classes."""
+    """Whether the cuts are returned besides the classes."""
 
     @property
     def least(self) -> int:
@@ -73,12 +73,34 @@ class Rules:
 
 
 @dataclass(frozen=True)
+class OrderedAxis:
+    """An axis and its order: ``place[code]`` of each value, also as the table ``(code, place)``.
+
+    ``grid`` is the table of ``grid_bounds`` where cuts come only between the groups of the first level.
+    """
+
+    axis: PartitionAxis
+    place: Integers
+    table: str
+    grid: str | None = None
+
+    @property
+    def code(self) -> Integers:
+        """The code at each place."""
+        import numpy as np
+
+        found = np.empty_like(self.place)
+        found[self.place] = np.arange(len(self.place))
+        return found
+
+
+@dataclass(frozen=True)
 class Parts:
     """The classes: class i has the items ``order[starts[i]:starts[i + 1]]``.
 
     ``regions[i, j]`` are its first and last place on axis j, ``levels[i, j]`` is -1 for such a run, else the level of
-    the node over the first place. ``told`` are numbers for the report, which are added up over the parts of a table.
-    ``judged`` is false for classes that nobody has asked about yet; ``refused`` are those that are not published
+    the node over the first place. ``search_stats`` are numbers for the report, which are added up over the parts of a
+    table. ``judged`` is false for classes that nobody has asked about yet; ``refused`` are those that are not published
     whatever their size.
     """
 
@@ -86,7 +108,7 @@ class Parts:
     starts: Integers
     regions: NDArray[np.int32]
     levels: NDArray[np.int32]
-    told: dict[str, Any] = field(default_factory=dict)
+    search_stats: dict[str, Any] = field(default_factory=dict)
     judged: bool = True
     refused: NDArray[np.bool_] | None = None
     cuts: NDArray[np.int32] | None = field(default=None, repr=False, compare=False)
@@ -94,7 +116,7 @@ class Parts:
 
 
 def partition(
-    axes: Sequence[Axis],
+    axes: Sequence[PartitionAxis],
     items: Items,
     rules: Rules,
     starts: Integers | None = None,
@@ -106,14 +128,14 @@ def partition(
 
     The caller sees to it that each run satisfies the rules as a whole. The result is the same for any number of
     threads. ``regions`` are the first and last place on each axis of what is divided, where that is not all of it;
-    ``advance`` is told how many items are in classes.
+    ``advance`` is called with the number of items in classes.
     """
     from duckanon.kernels import mondrian as kernels
     from duckanon.kernels.layout import BOUNDS
 
     workers = threads if threads is not None else min(8, cores())
-    data, how, at = _data(axes, items, rules, workers)
-    # What is None is not compiled: rules are asked where more than the number of rows decides.
+    data, config, at = _data(axes, items, rules, workers)
+    # Rules that are None are not compiled: they are needed where more than the number of rows decides.
     judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
     flat, asked = _axes(axes, at), _asked(rules) if judged else None
     relaxed, gains = True if rules.relaxed else None, True if items.targets else None
@@ -129,7 +151,7 @@ def partition(
     def work(node: tuple[int, int, int, NDArray[np.int32]]) -> tuple[list[Any], Any]:
         """Split a large node once, a small one to the end; return the open nodes and the classes."""
         start, end, parent, own = node
-        scratch = scratches.pop() if scratches else _scratch(axes, items, rules, how)
+        scratch = scratches.pop() if scratches else _scratch(axes, items, rules, config)
         try:
             once = end - start > grain
             most = end - start if items.counts is not None else (end - start) // rules.least + 1
@@ -137,17 +159,32 @@ def partition(
             out = np.empty((len(ends), width, 2), dtype=np.int32)
             levels = np.empty((len(ends), width), dtype=np.int32)
             # A group of the only cut has a key of its own; else there are fewer groups than twice the classes.
-            lines = 0 if not rules.remember else scratch.room.shape[1] if once else 2 * most
+            lines = 0 if not rules.remember else scratch.buffer.shape[1] if once else 2 * most
             log = np.empty((lines, 7), dtype=np.int32)
             first, groups, noted = kernels.grow(
-                data, flat, asked, how, relaxed, gains, start, end, parent, own, scratch, once, ends, out, levels, log
+                data,
+                flat,
+                asked,
+                config,
+                relaxed,
+                gains,
+                start,
+                end,
+                parent,
+                own,
+                scratch,
+                once,
+                ends,
+                out,
+                levels,
+                log,
             )
             if asked is not None and asked.callback.error is not None:
                 raise asked.callback.error
             if noted:
                 logs.append(log[:noted].copy())
             if groups:
-                cuts = scratch.room[BOUNDS, : groups + 1].tolist()
+                cuts = scratch.buffer[BOUNDS, : groups + 1].tolist()
                 return [(cuts[g], cuts[g + 1], first, scratch.regions[g].copy()) for g in range(groups)], None
             return [], (start, end, ends[:first].copy(), out[:first].copy(), levels[:first].copy())
         finally:
@@ -177,7 +214,7 @@ def partition(
     done.sort(key=lambda classes: classes[0])
     firsts = np.zeros(1, dtype=np.int64)
     return Parts(
-        data.numbers[:, how.order],
+        data.numbers[:, config.order],
         np.concatenate([firsts, *(classes[2] for classes in done)]),
         np.concatenate([classes[3] for classes in done]) if done else np.empty((0, width, 2), dtype=np.int32),
         np.concatenate([classes[4] for classes in done]) if done else np.empty((0, width), dtype=np.int32),
@@ -198,9 +235,9 @@ def classes_of_items(parts: Parts, first: int, threads: int) -> NDArray[np.int32
     return found
 
 
-def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tuple[Any, Any, Any]:
+def _data(axes: Sequence[PartitionAxis], items: Items, rules: Rules, threads: int) -> tuple[Any, Any, Any]:
     """Return the items in one buffer, and where their places and the rest stand in it."""
-    from duckanon.kernels.layout import Data, How
+    from duckanon.kernels.layout import Data, SplitConfig
 
     count = len(items)
     codes = [items.values[name] for name in rules.totals]
@@ -225,7 +262,7 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tup
     for i, values in enumerate(items.targets):
         data.floats[:, target + i] = values - values.min() if rules.choose == "least_squares" and count else values
     widths = [3 if rules.choose == "least_squares" else int(t.max(initial=0)) + 1 for t in items.targets]
-    how = How(
+    config = SplitConfig(
         least=rules.least,
         persons=items.entity is not None,
         choose=CHOICES.index(rules.choose),
@@ -238,10 +275,10 @@ def _data(axes: Sequence[Axis], items: Items, rules: Rules, threads: int) -> tup
         target=target,
         slots=np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
     )
-    return data, how, at
+    return data, config, at
 
 
-def _axes(axes: Sequence[Axis], at: Integers) -> Any:
+def _axes(axes: Sequence[PartitionAxis], at: Integers) -> Any:
     from duckanon.kernels.layout import Axes
 
     keys: list[NDArray[Any]] = []
@@ -344,8 +381,8 @@ def _callback(rules: Rules) -> Any:
     return ClassCallback(ask)
 
 
-def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any) -> Any:
-    """Return room for one thread to work in."""
+def _scratch(axes: Sequence[PartitionAxis], items: Items, rules: Rules, config: Any) -> Any:
+    """Return the scratch buffers of one thread."""
     from duckanon.kernels.layout import Scratch
 
     width = len(axes)
@@ -362,7 +399,7 @@ def _scratch(axes: Sequence[Axis], items: Items, rules: Rules, how: Any) -> Any:
         np.zeros((4, values), dtype=np.int64),
         np.zeros(values),
         np.zeros((2, people), dtype=np.int32),
-        np.zeros(int(how.slots[-1]) * (keys + 2)),
+        np.zeros(int(config.slots[-1]) * (keys + 2)),
         np.zeros((keys, 2), dtype=np.int64),
         np.zeros(keys // 64 + 1, dtype=np.uint64),
     )

@@ -1,4 +1,4 @@
-"""The form of an algorithm that divides rows into classes, each with regions of its own."""
+"""What algorithms that divide rows into classes have in common; each class has a region of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.full_domain.nodes import Node
     from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.partition import Axis, Parts, Rules
+    from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules
     from duckanon.algorithms.permutation.permuting import Permuted
     from duckanon.models.base import Model
 
@@ -26,7 +26,7 @@ class Partitioner(Algorithm):
     """An algorithm that divides rows into classes.
 
     It gets rows, or combinations of values with the number of rows of each, as places on axes, and says which are in
-    one class. It is trusted for speed, never for the promise.
+    one class. Privacy does not depend on it: the gate checks what was written.
     """
 
     ordered: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Partitioner(Algorithm):
     target: Any = ()
     """Columns beside the quasi-identifiers that the division looks at."""
     budget: int | None = None
-    """Most rows that are divided at once; None for as many as there is memory for."""
+    """The most rows that are divided at once; None for as many as fit into memory."""
 
     @property
     def partitions(self) -> bool:
@@ -66,12 +66,12 @@ class Partitioner(Algorithm):
 
     def bytes_of_item(self, width: int, size: int) -> int:
         """Return the memory that an item of so many columns takes, a place being of so many bytes."""
-        # Fetched codes, places, the two buffers between which rows are moved, and what each class leaves.
+        # Fetched codes, places, the two buffers between which rows are moved, and the classes.
         return width * size * 4 + 56
 
     @staticmethod
     def load() -> None:
-        """Load what all kernels need, before they are asked."""
+        """Load what all kernels need before they are called."""
         from duckanon.kernels.packing import warm
 
         warm()
@@ -79,7 +79,7 @@ class Partitioner(Algorithm):
     @abstractmethod
     def divide(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[PartitionAxis],
         items: Items,
         rules: Rules,
         *,
@@ -95,7 +95,7 @@ class Partitioner(Algorithm):
         return None
 
     def supports(self, model: Model) -> bool:
-        """Say whether classes can be asked about a model: all but those of a population or whole table."""
+        """Return whether the model can be checked on single classes: not those of a population or the whole table."""
         return not (model.needs_population or model.traits.whole_table)
 
     def search(self, problem: Problem) -> Node:

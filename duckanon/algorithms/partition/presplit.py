@@ -1,4 +1,4 @@
-"""The first cuts of a table that is too large for arrays: made by the database, so that each part fits."""
+"""The first cuts of a table that does not fit into arrays: the database makes them, so that each part fits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.ordered_axis import Placed
-    from duckanon.algorithms.partition.partition import Rules
+    from duckanon.algorithms.partition.partition import OrderedAxis, Rules
     from duckanon.engine.base import Engine
 
     Bounds = dict[int, tuple[int, int]]
 
 _FEW_CELLS = 20
-"""Where rows share their places on lines with so many others on average, cuts are found among the counts of those."""
+"""Where places on lines are shared by so many rows on average, cuts are found on counts of the places."""
 _SAMPLED = 1000
 """So many times the least members of a class are looked at before all are counted."""
 
@@ -85,7 +84,7 @@ class FirstCuts:
     engine: Engine
     source: str
     codes: Sequence[str]
-    placed: Sequence[Placed]
+    placed: Sequence[OrderedAxis]
     within: Sequence[int]
     rules: Rules
     columns: dict[str, str] = field(default_factory=dict)
@@ -251,7 +250,7 @@ class FirstCuts:
                 people = call("count", exp.Distinct(expressions=[col("person")]))
                 (found,) = self.engine.row(exp.select(people).from_(subquery(some, "p")))
                 sizes[side] = int(found)
-                # Every model that looks at sizes asks for the least: more than enough are as good as all.
+                # Models of class size need no more than their minimum, so counting stops above it.
                 if sizes[side] >= self.rules.least:
                     break
         return sizes

@@ -1,4 +1,4 @@
-"""Ahmad-Dey's dissimilarity: values are as far apart as what stands beside them differs."""
+"""Ahmad-Dey's dissimilarity: values are as far apart as the distributions of other columns beside them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.partition import Axis
+    from duckanon.algorithms.partition.partition import PartitionAxis
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
 MOST_VALUES = 1_000
-"""Every two values of a category are compared: so many are a million pairs."""
+"""The most values of a categorical column, because every two of them are compared."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Apart:
-    """How far values are apart: the significance of numbers, and the distances of every two categories."""
+    """The distances between values: the significance of numbers, and a matrix for every categorical column."""
 
     weights: dict[int, float]
     matrices: dict[int, Floats]
@@ -102,7 +102,7 @@ class AhmadDeyMdav(Mdav):
     name = "mdav"
     known: Apart | None = None
 
-    def space_of(self, axes: Sequence[Axis], items: Items) -> Spaced:
+    def space_of(self, axes: Sequence[PartitionAxis], items: Items) -> Spaced:
         if self.known is None:
             raise UnsupportedError("Ahmad-Dey's dissimilarity needs the counts of a table.")
         own = self.known

@@ -1,4 +1,4 @@
-"""Permute the values of rows within groups, block by block, with random numbers that nobody can guess."""
+"""Permute the values of rows within groups, block by block, with cryptographic random numbers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 class Draw:
     """Random words from a secret key: the same for the same key, and unknown to whoever does not have it.
 
-    SHAKE-256 makes them, so that what was published of some tells nothing of the others, nor of the key.
+    They are made by SHAKE-256: some of them do not reveal the others, nor the key.
     """
 
     key: bytes
 
     def words(self, count: int, *label: int) -> NDArray[np.uint64]:
-        """Return so many words of 64 bits; other labels, other words."""
-        told = b"".join(int(n).to_bytes(8, "big") for n in label)
-        return np.frombuffer(hashlib.shake_256(self.key + told).digest(8 * count), dtype="<u8")
+        """Return so many words of 64 bits; different labels give different words."""
+        label_bytes = b"".join(int(n).to_bytes(8, "big") for n in label)
+        return np.frombuffer(hashlib.shake_256(self.key + label_bytes).digest(8 * count), dtype="<u8")
 
 
 def blocks_of(information: Sequence[float], least: int = 2) -> tuple[tuple[int, ...], ...]:
@@ -140,7 +140,7 @@ def _numbered(columns: NDArray[Any]) -> Integers:
 
 
 def _chance_to_stay(tuples: Integers, group: Integers, starts: Integers, sizes: Integers) -> NDArray[np.float64]:
-    """Return how likely the tuples of each class stay where they are when they are dealt at random."""
+    """Return how likely the tuples of each class stay where they are under a random permutation."""
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(sizes.max(initial=1)) + 1)))])
     order = np.lexsort([tuples, group])
     own, of = tuples[order], group[order]

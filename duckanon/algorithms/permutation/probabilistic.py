@@ -15,7 +15,7 @@ from duckanon.algorithms.clustering.mdav import Mdav
 from duckanon.algorithms.clustering.tdg import Tdg
 from duckanon.algorithms.partition.items import Items
 from duckanon.algorithms.partition.mondrian import Mondrian
-from duckanon.algorithms.partition.partition import Axis, Parts, Rules
+from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules
 from duckanon.algorithms.partition.partitioner import Partitioner
 from duckanon.algorithms.permutation.ahmad_dey import AhmadDeyMdav, Apart
 from duckanon.algorithms.permutation.permuting import Draw, Permuted, permute
@@ -36,7 +36,7 @@ _TOGETHER = 50_000
 
 @dataclass(frozen=True)
 class Known:
-    """What is known once the table was read: the blocks, by positions of quasi-identifiers, and the secret draw."""
+    """What is computed from the table before the search: the blocks of quasi-identifiers, and the secret draw."""
 
     blocks: tuple[tuple[int, ...], ...]
     draw: Draw
@@ -114,7 +114,7 @@ class Probabilistic(Partitioner):
             raise ParameterError(f"The 'dissimilarity' parameter of probabilistic is for mdav, not for {self.groups}.")
 
     def knowing(self, known: Known) -> Self:
-        """Return the algorithm that knows a table."""
+        """Return the algorithm with what was computed from the table."""
         found = copy.copy(self)
         object.__setattr__(found, "_known", known)
         return found
@@ -160,7 +160,7 @@ class Probabilistic(Partitioner):
 
     def divide(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[PartitionAxis],
         items: Items,
         rules: Rules,
         *,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from duckanon.assess.utility.codebook import Codebook
     from duckanon.assess.utility.domain import Indices
     from duckanon.engine.base import Engine
-    from duckanon.recoding.recoders import Recoder
+    from duckanon.recoding.base import Recoder
     from duckanon.release.release import Release
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.algorithms.partition.partition import Axis
+from duckanon.algorithms.partition.partition import PartitionAxis
 from duckanon.errors import ParameterError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _coded(column: pa.Array) -> Integers | None:
     return np.asarray(ranks[codes.astype(np.int64)])
 
 
-def place(values: Values, starts: Integers) -> tuple[Axis, Integers]:
+def place(values: Values, starts: Integers) -> tuple[PartitionAxis, Integers]:
     """Return the axis of a column, and the place of each value: a group has the places of its own values only.
 
     Before and after all of them the axis has a place that no value has: between these two lies the size 1, which is
@@ -210,7 +210,7 @@ def place(values: Values, starts: Integers) -> tuple[Axis, Integers]:
     numbers[len(firsts) + 1] = 1.0
     if len(firsts):
         numbers[1 : len(firsts) + 1] = _shares(None if values.sizes is None else values.sizes[firsts], group[firsts])
-    return Axis(size, null, numbers, np.arange(size, dtype=np.int64)), places
+    return PartitionAxis(size, null, numbers, np.arange(size, dtype=np.int64)), places
 
 
 def _shares(sizes: Floats | None, group: Integers) -> Floats:

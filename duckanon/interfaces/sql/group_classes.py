@@ -15,7 +15,7 @@ import numpy as np
 from duckanon.algorithms.clustering.clusters import Cloud, mdav, tdg
 from duckanon.algorithms.clustering.spaces import on_lines
 from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import Axis, Rules, partition
+from duckanon.algorithms.partition.partition import PartitionAxis, Rules, partition
 from duckanon.engine.duckdb.functions import reason_of
 from duckanon.engine.duckdb.scalars import PROBLEM, RESULT, Scalar
 from duckanon.errors import ParameterError
@@ -159,7 +159,7 @@ def divided(members: pa.Array, starts: Integers, k: int) -> Integers:
     alone = np.arange(groups, dtype=np.int64)
     tree = (alone, np.zeros(groups, dtype=np.int64))
     leaves = (np.ones(groups, dtype=np.int64), np.array([groups], dtype=np.int64))
-    group = Axis(groups, False, np.zeros(groups), nodes=tree, leaves=leaves, weight=_AHEAD)
+    group = PartitionAxis(groups, False, np.zeros(groups), nodes=tree, leaves=leaves, weight=_AHEAD)
     places = np.empty((count, len(placed) + 1), dtype=np.uint32)
     for j, own in enumerate((owner, *(p for _, p in placed))):
         places[:, j] = own

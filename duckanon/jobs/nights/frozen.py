@@ -41,7 +41,7 @@ from duckanon.jobs.nights.stored_algorithms import (
     values_file,
 )
 from duckanon.recoding.coded_rows import CODE
-from duckanon.recoding.recoders import Regions
+from duckanon.recoding.regions import Regions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,7 @@ def require_recoding(recoding: object) -> str:
 def require_freezable(plan: Plan) -> None:
     """Raise an UnsupportedError unless what the plan makes can be applied to other data."""
     algorithm, others = plan.algorithm, "levels (datafly, optimal and the others) and strict mondrian can be frozen"
-    if algorithm.dealt is not None:
+    if algorithm.hierarchy_shuffle_seed is not None:
         raise UnsupportedError(f"{algorithm.name} permutes values at random and cannot be frozen: {others}.")
     if plan.search_options.iterative:
         raise UnsupportedError(f"iterative=True recodes in several passes, which cannot be frozen: {others}.")
@@ -174,7 +174,7 @@ def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
 
     tree = CutTree.of(division.cuts, len(found), members)
     names = []
-    for j, (axis, own) in enumerate(zip(recoder.published.axes, division.cuts.placed, strict=True)):
+    for j, (axis, own) in enumerate(zip(recoder.published.regions, division.cuts.placed, strict=True)):
         a, b, v = (found.column(f"{c}_{j}").to_numpy().astype(np.int64) for c in "abv")
         a, b, last = own.place[a], own.place[b], axis.column.last
         # A run never takes in NULL, though the axis goes on to it.

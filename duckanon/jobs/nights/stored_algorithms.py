@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.full_domain.nodes import Node
     from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.ordered_axis import Placed
-    from duckanon.algorithms.partition.partition import Axis, Rules
+    from duckanon.algorithms.partition.partition import OrderedAxis, PartitionAxis, Rules
     from duckanon.encoding.dictionaries import Coded
     from duckanon.engine.base import Engine
     from duckanon.models.base import Model
@@ -122,7 +121,7 @@ class StoredRegions(Partitioner):
         """Return the kind of the stored axis: labels that were listed then could look like a grid now."""
         return self.kinds[self.names.index(attribute)]
 
-    def on_axes(self, engine: Engine, coded: Sequence[Coded], placed: Sequence[Placed]) -> Self:
+    def on_axes(self, engine: Engine, coded: Sequence[Coded], placed: Sequence[OrderedAxis]) -> Self:
         """Return the algorithm with the stored regions and cuts on the axes of this run."""
         for name, kind, height, levels, own in zip(self.names, self.kinds, self.heights, coded, placed, strict=True):
             found = "tree" if own.axis.atoms is None else "line" if own.grid is None else "grid"
@@ -147,7 +146,7 @@ class StoredRegions(Partitioner):
         tree = CutTree(*(cuts.column(c).to_numpy().astype(np.int64) for c in CUT_COLUMNS))
         return replace(self, applied=AppliedRegions(tree.on(placed, places), low, high, levels_of))
 
-    def _places(self, engine: Engine, j: int, own: tuple[Coded, Placed]) -> Integers:
+    def _places(self, engine: Engine, j: int, own: tuple[Coded, OrderedAxis]) -> Integers:
         """Return the places of this run by the stored places."""
         coded, placed = own
         query = exp.select(named(col("place", "r"), "place"), named(col("code", "v"), "code"))
@@ -168,7 +167,7 @@ class StoredRegions(Partitioner):
 
     def divide(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[PartitionAxis],
         items: Items,
         rules: Rules,
         *,
@@ -229,7 +228,7 @@ class AppliedRegions:
 
 
 def _span(
-    regions: Any, j: int, kind: str, own: Placed, places: Integers, closed: bool
+    regions: Any, j: int, kind: str, own: OrderedAxis, places: Integers, closed: bool
 ) -> tuple[Integers, Integers, Integers]:
     """Return the first and last places of the regions on an axis, and the levels of their labels.
 
@@ -322,7 +321,7 @@ class CutTree:
             found += _by_nodes(lines[several], cut[several], way[several], own, cuts.placed[axis])
         return cls(*(np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)))
 
-    def on(self, axes: Sequence[Placed], places: Sequence[Integers]) -> AppliedTree:
+    def on(self, axes: Sequence[OrderedAxis], places: Sequence[Integers]) -> AppliedTree:
         """Return the tree on the axes of another run; ``places`` maps the stored places of each axis to its places."""
         low, high = np.zeros_like(self.cut), np.zeros_like(self.cut)
         for j, (own, now) in enumerate(zip(axes, places, strict=True)):
@@ -367,7 +366,7 @@ class AppliedTree:
         return found
 
 
-def runs_of(own: Placed, level: int) -> tuple[Integers, Integers]:
+def runs_of(own: OrderedAxis, level: int) -> tuple[Integers, Integers]:
     """Return, for each place, the first and last place of the node above it; on level 0 the place itself."""
     places = np.arange(own.axis.size, dtype=np.int64)
     if level == 0:
@@ -391,7 +390,7 @@ def _in_two(lines: Integers, cut: Integers, way: Integers) -> _Lines:
 
 
 def _by_nodes(
-    lines: Integers, cut: Integers, way: Integers, members: tuple[Integers, Integers], own: Placed
+    lines: Integers, cut: Integers, way: Integers, members: tuple[Integers, Integers], own: OrderedAxis
 ) -> list[_Lines]:
     """Return a line for each node on the level of its cut, of cuts by nodes of one axis."""
     classes, codes = members

@@ -46,11 +46,11 @@ class QuasiIdentifierDomain:
 def size(value: exp.Expr, type_name: str) -> exp.Expr | None:
     """Return a value as a number: days for dates, seconds for times; None for types that have no distances.
 
-    Infinite values have no size, and neither has NaN.
+    Infinite values and NaN have no size.
     """
     kind = ColumnType.parse(type_name)
     if kind.family in ("integer", "decimal", "float"):
-        # What Parquet cannot hold is counted as text, so a cast may meet text here.
+        # Types that Parquet lacks are counted as texts, which the cast may meet here.
         plain: exp.Expr = exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
         return exp.case().when(call("isfinite", plain), plain.copy())
     if kind.family == "date":

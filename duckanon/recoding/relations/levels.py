@@ -32,7 +32,7 @@ class _LevelRelations(ReleaseRelations):
     """Relations of a release whose cells stand on levels of hierarchies.
 
     ``by_pass`` has the cells of each pass, ``cells`` those that are published. Sensitive values are counted in
-    ``path``, the file of the release, which is written by the time somebody asks for them.
+    ``path``, the file of the release, which is written before they are asked for.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class LocalRelations(_LevelRelations):
             chosen = exp.select(tag.copy(), exp.Column(this=exp.Star(), table=ident("m")), col("kept", "k"))
             on = exp.EQ(this=col("class_id", "k"), expression=col("class_id", "m"))
             chosen = chosen.from_(subquery(inside, "m")).join(table(part, "k"), on=on)
-            # What a pass does not keep is in the next one; of the last it is suppressed.
+            # Rows that a pass does not keep go to the next pass; those of the last pass are suppressed.
             members.append(chosen if number_of == len(passes) - 1 else chosen.where(col("kept", "k")))
         self._create("label_map", _label_map(labels, width))
         self._create("members", _numbered_members(self.table("label_map"), members, width))
@@ -205,7 +205,7 @@ def _class_map(members: str, passes: Sequence[Pass], width: int) -> exp.Query:
     if not passes[0].problem.frequency.entity:
         columns = [col("class_id"), col("n"), named(col("n"), "units"), col("kept")]
         return exp.select(*columns).from_(subquery(rows, "r"))
-    # Tuples of later passes are among those of the first, each person beside them.
+    # The tuples of later passes are among those of the first, where each has its persons.
     base = passes[0].problem.frequency.table
     on = exp.and_(*(exp.EQ(this=col(f"c_{j}", "m"), expression=col(f"c_{j}", "f")) for j in range(width)))
     people = exp.select(col("class_id", "m"), named(persons(col("entity", "f")), "units"))

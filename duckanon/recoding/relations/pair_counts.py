@@ -1,8 +1,8 @@
 """How often values of two columns occur together, before and after: in the original, and in what is published of it.
 
-Most numbers occur once: of them as they are each column tells everything of every other, whatever became of them. So
-numbers of which there are more than ten are counted in ten intervals of equal width, the same before and after. A
-published cell counts as the middle of what it stands for.
+Most numbers occur once, so that each column of them would seem to determine every other. Columns with more than ten
+different numbers are therefore counted in ten intervals of equal width, the same before and after. A published cell
+counts as the middle of what it stands for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from duckanon.recoding.relations.relations import ReleaseRelations
 
 BINS = 10
-"""Into how many intervals numbers are put; those that have no more values are taken as they are."""
+"""The number of intervals; columns with no more different numbers than this are counted value by value."""
 
 
 def source_rows(plan: Plan, passed: Sequence[Attribute]) -> exp.Query:
@@ -35,7 +35,7 @@ def source_rows(plan: Plan, passed: Sequence[Attribute]) -> exp.Query:
 
 @dataclass(frozen=True)
 class _Scale:
-    """How the values of a column are told apart: by their texts, or by the intervals from ``low`` to ``high``."""
+    """How the values of a column are counted: by their texts, or by equal intervals from ``low`` to ``high``."""
 
     low: float | None = None
     high: float | None = None
@@ -45,7 +45,7 @@ class _Scale:
         assert self.low is not None
         assert self.high is not None
         low, width = number(self.low / 2), number(self.high / 2 - self.low / 2)
-        # Halves, so that the widest range of all is a number, too.
+        # Divided by two first, so that the widest possible range does not overflow.
         above = exp.paren(exp.Sub(this=exp.paren(exp.Div(this=value, expression=number(2))), expression=low))
         share = exp.Mul(this=exp.Div(this=above, expression=width), expression=number(BINS))
         below = exp.Least(this=exp.Floor(this=share), expressions=[number(BINS - 1)])

@@ -14,7 +14,7 @@ from duckanon.engine.sql.axes import equal, is_null
 from duckanon.engine.sql.boxes import RUN
 from duckanon.engine.sql.relations import call, cast, col, named, number, pack, subquery, table, text, union_all
 from duckanon.plan.roles import Role
-from duckanon.recoding.regions import Axis, Boxes, Published, with_regions
+from duckanon.recoding.region_labels import Boxes, Published, RegionColumn, with_regions
 from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain
 from duckanon.recoding.relations.pair_counts import source_rows
 from duckanon.recoding.relations.relations import ReleaseRelations
@@ -48,8 +48,7 @@ class RegionRelations(ReleaseRelations):
         self.plan, self.counted, self.boxes, self.published, self.rows = plan, counted, boxes, published, rows
         self._row_map = row_map
         self.sensitive = [a for a in plan.roles.published if a.role is Role.SENSITIVE]
-        tables = {"frequency": counted.table, "published": published.table}
-        super().__init__(engine, tables, [(a.name, a.type) for a in self.sensitive])
+        super().__init__(engine, {"published": published.table}, [(a.name, a.type) for a in self.sensitive])
         self.domains = self._column_domains()
 
     def lacks(self, name: str) -> bool:
@@ -61,6 +60,13 @@ class RegionRelations(ReleaseRelations):
     def sensitive_values(self) -> dict[str, exp.Expr]:
         """The sensitive columns with their expressions in the source."""
         return {a.name: self.plan.expression(a) for a in self.sensitive}
+
+    @relation
+    def frequency(self) -> exp.Query:
+        """``(c_0, ..., n)``: the distinct combinations of values."""
+        codes = [col(f"c_{j}") for j in range(len(self.counted.coded))]
+        total = named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")
+        return exp.select(*codes, total).from_(table(self.boxes.members)).group_by(exp.var("ALL"))
 
     @relation
     def tuple_map(self) -> exp.Query:
@@ -126,7 +132,7 @@ class RegionRelations(ReleaseRelations):
 
     def member_rows(self) -> exp.Query:
         """Return ``(class_id, c_0, ..., n)`` of all classes."""
-        codes = [f"c_{j}" for j in range(len(self.published.axes))]
+        codes = [f"c_{j}" for j in range(len(self.published.regions))]
         if not self.published.merged:
             return exp.select(*(col(c) for c in ("class_id", *codes, "n"))).from_(table(self.boxes.members))
         known, on = self._ec("m")
@@ -163,17 +169,17 @@ class RegionRelations(ReleaseRelations):
         query = exp.select(named(col("ec", "p"), "class_id"), *(col(f"p_{i}", "v") for i in range(len(self.passed))))
         return query.select(col("n", "v")).from_(subquery(found, "v")).join(*self._ec("v"))
 
-    # Cells: where several regions are published as one class, the smallest that holds them all.
+    # Cells: classes that are published alike get the smallest region that holds all of theirs.
 
     @cached_property
-    def axes(self) -> tuple[Axis, ...]:
-        """The axes with the regions of the classes as they are published."""
+    def regions(self) -> tuple[RegionColumn, ...]:
+        """The columns with the regions of the classes as they are published."""
         if not self.published.merged:
-            return self.published.axes
-        return with_regions(self.engine, self.published.axes, self.regions)
+            return self.published.regions
+        return with_regions(self.engine, self.published.regions, self.published_boxes)
 
     @cached_property
-    def regions(self) -> str:
+    def published_boxes(self) -> str:
         """The table of published classes, in the form of ``Boxes.table``."""
         if not self.published.merged:
             return self.boxes.table
@@ -181,36 +187,40 @@ class RegionRelations(ReleaseRelations):
         several = exp.select(col("ec")).from_(table(self.published.table)).group_by(col("ec"))
         several = several.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(1)))
         among = exp.In(this=col("ec", "p"), query=exp.Subquery(this=several))
-        keys = [f"{c}_{j}" for j in range(len(self.published.axes)) for c in "abv"]
+        keys = [f"{c}_{j}" for j in range(len(self.published.regions)) for c in "abv"]
         own = exp.select(col("class_id", "b"), col("n", "b"), named(exp.true(), "kept"), *(col(k, "b") for k in keys))
         own = own.from_(table(self.boxes.table, "b")).join(*self._ec("b")).where(exp.Not(this=among))
         total = named(cast(exp.Sum(this=col("n", "b")), "BIGINT"), "n")
         both = exp.select(named(col("ec", "p"), "class_id"), total, named(exp.true(), "kept"))
         both = both.from_(table(self.boxes.table, "b")).join(*self._ec("b")).where(among.copy())
-        for axis in self.published.axes:
-            both = _hull(both, axis)
+        for region in self.published.regions:
+            both = _hull(both, region)
         self.engine.create(name, union_all([own, both.group_by(col("ec", "p"))]))
         return name
 
     @relation
     def labelled(self) -> exp.Query:
         """``(class_id, n, l_0, ...)`` of the published classes."""
-        query = exp.select(col("class_id", "b"), col("n", "b")).from_(table(self.regions, "b")).where(col("kept", "b"))
-        for axis in self.axes:
-            alias = f"r_{axis.position}"
-            query = query.select(named(col("cell", alias), f"l_{axis.position}"))
-            query = query.join(table(axis.regions, alias), on=axis.column.on(alias, axis.position, "b"))
+        query = (
+            exp.select(col("class_id", "b"), col("n", "b"))
+            .from_(table(self.published_boxes, "b"))
+            .where(col("kept", "b"))
+        )
+        for region in self.regions:
+            alias = f"r_{region.position}"
+            query = query.select(named(col("cell", alias), f"l_{region.position}"))
+            query = query.join(table(region.regions, alias), on=region.column.on(alias, region.position, "b"))
         return query
 
     @relation
     def class_cells(self) -> exp.Query:
         """``(class_id, attribute, cell, level, leaves, lo, hi)`` of the published classes."""
         parts: list[exp.Query] = []
-        for axis in self.axes:
+        for region in self.regions:
             known = [col(c, "r") for c in ("cell", "level", "leaves", "lo", "hi")]
-            query = exp.select(col("class_id", "b"), named(text(axis.column.name), "attribute"), *known)
-            on = axis.column.on("r", axis.position, "b")
-            query = query.from_(table(self.regions, "b")).join(table(axis.cells, "r"), on=on)
+            query = exp.select(col("class_id", "b"), named(text(region.column.name), "attribute"), *known)
+            on = region.column.on("r", region.position, "b")
+            query = query.from_(table(self.published_boxes, "b")).join(table(region.cells, "r"), on=on)
             parts.append(query.where(col("kept", "b")))
         return union_all(parts)
 
@@ -218,23 +228,25 @@ class RegionRelations(ReleaseRelations):
     def cell_rows(self) -> exp.Query:
         """``(attribute, level, leaves, lo, hi, n)``: in how many published rows cells stand for that much."""
         parts: list[exp.Query] = []
-        for axis in self.axes:
-            keys = [col(f"{c}_{axis.position}") for c in "abv"]
+        for region in self.regions:
+            keys = [col(f"{c}_{region.position}") for c in "abv"]
             # Counted first and joined after: there are far fewer regions of a column than classes.
-            counted = exp.select(*keys, named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")).from_(table(self.regions))
+            counted = exp.select(*keys, named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")).from_(
+                table(self.published_boxes)
+            )
             counted = counted.where(col("kept")).group_by(*(key.copy() for key in keys))
-            query = exp.select(named(text(axis.column.name), "attribute"))
+            query = exp.select(named(text(region.column.name), "attribute"))
             query = query.select(*(col(c, "r") for c in ("level", "leaves", "lo", "hi")), col("n", "b"))
-            on = axis.column.on("r", axis.position, "b")
-            parts.append(query.from_(subquery(counted, "b")).join(table(axis.cells, "r"), on=on))
+            on = region.column.on("r", region.position, "b")
+            parts.append(query.from_(subquery(counted, "b")).join(table(region.cells, "r"), on=on))
         return union_all(parts)
 
     def _column_domains(self) -> list[QuasiIdentifierDomain]:
         """Return the quasi-identifiers with what their regions stand for."""
         types = {a.name: a.type for a in self.plan.roles.quasi_identifiers}
         found = []
-        for j, axis in enumerate(self.published.axes):
-            column = axis.column
+        for j, region in enumerate(self.published.regions):
+            column = region.column
             weight = self.plan.search_options.weights.get(column.name, 1.0)
             found.append(
                 QuasiIdentifierDomain(
@@ -248,7 +260,7 @@ class RegionRelations(ReleaseRelations):
                     weight,
                     spanned=True,
                     # Where no region is an interval, all are values or nodes.
-                    labels=column.output == "lca" or not axis.has_runs,
+                    labels=column.output == "lca" or not region.has_runs,
                 )
             )
         return found
@@ -257,15 +269,15 @@ class RegionRelations(ReleaseRelations):
         lowest = [named(exp.Min(this=col("level")), "level")]
         lowest += [named(call("arg_min", col(c), col("level")), c) for c in ("leaves", "lo", "hi")]
         # A name that two regions share stands for the one on the lower level.
-        return exp.select(col("cell"), *lowest).from_(table(self.axes[j].cells)).group_by(col("cell"))
+        return exp.select(col("cell"), *lowest).from_(table(self.regions[j].cells)).group_by(col("cell"))
 
     def _covers_of(self, j: int) -> exp.Query:
-        return self.axes[j].covers()
+        return self.regions[j].covers()
 
 
-def _hull(query: exp.Select, axis: Axis) -> exp.Select:
+def _hull(query: exp.Select, region: RegionColumn) -> exp.Select:
     """Add the smallest region that holds those of one column of all classes that are published alike."""
-    j, column = axis.position, axis.column
+    j, column = region.position, region.column
     a, b, v = (col(f"{c}_{j}", "b") for c in "abv")
     for alias, code in ((f"x_{j}", a), (f"y_{j}", b)):
         query = query.join(table(column.axis, alias), on=equal(col("code", alias), code.copy()))
@@ -273,7 +285,7 @@ def _hull(query: exp.Select, axis: Axis) -> exp.Select:
     same_region = [equal(exp.Min(this=c.copy()), exp.Max(this=c.copy())) for c in (a, b, v)]
     level = exp.case().when(exp.and_(*same_region), lowest)
     # A tree has nodes only; the regions of a line are joined to the run from the first to the last of their values.
-    if axis.has_runs:
+    if region.has_runs:
         no_run = exp.NEQ(this=v.copy(), expression=number(RUN))
         missing = call("bool_or", exp.and_(is_null(col("value", f"y_{j}")), no_run))
         level = level.when(missing, number(column.height)).else_(number(RUN))

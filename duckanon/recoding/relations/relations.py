@@ -1,4 +1,4 @@
-"""What is known of a release: the relations that models, metrics, risk and comparison read."""
+"""The relations that describe a release, and that models, metrics, risk and comparison read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ReleaseRelations(RelationTables):
     """The relations of a release, from its classes and from what the cells of its quasi-identifiers stand for.
 
-    A subclass gives ``tables`` or definitions of ``classes`` and ``frequency``, and of whatever else it knows.
+    A subclass gives tables or definitions of ``classes``, ``frequency`` and its further relations.
     """
 
     domains: Sequence[QuasiIdentifierDomain]
@@ -230,7 +230,7 @@ def _tuple_values(relations: ReleaseRelations, j: int, attribute: QuasiIdentifie
     on = exp.and_(
         exp.EQ(this=col("j", "v"), expression=number(j)), exp.EQ(this=col("code", "v"), expression=col(f"c_{j}", "t"))
     )
-    # A tuple whose rows lie in several classes is there once for each.
+    # A tuple has a line for each class that its rows lie in.
     distinct = exp.select(col("tuple_id"), col(f"c_{j}")).distinct().from_(table(relations.table("tuples")))
     return (
         exp.select(

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.models.base import CheckResult
     from duckanon.plan.plan import Plan
-    from duckanon.recoding.evidence import Evidence
-    from duckanon.recoding.recoders import Recoder
+    from duckanon.recoding.base import Evidence, Recoder
     from duckanon.release.stages.encode import Encoded
     from duckanon.release.stages.recode import Recoded
     from duckanon.release.stages.search import Found
@@ -208,7 +207,7 @@ def _claim(plan: Plan, engine: Engine, encoded: Encoded, types: Mapping[str, str
             listed = _listed_leaves(engine, given.levels)
         values = partial(_labelled_values, own.dictionary.table, levels, listed)
         by_rule = hierarchy.levels is None and isinstance(hierarchy.rule, _SELF_EXPLAINING)
-        by_tree = not by_rule or plan.algorithm.dealt is not None
+        by_tree = not by_rule or plan.algorithm.hierarchy_shuffle_seed is not None
         kind = published_type(attribute.type)
         output = plan.output[attribute.name] if attribute.name not in plan.within else "interval"
         shown.append(Shown(attribute.name, kind, output, values, levels.height, levels.top, by_tree))

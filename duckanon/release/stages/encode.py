@@ -32,7 +32,7 @@ from duckanon.release.node_measure import NodeMeasure
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
-    from duckanon.algorithms.partition.ordered_axis import Placed
+    from duckanon.algorithms.partition.partition import OrderedAxis
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
 
@@ -60,7 +60,7 @@ class Encoded:
     """The table of the hierarchies of sensitive columns, where a model measures along them."""
     algorithm: Algorithm
     """The algorithm of the plan; one that applies a stored partition knows its place on the axes now."""
-    axes: tuple[Placed, ...] = field(default=(), repr=False)
+    axes: tuple[OrderedAxis, ...] = field(default=(), repr=False)
     """The quasi-identifiers as axes, where rows are divided."""
 
     @property
@@ -142,8 +142,8 @@ def _encode_columns(
         if hierarchy is None or isinstance(hierarchy.rule, Auto):
             hierarchy = auto(engine, values.table, attribute.name, attribute.type, pairs=plan.algorithm.partitions)
         levels = hierarchy.bind(engine, values.table, attribute.name, attribute.type, plan.on_unknown, values.texts)
-        if plan.algorithm.dealt is not None:
-            levels = shuffled(engine, levels, plan.algorithm.dealt)
+        if plan.algorithm.hierarchy_shuffle_seed is not None:
+            levels = shuffled(engine, levels, plan.algorithm.hierarchy_shuffle_seed)
         used.append(hierarchy)
         bound.append(levels)
         coded.append(code_hierarchy(engine, values, levels))

@@ -21,10 +21,9 @@ from duckanon.engine.sql.relations import LazyTable, col, named, pack, positiona
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
 from duckanon.recoding.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
-from duckanon.recoding.few_cells import FEW_CLASSES
-from duckanon.recoding.partitioned_rows import RELEASED, Cuts, Division, Looked
-from duckanon.recoding.permutation import Looker, secret_of
-from duckanon.recoding.regions import Boxes
+from duckanon.recoding.partitioned_rows import RELEASED, Associations, Cuts, Division
+from duckanon.recoding.permutation import AssociationAnalysis, secret_of
+from duckanon.recoding.region_labels import Boxes
 from duckanon.release.stages.search import Found
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def partition(plan: Plan, engine: Engine, encoded: Encoded) -> Found:
     dictionaries = {name: values.dictionary for name, values in encoded.sensitive.items()}
     algorithm, keys = cast("Partitioner", encoded.algorithm), shuffle_keys(plan.seed)
     coder = RowCoder(plan, engine, encoded.coded, encoded.axes, dictionaries, keys, algorithm)
-    associate = Looker(secret_of(plan.seed)) if algorithm.permutes else None
+    associate = AssociationAnalysis(secret_of(plan.seed)) if algorithm.permutes else None
     division = Divider(coder, totals, encoded.problem.allowed, associate).divide(encoded.rows)
     return Found(division.suppressed, division.searched, partition=division)
 
@@ -62,8 +61,6 @@ class _Classes:
     """The classes so far, and the table that has them."""
 
     table: str | None = None
-    in_memory: pa.Table | None = None
-    """The same table, where there are few classes."""
     count: int = 0
     published: int = 0
     suppressed_rows: int = 0
@@ -85,7 +82,7 @@ class Divider:
     coder: RowCoder
     totals: Totals
     allowed: int
-    associate: Callable[[RowCoder, str], Looked] | None = None
+    associate: Callable[[RowCoder, str], Associations] | None = None
     classes: _Classes = field(default_factory=_Classes)
 
     @property
@@ -113,7 +110,7 @@ class Divider:
             seen = self.associate(coder, rows.table)
         return replace(self, coder=seen.coder)._divided(rows, seen)
 
-    def _divided(self, rows: CodedRows, seen: Looked | None) -> Division:
+    def _divided(self, rows: CodedRows, seen: Associations | None) -> Division:
         engine, coder, extras = self.engine, self.coder, rows.extras
         with engine.progress.step("search", rows.count, unit="rows"):
             grouped = coder.grouped(rows)
@@ -128,9 +125,7 @@ class Divider:
         members = LazyTable(engine, "members", lambda engine, name: self._members(division, name))
         tables = tuple(p.table for p in self.coder.placed)
         division = Division(
-            Boxes(
-                boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds(), self.classes.in_memory
-            ),
+            Boxes(boxes, tables, tuple(p.grid for p in self.coder.placed), members, self._kinds()),
             rows.table,
             None if words else ids,
             words,
@@ -193,7 +188,7 @@ class Divider:
         items = self.coder.items(fetched.column, extras, cuts.counted, packed)
         del fetched
         parts, kept, units = self._partition(items, self._whole())
-        of_items = self._keep(items, parts, kept, units, False)
+        of_items = self._keep(items, parts, kept, units)
         return self._stored("ids", pa.table(of_items))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
@@ -214,7 +209,7 @@ class Divider:
             regions = self._whole()
             for j, (low, high) in bounds.items():
                 regions[j] = max(low, regions[j, 0]), min(high, regions[j, 1])
-            of_items = self._keep(items, *self._partition(items, regions), True)
+            of_items = self._keep(items, *self._partition(items, regions))
             if classes is None:
                 classes = ClassFile(engine.scratch() / engine.fresh("classes"), files.count, tuple(of_items))
             classes.put(rid, of_items)
@@ -241,9 +236,7 @@ class Divider:
 
         return np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.coder.placed], dtype=np.int32)
 
-    def _keep(
-        self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64], several: bool
-    ) -> dict[str, Any]:
+    def _keep(self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64]) -> dict[str, Any]:
         """Store the classes of a part, and return the class of every item, with what else is known of it."""
         import numpy as np
         import pyarrow as pa
@@ -266,7 +259,6 @@ class Divider:
                 columns[f"m_{j}"] = placed.code.astype(np.int32)[items.places[chosen, j]]
         stored = pa.table(columns)
         self.classes.table = self._stored("boxes", stored, self.classes.table)
-        self.classes.in_memory = stored if not several and classes <= FEW_CLASSES else None
         ids = classes_of_items(parts, first + 1, self.engine.threads())
         of_items: dict[str, Any] = {"class_id": ids, **self._permuted(items, parts, units, first)}
         if parts.cuts is not None:
@@ -321,7 +313,7 @@ class Divider:
             advance=lambda n: progress.advance(before + n),
         )
         self.classes.items += len(items)
-        for name, value in parts.told.items():
+        for name, value in parts.search_stats.items():
             self.classes.search_stats[name] = self.classes.search_stats.get(name, 0) + value
         if order is not None:
             parts = replace(parts, order=order[parts.order].astype(np.int32))
@@ -407,7 +399,7 @@ class Divider:
         return name
 
     def _members(self, division: Division, name: str) -> None:
-        """Make ``members(class_id, c_0, ..., n)`` a view: nobody may ask for it."""
+        """Make ``members(class_id, c_0, ..., n)`` a view: it is not always read."""
         codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.coder.coded))]
         inner = division.classed(codes)
         names = [col(f"c_{j}") for j in range(len(codes))]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from duckanon.recoding.base import Recoder
+from duckanon.recoding.full_domain import FullDomain
+from duckanon.recoding.local import Local
 from duckanon.recoding.permutation import PermutedRows
-from duckanon.recoding.recoders import FullDomain, Local, Recoder, Regions
+from duckanon.recoding.regions import Regions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
-    from duckanon.recoding.recoders import Recoder
+    from duckanon.recoding.base import Recoder
     from duckanon.release.stages.recode import Recoded
 
 _ORDER = "duckanon order"

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import duckanon
 from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import Axis, Rules, partition
+from duckanon.algorithms.partition.partition import PartitionAxis, Rules, partition
 from duckanon.engine.duckdb.functions import CATALOG
 from duckanon.interfaces.sql import group_classes
 from duckanon.interfaces.sql.group_classes import classes_of, divided
@@ -78,7 +78,7 @@ def alone(rows: list[Row], k: int) -> list[int | None]:
         numbers = [min(max(math.inf if math.isnan(s or 0) else s or 0.0, finite[0]), finite[-1]) for s in sizes]
         null = None in column
         size = len(known) + null
-        axes.append(Axis(size, null, np.array([*numbers, *[0.0] * null]), np.arange(size)))
+        axes.append(PartitionAxis(size, null, np.array([*numbers, *[0.0] * null]), np.arange(size)))
         places.append([size - 1 if v is None else at[order_of(v)] for v in column])
     if not axes:
         return [1] * len(rows)
