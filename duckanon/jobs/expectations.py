@@ -84,15 +84,15 @@ def check_use(release: Release, expect: Expect) -> None:
         return
     measured = {m.metric: m for m in release.measure(list(expect.max_loss)) if m.attribute is None}
     for metric, bound in expect.max_loss.items():
-        found = measured.get(metric)
-        if found is None or found.value is None:
+        measure = measured.get(metric)
+        if measure is None or measure.value is None:
             raise InfeasibleError(
                 f"{metric} has no value for this release: the bound of [expect] max_loss is not verified."
             )
-        lower = found.direction == "lower"
-        if found.value > bound if lower else found.value < bound:
+        lower = measure.direction == "lower"
+        if measure.value > bound if lower else measure.value < bound:
             word = "more" if lower else "less"
-            raise InfeasibleError(f"{metric} is {found.value:.4g}: {word} than the {bound:.4g} of [expect] max_loss.")
+            raise InfeasibleError(f"{metric} is {measure.value:.4g}: {word} than the {bound:.4g} of [expect] max_loss.")
 
 
 def plain_type(type_name: str) -> str:

@@ -91,10 +91,10 @@ def day_in(value: str, path: str) -> str | None:
         else:
             seen.add(part)
             parts.append(f"(?P<{part}>{digits[part]})")
-    found = re.search(f"(?:^|/){''.join(parts).removeprefix(re.escape('/'))}$", path)
-    if found is None:
+    match = re.search(f"(?:^|/){''.join(parts).removeprefix(re.escape('/'))}$", path)
+    if match is None:
         return None
-    date_of = found.groupdict()
+    date_of = match.groupdict()
     if "date" in date_of:
         return date_of["date"]
     parts = []

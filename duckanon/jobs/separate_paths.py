@@ -71,12 +71,12 @@ def _lies_in(path: Path, folder: Path) -> bool:
     if any(wanted & names for names in below):
         return True
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return False
     for parent in (*path.resolve().parents, *path.absolute().parents):
         try:
-            if os.path.samestat(parent.stat(), found):
+            if os.path.samestat(parent.stat(), status):
                 return True
         except OSError:
             continue

@@ -40,14 +40,14 @@ class Target:
     dated: str | None = None
     place: Mapping[str, Any] = field(default_factory=dict)
 
-    def prune(self, own: Path) -> list[Path]:
+    def prune(self, current: Path) -> list[Path]:
         """Remove the oldest exports, by the dates in their names, but never the one published now."""
         from duckanon.io.sinks import prune
 
         if self.keep is None or self.pattern is None or self.dated is None:
             return []
         dated = self.dated
-        return prune(self.pattern, keep=self.keep, current=own, day_of=lambda path: day_in(dated, path.as_posix()))
+        return prune(self.pattern, keep=self.keep, current=current, day_of=lambda path: day_in(dated, path.as_posix()))
 
     def collides(self, other: Target) -> bool:
         """Return whether two tables would be written to one place; a database may have several."""

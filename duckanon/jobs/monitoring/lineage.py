@@ -102,7 +102,7 @@ def _engine(record: Record) -> Json:
 
 def _run_facets(record: Record) -> Json:
     error = record.get("error") or {}
-    told = {
+    facts = {
         "outcome": record.get("outcome"),
         "exitCode": record.get("exit_code"),
         "recoding": record.get("recoding"),
@@ -111,11 +111,11 @@ def _run_facets(record: Record) -> Json:
         "peakMemory": record.get("peak_memory"),
         "warnings": [str(w) for w in record.get("warnings") or ()],
     }
-    found = _own("duckanon_run", "RunFacet", **told)
+    facets = _own("duckanon_run", "RunFacet", **facts)
     if record.get("outcome") == "failed":
         message = ": ".join(str(error[k]) for k in ("type", "message") if error.get(k)) or "The run failed."
-        found |= _facet("errorMessage", message=message, programmingLanguage="PYTHON")
-    return found
+        facets |= _facet("errorMessage", message=message, programmingLanguage="PYTHON")
+    return facets
 
 
 def _input(record: Record) -> Json:
@@ -129,15 +129,15 @@ def _input(record: Record) -> Json:
 def _output(record: Record, read: Json) -> Json:
     summary, written = record.get("summary") or {}, record.get("written") or {}
     place = _dataset("file", str(written.get("release") or record.get("table") or "release"))
-    found, danger = summary.get("found") or {}, risk(summary)
+    figures, danger = summary.get("found") or {}, risk(summary)
     types = {c["name"]: c["type"] for c in record.get("columns") or ()}
     kinds, fields, lineage = summary.get("output") or {}, [], {}
     for name, role, done in _published(summary):
-        kept = done == _AS_IT_IS
+        unchanged = done == _AS_IT_IS
         for published in (f"{name}_lo", f"{name}_hi") if kinds.get(name) == "bounds" else (name,):
             # What a recoding makes of a type is not in the record.
-            fields.append({"name": published, **({"type": str(types[name])} if kept and name in types else {})})
-            lineage[published] = {"inputFields": [_field(read, name, kept, f"{role}: {done}")]}
+            fields.append({"name": published, **({"type": str(types[name])} if unchanged and name in types else {})})
+            lineage[published] = {"inputFields": [_field(read, name, unchanged, f"{role}: {done}")]}
     grouped = [*(summary.get("roles") or {}).get("quasi_identifiers", ())]
     by_class = {"type": "INDIRECT", "subtype": "GROUP_BY", "description": "forms the classes", "masking": True}
     whole = [{**_from(read), "field": str(name), "transformations": [by_class]} for name in grouped]
@@ -151,10 +151,10 @@ def _output(record: Record, read: Json) -> Json:
             for c in summary.get("checks") or ()
         ],
         suppressionLimit=summary.get("suppression_limit"),
-        suppressedShare=found.get("suppressed_share"),
-        rowsSuppressed=found.get("rows_suppressed"),
-        classes=found.get("classes"),
-        classSize=dict(found.get("class_size") or {}),
+        suppressedShare=figures.get("suppressed_share"),
+        rowsSuppressed=figures.get("rows_suppressed"),
+        classes=figures.get("classes"),
+        classSize=dict(figures.get("class_size") or {}),
         loss=total(summary, "loss"),
         highestRisk=danger.highest if danger else None,
         bounds=summary.get("bounds"),
@@ -167,7 +167,7 @@ def _output(record: Record, read: Json) -> Json:
         **anonymity,
     }
     counted = {
-        k: v for k, v in (("rowCount", found.get("rows_published")), ("size", written.get("bytes"))) if v is not None
+        k: v for k, v in (("rowCount", figures.get("rows_published")), ("size", written.get("bytes"))) if v is not None
     }
     return {**place, "facets": facets, "outputFacets": _facet("outputStatistics", **counted)}
 
@@ -177,9 +177,9 @@ def _published(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(name, role, done) for name, role, _, _, done in published_columns(summary)]
 
 
-def _field(read: Json, name: str, kept: bool, description: str) -> Json:
-    subtype = "IDENTITY" if kept else "TRANSFORMATION"
-    how = {"type": "DIRECT", "subtype": subtype, "description": description, "masking": not kept}
+def _field(read: Json, name: str, unchanged: bool, description: str) -> Json:
+    subtype = "IDENTITY" if unchanged else "TRANSFORMATION"
+    how = {"type": "DIRECT", "subtype": subtype, "description": description, "masking": not unchanged}
     return {**_from(read), "field": name, "transformations": [how]}
 
 
@@ -246,8 +246,8 @@ def _facet(facet: str, /, **content: Any) -> Json:
 
 def _own(facet: str, kind: str, /, **content: Any) -> Json:
     """Return a facet of our own, without the entries that have no value."""
-    known = {k: _plain(v) for k, v in content.items() if v is not None}
-    return {facet: {"_producer": PRODUCER, "_schemaURL": f"urn:duckanon:openlineage:1-0-0:{kind}", **known}}
+    stated = {k: _plain(v) for k, v in content.items() if v is not None}
+    return {facet: {"_producer": PRODUCER, "_schemaURL": f"urn:duckanon:openlineage:1-0-0:{kind}", **stated}}
 
 
 def _plain(value: Any) -> Any:

@@ -214,17 +214,17 @@ def log_run(record: Mapping[str, Any]) -> None:
     figures = entry(record.get("summary") or {}, record)
     suppressed = ((record.get("summary") or {}).get("found") or {}).get("rows_suppressed")
     error = record.get("error") or {}
-    known = {**names, **figures, "rows_suppressed": suppressed, "recoding": record.get("recoding")}
-    known = {k: v for k, v in known.items() if k in _FIELDS and v is not None}
+    fields = {**names, **figures, "rows_suppressed": suppressed, "recoding": record.get("recoding")}
+    fields = {k: v for k, v in fields.items() if k in _FIELDS and v is not None}
     took = f" in {record['seconds']:.1f} s" if record.get("seconds") is not None else ""
     if record.get("outcome") == "failed":
         why = ": ".join(str(error[k]) for k in ("type", "message") if error.get(k))
-        extra = _extra({**known, "error": error.get("type")})
+        extra = _extra({**fields, "error": error.get("type")})
         log.error("failed with exit code %s%s. %s", record.get("exit_code"), took, why, extra=extra)
         return
     what = "dry run, nothing written" if record.get("outcome") == "dry_run" else "published"
     rows = f": {figures['rows_published']:,} of {figures['rows_in']:,} rows" if figures["rows_in"] is not None else ""
-    log.info("%s%s%s", what, rows, took, extra=_extra(known))
+    log.info("%s%s%s", what, rows, took, extra=_extra(fields))
 
 
 def _extra(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,9 +234,9 @@ def _extra(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     """Return the fields of a line, in order: its own and those of ``about``."""
-    around, own = _context.get(), vars(record)
-    found = {k: own.get(f"duckanon_{k}", around.get(k)) for k in _FIELDS}
-    return {k: v for k, v in found.items() if v is not None}
+    around, line = _context.get(), vars(record)
+    fields = {k: line.get(f"duckanon_{k}", around.get(k)) for k in _FIELDS}
+    return {k: v for k, v in fields.items() if v is not None}
 
 
 def _is_sql(record: logging.LogRecord) -> bool:

@@ -118,11 +118,11 @@ def freeze(release: Release, folder: Path) -> None:
     require_freezable(plan)
     quasi = plan.roles.quasi_identifiers
     columns = zip(quasi, release.recoding.cells, release.used, release.levels, strict=True)
-    kept = [
+    hierarchies = [
         StoredHierarchy.of(engine, attribute, cell.values, plan.hierarchies[attribute.name], used, bound)
         for attribute, cell, used, bound in columns
     ]
-    names = _write_hierarchies(kept, folder)
+    names = _write_hierarchies(hierarchies, folder)
     attributes: list[dict[str, Any]] = [
         {"name": a.name, "type": plain_type(a.type), "height": bound.height}
         for a, bound in zip(quasi, release.levels, strict=True)
@@ -163,19 +163,19 @@ def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
     if division.cuts is None:
         raise ParameterError("The cuts were not kept: make the release of remembering(plan) to freeze it.")
     regions: dict[str, Any] = {}
-    found = engine.arrow(exp.select("*").from_(table(division.boxes.table)).order_by(col("class_id")))
+    regions_table = engine.arrow(exp.select("*").from_(table(division.boxes.table)).order_by(col("class_id")))
 
     def members(axis: int) -> tuple[Any, Any]:
         query = exp.select(col("class_id"), col("code"))
         inner = subquery(division.classed([named(col(f"{CODE}{axis}", "s"), "code")]), "m")
-        known = engine.arrow(query.distinct().from_(inner).order_by(col("class_id"), col("code")))
-        own, code = (known.column(c).to_numpy().astype(np.int64) for c in ("class_id", "code"))
+        codes = engine.arrow(query.distinct().from_(inner).order_by(col("class_id"), col("code")))
+        own, code = (codes.column(c).to_numpy().astype(np.int64) for c in ("class_id", "code"))
         return own - 1, code
 
-    tree = CutTree.of(division.cuts, len(found), members)
+    tree = CutTree.of(division.cuts, len(regions_table), members)
     names = []
     for j, (axis, own) in enumerate(zip(recoder.published.regions, division.cuts.placed, strict=True)):
-        a, b, v = (found.column(f"{c}_{j}").to_numpy().astype(np.int64) for c in "abv")
+        a, b, v = (regions_table.column(f"{c}_{j}").to_numpy().astype(np.int64) for c in "abv")
         a, b, last = own.place[a], own.place[b], axis.column.last
         # A run never takes in NULL, though the axis goes on to it.
         b = np.where((v == RUN) & (b > last), last, b)
@@ -214,15 +214,15 @@ class Stored:
                 Path(name).name == name and file_digest(folder / name) == digest
                 for name, digest in meta["files"].items()
             )
-            kept = tuple(_read_hierarchies(folder)) if whole else ()
-            whole = whole and len(kept) == len(meta["attributes"])
+            hierarchies = tuple(_read_hierarchies(folder)) if whole else ()
+            whole = whole and len(hierarchies) == len(meta["attributes"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             whole = False
         if not current:
             raise DataError(f"The recoding was stored by another version of duckanon, in another format. {REFRESH}")
         if not whole:
             raise DataError(f"The stored recoding is damaged. {REFRESH}")
-        return cls(folder, meta, kept)
+        return cls(folder, meta, hierarchies)
 
 
 def frozen_plan(plan: Plan, stored: Stored) -> Plan:
@@ -349,12 +349,12 @@ def _steady(rule: Prefix, engine: Engine) -> bool:
     """Return whether prefixes continue in a hierarchy that does not depend on the data either."""
     follow = rule.then
     while follow is not None:
-        found = resolve(follow, engine, rule.base)
-        if found.levels is not None or isinstance(found.rule, _TOTAL):
+        next_one = resolve(follow, engine, rule.base)
+        if next_one.levels is not None or isinstance(next_one.rule, _TOTAL):
             return True
-        if not isinstance(found.rule, Prefix):
+        if not isinstance(next_one.rule, Prefix):
             return False
-        rule, follow = found.rule, found.rule.then
+        rule, follow = next_one.rule, next_one.rule.then
     return True
 
 
@@ -365,8 +365,8 @@ def _listed(engine: Engine, values: str, bound: Levels) -> pa.Table:
     labels = [col(f"l{i}", "t") for i in range(1, bound.height + 1)]
     query = exp.select(named(col("text", "v"), "l0"), *labels).from_(table(bound.tree, "t"))
     query = query.join(table(values, "v"), on=exp.EQ(this=col("code", "v"), expression=col("code", "t")))
-    found = engine.arrow(query.where(col("known", "t")).order_by(col("code", "v")))
-    return found.cast(pa.schema([(name, pa.string()) for name in found.column_names])).combine_chunks()
+    listed = engine.arrow(query.where(col("known", "t")).order_by(col("code", "v")))
+    return listed.cast(pa.schema([(name, pa.string()) for name in listed.column_names])).combine_chunks()
 
 
 def levels_file(position: int) -> str:
@@ -374,15 +374,15 @@ def levels_file(position: int) -> str:
     return f"levels-{position}.parquet"
 
 
-def _write_hierarchies(kept: list[StoredHierarchy], folder: Path) -> list[str]:
+def _write_hierarchies(hierarchies: list[StoredHierarchy], folder: Path) -> list[str]:
     """Write hierarchies to Parquet files; return their names."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: [getattr(one, name) for one in kept] for name in ("given", "rule", "source", "top")}
-    pq.write_table(pa.table({name: pa.array(own, pa.string()) for name, own in columns.items()}), folder / RULES)
+    columns = {name: [getattr(one, name) for one in hierarchies] for name in ("given", "rule", "source", "top")}
+    pq.write_table(pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()}), folder / RULES)
     names = [RULES]
-    for j, one in enumerate(kept):
+    for j, one in enumerate(hierarchies):
         if one.levels is not None:
             pq.write_table(one.levels, folder / levels_file(j))
             names.append(levels_file(j))

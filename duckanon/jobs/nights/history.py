@@ -94,11 +94,11 @@ def read_history(path: Path) -> pa.Table:
     if path.exists():
         for line in path.read_bytes().split(b"\n")[:-1]:
             try:
-                found = json.loads(line)
+                row = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(found, dict):
-                rows.append(found)
+            if isinstance(row, dict):
+                rows.append(row)
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS.items()])
     return pa.Table.from_pylist([{name: row.get(name) for name in COLUMNS} for row in rows], schema=schema)
 
@@ -167,17 +167,17 @@ def drift(
     now = flat(record)
     warnings = []
     for figure in FIGURES:
-        known = [float(row[figure.name]) for row in before if row[figure.name] is not None]
+        earlier = [float(row[figure.name]) for row in before if row[figure.name] is not None]
         value = now[figure.name]
-        if value is None or len(known) < least:
+        if value is None or len(earlier) < least:
             continue
-        middle = median(known)
-        spread = 1.4826 * median(abs(x - middle) for x in known)
+        middle = median(earlier)
+        spread = 1.4826 * median(abs(x - middle) for x in earlier)
         change = abs(value - middle)
         floor = figure.least if figure.share else max(figure.least * abs(middle), 1.0)
         if change > floor and change > far * spread:
             way = "more" if value > middle else "less"
-            usual = f"the median of the last {len(known)} published runs is {figure.shown(middle)}"
+            usual = f"the median of the last {len(earlier)} published runs is {figure.shown(middle)}"
             warnings.append(f"{figure.words}: {figure.shown(value)}, far {way} than usual ({usual}).")
     return warnings
 
@@ -204,18 +204,18 @@ def spark(values: Sequence[float | None]) -> str:
     >>> spark([7, 7])
     '▄▄'
     """
-    known = [v for v in values if v is not None]
-    low, high = (min(known), max(known)) if known else (0.0, 0.0)
-    found = []
+    present = [v for v in values if v is not None]
+    low, high = (min(present), max(present)) if present else (0.0, 0.0)
+    bars = []
     for value in values:
         if value is None:
-            found.append(_GAP)
+            bars.append(_GAP)
         elif high == low:
-            found.append(_BARS[3])
+            bars.append(_BARS[3])
         else:
             # Rounded half up, so that the middle of the range is in the upper half.
-            found.append(_BARS[min(int((value - low) / (high - low) * (len(_BARS) - 1) + 0.5), len(_BARS) - 1)])
-    return "".join(found)
+            bars.append(_BARS[min(int((value - low) / (high - low) * (len(_BARS) - 1) + 0.5), len(_BARS) - 1)])
+    return "".join(bars)
 
 
 def _charted(history: pa.Table, width: int) -> tuple[str, list[tuple[str, str, str, str, str]]]:
@@ -230,9 +230,9 @@ def _charted(history: pa.Table, width: int) -> tuple[str, list[tuple[str, str, s
     lines = []
     for figure in FIGURES:
         values = [row[figure.name] if row["outcome"] == "published" else None for row in shown]
-        known = [v for v in values if v is not None]
-        if known:
-            ends = (figure.shown(min(known)), figure.shown(max(known)), figure.shown(known[-1]))
+        present = [v for v in values if v is not None]
+        if present:
+            ends = (figure.shown(min(present)), figure.shown(max(present)), figure.shown(present[-1]))
             lines.append((figure.words, spark(values), *ends))
     return title, lines
 
@@ -269,12 +269,12 @@ def chart_table(history: pa.Table, width: int = 30) -> Table:
     from rich.table import Table
 
     title, lines = _charted(history, width)
-    found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    rich_table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for i, head in enumerate(_HEADS):
-        found.add_column(head, justify="right" if i > 1 else "left", no_wrap=True)
+        rich_table.add_column(head, justify="right" if i > 1 else "left", no_wrap=True)
     for line in lines:
-        found.add_row(*line)
-    return found
+        rich_table.add_row(*line)
+    return rich_table
 
 
 __all__ = ["COLUMNS", "FIGURES", "Figure", "chart", "chart_table", "drift", "flat", "read_history", "spark"]

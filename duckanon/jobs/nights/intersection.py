@@ -80,19 +80,19 @@ class Intersection:
 
     def warnings(self) -> list[str]:
         """Return in words what two releases together would reveal."""
-        found = []
+        words = []
         for one in self.compared:
             if one.persons_below:
-                found.append(
+                words.append(
                     f"Together with the release of run {one.run}, {one.persons_below} of {one.persons_in_both} persons "
                     f"in both are in groups of fewer than {self.k} (the smallest has {one.smallest})."
                 )
             if one.new_below or one.departed_below:
-                found.append(
+                words.append(
                     f"Since run {one.run}, {one.new_below} new and {one.departed_below} departed persons are in groups "
                     f"of fewer than {self.k}: the difference of the two releases shows them."
                 )
-        return found
+        return words
 
     def require(self, *, delta: bool = False) -> None:
         """Raise an InfeasibleError where persons in both are in groups below k; with ``delta``, also persons in one."""
@@ -131,13 +131,13 @@ def check_intersection(
         With how many published releases it is compared.
     """
     after = _tonight(engine, release, state, state.run_folder(run) / PERSONS)
-    least = promised_k(release.plan) if k is None else k
-    found = []
+    smallest = promised_k(release.plan) if k is None else k
+    comparisons = []
     for other, before in _nights(engine, state, keep):
-        found.append(compared(engine, other, before, after, least))
+        comparisons.append(compared(engine, other, before, after, smallest))
         engine.drop(before)
     engine.drop(after)
-    return Intersection(least, tuple(found))
+    return Intersection(smallest, tuple(comparisons))
 
 
 def kept_nights(state: State, run: str, keep: int) -> list[str]:
@@ -161,7 +161,7 @@ def hold_back(
     """
     if plan.entity is None:
         raise ParameterError("Persons can be held back only with an entity key.")
-    least = promised_k(plan) if k is None else k
+    smallest = promised_k(plan) if k is None else k
     after = _loaded(engine, state.run_folder(run) / PERSONS)
     runs = _nights(engine, state, keep)
     nights = [before for _, before in runs]
@@ -170,7 +170,7 @@ def hold_back(
     held = engine.fresh("held")
     engine.create(held, exp.select(col("person")).from_(table(after)).where(exp.false()))
     for _ in range(_ROUNDS):
-        waiting = _waiting(engine, nights, after, least, salt)
+        waiting = _waiting(engine, nights, after, smallest, salt)
         if waiting is None:
             break
         engine.run(exp.Insert(this=table(held), expression=exp.select(col("person")).from_(table(waiting))))
@@ -183,7 +183,7 @@ def hold_back(
         engine.drop(after, waiting)
         after = rest
     else:
-        raise InfeasibleError(f"After {_ROUNDS} rounds there are still groups of fewer than {least} persons.")
+        raise InfeasibleError(f"After {_ROUNDS} rounds there are still groups of fewer than {smallest} persons.")
     engine.drop(*nights)
     (left,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(after)))
     engine.drop(after)

@@ -98,20 +98,20 @@ class State:
             The runs that later ones are compared with, the newest first; this one is among them if it has a file of
             persons.
         """
-        kept = [_named(r) for r in (*nights, *([recoding] if recoding is not None else []))]
-        for other in kept:
+        needed = [_named(r) for r in (*nights, *([recoding] if recoding is not None else []))]
+        for other in needed:
             if not (self.folder / _RUNS / other).is_dir():
                 raise ParameterError(f"The state has no folder of the run {other!r}.")
-        known = {"format": FORMAT, **facts, "run": _named(run), "stored": recoding, "nights": list(nights)}
+        content = {"format": FORMAT, **facts, "run": _named(run), "stored": recoding, "nights": list(nights)}
         with _os_errors(self.folder):
-            own = self.folder / _RUNS / run
-            if own.is_dir():
-                for file in sorted(own.iterdir()):
+            files = self.folder / _RUNS / run
+            if files.is_dir():
+                for file in sorted(files.iterdir()):
                     file.chmod(0o600)
                     sync(file)
-                sync(own)
+                sync(files)
             sync(self.folder / _RUNS)
-            self._replace(_PENDING, json.dumps(known, sort_keys=True, allow_nan=False))
+            self._replace(_PENDING, json.dumps(content, sort_keys=True, allow_nan=False))
 
     def settle(self, published: str | None) -> bool:
         """Make the pending run the last one if it is the published one, else forget it; return which.
@@ -137,12 +137,12 @@ class State:
 
     def _sweep(self) -> None:
         """Remove the files of runs that are no longer needed, and partly written files of a killed run."""
-        kept: set[str] = set()
-        for known in (self.last(), self.pending()):
-            if known is not None:
-                kept |= {known["run"], *known["nights"], *([known["stored"]] if known["stored"] else [])}
+        needed: set[str] = set()
+        for facts in (self.last(), self.pending()):
+            if facts is not None:
+                needed |= {facts["run"], *facts["nights"], *([facts["stored"]] if facts["stored"] else [])}
         for path in (self.folder / _RUNS).iterdir():
-            if path.name not in kept:
+            if path.name not in needed:
                 shutil.rmtree(path, ignore_errors=True)
         for path in self.folder.glob(".duckanon-*.tmp"):
             path.unlink(missing_ok=True)
@@ -151,10 +151,10 @@ class State:
 
     def place(self) -> Mapping[str, Any] | None:
         """Return where the last run was to publish, as the job file says it; None before the first run."""
-        found = self._read(_PLACE, {"output"})
-        if found is not None and not isinstance(found["output"], dict):
+        content = self._read(_PLACE, {"output"})
+        if content is not None and not isinstance(content["output"], dict):
             raise _damaged(_PLACE)
-        return found["output"] if found is not None else None
+        return content["output"] if content is not None else None
 
     def begin(self, place: Mapping[str, Any]) -> None:
         """Store where this run is to publish, after what the last run left elsewhere is settled."""
@@ -194,13 +194,13 @@ class State:
         path = self.folder / _KEY
         with _os_errors(path):
             with contextlib.suppress(FileNotFoundError):
-                found = path.read_text(encoding="ascii", errors="replace").strip()
-                if not re.fullmatch(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}", found):
+                stored = path.read_text(encoding="ascii", errors="replace").strip()
+                if not re.fullmatch(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}", stored):
                     raise DataError("The key in the state folder is damaged: remove the folder to start anew.")
-                return found
-            made = secrets.token_hex(_KEY_BYTES)
-            self._replace(_KEY, made)
-        return made
+                return stored
+            drawn = secrets.token_hex(_KEY_BYTES)
+            self._replace(_KEY, drawn)
+        return drawn
 
     # Files
 
@@ -208,16 +208,16 @@ class State:
         path = self.folder / name
         with _os_errors(path):
             try:
-                found = json.loads(path.read_text(encoding="utf-8"))
+                content = json.loads(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
                 return None
             except ValueError:
-                found = None
-        if not isinstance(found, dict) or not keys <= found.keys():
+                content = None
+        if not isinstance(content, dict) or not keys <= content.keys():
             raise _damaged(name)
-        if found.get("format") != FORMAT:
+        if content.get("format") != FORMAT:
             raise DataError(f"{name!r} in the state folder was written by another version of duckanon.")
-        return found
+        return content
 
     def _replace(self, name: str, content: str) -> None:
         with replacing(self.folder / name, 0o600) as staged:
@@ -251,30 +251,30 @@ def _require_ours(path: Path) -> None:
 
 def _is_marked(path: Path) -> bool:
     try:
-        found = (path / MARKER).lstat()
+        status = (path / MARKER).lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _require_private(path: Path, *, made: bool = True) -> None:
     """Raise unless nobody else can change a folder; with ``made`` it is our own, and its permissions are mended."""
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise EngineError(f"The state folder {path.name!r} is a link or a file, not a folder.")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise EngineError(f"The state folder {path.name!r} belongs to another user.")
-    if found.st_mode & 0o022:
+    if status.st_mode & 0o022:
         raise EngineError(
             f"The state folder {path.name!r} can be written to by other users, who could change what is published: "
             "remove their permissions (chmod 700), or name another folder."
         )
-    if found.st_mode & 0o077 and not made:
+    if status.st_mode & 0o077 and not made:
         raise EngineError(
             f"The state folder {path.name!r} can be read by other users, and was not made by duckanon: remove their "
             "permissions (chmod 700), or name a folder that does not exist yet."
         )
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         path.chmod(0o700)
 
 

@@ -124,11 +124,11 @@ class StoredRegions(Partitioner):
     def on_axes(self, engine: Engine, coded: Sequence[Coded], placed: Sequence[OrderedAxis]) -> Self:
         """Return the algorithm with the stored regions and cuts on the axes of this run."""
         for name, kind, height, levels, own in zip(self.names, self.kinds, self.heights, coded, placed, strict=True):
-            found = "tree" if own.axis.atoms is None else "line" if own.grid is None else "grid"
-            if found != kind:
+            now = "tree" if own.axis.atoms is None else "line" if own.grid is None else "grid"
+            if now != kind:
                 raise DataError(
                     f"The column {name!r} is no longer cut as when the recoding was stored (it was a {kind} and is a "
-                    f"{found}). {REFRESH}"
+                    f"{now}). {REFRESH}"
                 )
             # A line is cut between values: its hierarchy is for metrics, and labels no region but the whole.
             if kind != "line":
@@ -153,10 +153,10 @@ class StoredRegions(Partitioner):
         query = query.from_(subquery(engine.parquet([self.folder / values_file(j)]), "r"))
         on = same(col("value", "v"), col("value", "r"))
         query = query.join(table(coded.dictionary.table, "v"), on=on, join_type="left")
-        found = engine.arrow(query.order_by(col("place", "r")))
-        if found.column("code").null_count:
+        codes = engine.arrow(query.order_by(col("place", "r")))
+        if codes.column("code").null_count:
             raise EngineError(f"The stored values of {self.names[j]!r} are not among those of this run. {REFRESH}")
-        before, code = (found.column(c).to_numpy().astype(np.int64) for c in ("place", "code"))
+        before, code = (codes.column(c).to_numpy().astype(np.int64) for c in ("place", "code"))
         now = np.zeros(int(before.max(initial=0)) + 1, dtype=np.int64)
         now[before] = placed.place[code]
         if placed.axis.atoms is not None and (np.diff(now[before]) <= 0).any():
@@ -178,18 +178,18 @@ class StoredRegions(Partitioner):
     ) -> Parts:
         if self.applied is None:
             raise ParameterError("Stored regions need axes: on_axes() comes first.")
-        found = self.applied.classes_of(items.places)
-        if (found < 0).all():
+        class_of = self.applied.classes_of(items.places)
+        if (class_of < 0).all():
             raise InfeasibleError(f"No row lies in a stored region: all would be held back. {REFRESH}")
-        order = np.argsort(found, kind="stable").astype(np.int32)
-        boxes, first = np.unique(found[order], return_index=True)
+        order = np.argsort(class_of, kind="stable").astype(np.int32)
+        boxes, first = np.unique(class_of[order], return_index=True)
         outside = boxes < 0
-        own = np.where(outside, 0, boxes)
-        bounds = np.stack([self.applied.low[own], self.applied.high[own]], axis=2)
+        index = np.where(outside, 0, boxes)
+        bounds = np.stack([self.applied.low[index], self.applied.high[index]], axis=2)
         if advance is not None:
-            advance(len(found))
-        ends = np.append(first, len(found)).astype(np.int64)
-        return Parts(order, ends, bounds, self.applied.levels[own], judged=False, refused=outside)
+            advance(len(class_of))
+        ends = np.append(first, len(class_of)).astype(np.int64)
+        return Parts(order, ends, bounds, self.applied.levels[index], judged=False, refused=outside)
 
     def allowed_rows(self, rows: int, suppression_limit: float, models: tuple[Model, ...]) -> int:
         """Return all rows: those held back wait until their class is large enough."""
@@ -314,12 +314,12 @@ class CutTree:
             raise DuckanonError("The recoding cannot be stored: its cuts do not lead to its classes.")
         way = np.where(single, -1 - lines[:, PIECE], at)
         two = lines[:, AT] >= 0
-        found = [_in_two(lines[two], cut[two], way[two])]
+        parts = [_in_two(lines[two], cut[two], way[two])]
         for axis in np.unique(lines[~two, ON]):
             several = ~two & (lines[:, ON] == axis)
-            own = members(int(axis))
-            found += _by_nodes(lines[several], cut[several], way[several], own, cuts.placed[axis])
-        return cls(*(np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)))
+            class_codes = members(int(axis))
+            parts += _by_nodes(lines[several], cut[several], way[several], class_codes, cuts.placed[axis])
+        return cls(*(np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)))
 
     def on(self, axes: Sequence[OrderedAxis], places: Sequence[Integers]) -> AppliedTree:
         """Return the tree on the axes of another run; ``places`` maps the stored places of each axis to its places."""
@@ -360,10 +360,10 @@ class AppliedTree:
         self, places: NDArray[np.int32], first: NDArray[np.int32], last: NDArray[np.int32]
     ) -> NDArray[np.int64]:
         """Return the class of each row, -1 for none; labels of classes cover the places ``first`` to ``last``."""
-        found = np.empty(len(places), dtype=np.int64)
+        class_of = np.empty(len(places), dtype=np.int64)
         tree = (self.axes, self.rest, self.starts, self.low, self.high, self.ways)
-        descend(np.ascontiguousarray(places, dtype=np.int32), *tree, first, last, found)
-        return found
+        descend(np.ascontiguousarray(places, dtype=np.int32), *tree, first, last, class_of)
+        return class_of
 
 
 def runs_of(own: OrderedAxis, level: int) -> tuple[Integers, Integers]:
@@ -395,7 +395,7 @@ def _by_nodes(
     """Return a line for each node on the level of its cut, of cuts by nodes of one axis."""
     classes, codes = members
     starts, ends = (np.searchsorted(classes, lines[:, c]) for c in (PIECE, PIECE_END))
-    known: list[_Lines] = []
+    nodes: list[_Lines] = []
     steps = np.cumsum(ends - starts) // _MOST
     for step in np.unique(steps):
         some = np.flatnonzero(steps == step)
@@ -407,8 +407,8 @@ def _by_nodes(
             here = lines[line, BY] == level
             node = runs_of(own, int(level))[0][place[here]]
             pairs, first = np.unique(np.stack([line[here], node]), axis=1, return_index=True)
-            known.append((pairs[0], place[here][first]))
-    line, place = (np.concatenate(column) for column in zip(*known, strict=True))
+            nodes.append((pairs[0], place[here][first]))
+    line, place = (np.concatenate(column) for column in zip(*nodes, strict=True))
     # A group of several nodes has the leftover children.
     several = np.flatnonzero(np.bincount(line, minlength=len(lines)) > 1)
     left = np.full(int(cut.max()) + 1, NOWHERE)

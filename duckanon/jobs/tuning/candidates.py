@@ -141,9 +141,9 @@ def _ways(
         made = [resolve_algorithm(text) for text in wanted]
         return [(m.name, _changed(m), False) for m in made]
     asked: Any = table.request.algorithm
-    own = [] if asked is None else [(asked.name, _changed(asked), False)]
-    found: list[tuple[str, dict[str, Any], bool]] = [
-        *own,
+    first = [] if asked is None else [(asked.name, _changed(asked), False)]
+    ways: list[tuple[str, dict[str, Any], bool]] = [
+        *first,
         ("mondrian", {}, False),
         ("mondrian", {"target": target}, False),
         ("optimal", {"metric": "loss"}, False),
@@ -155,9 +155,9 @@ def _ways(
         ("tdg", {}, False),
     ]
     if rows <= _SLOW:
-        found += [("mdav", {}, False), ("knn_clustering", {}, False)]
+        ways += [("mdav", {}, False), ("knn_clustering", {}, False)]
     seen: list[tuple[str, dict[str, Any], bool]] = []
-    for way in found:
+    for way in ways:
         if way not in seen:
             seen.append(way)
     return seen
@@ -200,8 +200,8 @@ def weights_of(train: pa.Table, quasi: Sequence[str], target: str) -> dict[str, 
 def _grouped(column: pa.ChunkedArray) -> NDArray[np.int64]:
     if is_number(column.type):
         numbers = numbers_of(column)
-        known = numbers[~np.isnan(numbers)]
-        cuts = np.unique(np.quantile(known, np.linspace(0, 1, 11)[1:-1])) if len(known) else np.zeros(0)
+        present = numbers[~np.isnan(numbers)]
+        cuts = np.unique(np.quantile(present, np.linspace(0, 1, 11)[1:-1])) if len(present) else np.zeros(0)
         return np.where(np.isnan(numbers), 10, np.searchsorted(cuts, numbers, side="right")).astype(np.int64)
     codes = codes_of(column)
     ranks = np.argsort(np.argsort(-np.bincount(codes), kind="stable"), kind="stable")

@@ -33,13 +33,13 @@ def front(lines: Sequence[Mapping[str, Any]], risk: str = "average_risk") -> lis
     >>> front([{"score": 0.9, "r": 0.2}, {"score": 0.8, "r": 0.1}, {"score": 0.7, "r": 0.15}], risk="r")
     [1, 0]
     """
-    found: list[int] = []
+    positions: list[int] = []
     best = float("-inf")
     for i in sorted(range(len(lines)), key=lambda i: (lines[i][risk], -lines[i]["score"], i)):
         if lines[i]["score"] > best:
             best = lines[i]["score"]
-            found.append(i)
-    return found
+            positions.append(i)
+    return positions
 
 
 @dataclass(frozen=True)
@@ -212,10 +212,10 @@ def _points(axes: Any, found: Tuning) -> None:
     axes.set_xscale("log")
     labels = list(dict.fromkeys(line["label"] for line in found.tried))
     for i, label in enumerate(labels):
-        own = [line for line in found.tried if line["label"] == label]
+        lines = [line for line in found.tried if line["label"] == label]
         colour, mark = COLOURS[i % len(COLOURS)], _MARKS[(i + i // len(COLOURS)) % len(_MARKS)]
-        spread = [line["deviation"] or 0.0 for line in own]
-        x, y = [line["average_risk"] for line in own], [line["score"] for line in own]
+        spread = [line["deviation"] or 0.0 for line in lines]
+        x, y = [line["average_risk"] for line in lines], [line["score"] for line in lines]
         axes.errorbar(x, y, yerr=spread, fmt=mark, color=colour, markersize=5, elinewidth=0.8, label=escape(label))
 
 
