@@ -112,7 +112,7 @@ def test_the_delta_of_one_row(job: Job) -> None:
     come = job.run(town.table(), LEVELS, recoding="frozen", intersection="stop", keep=1)
     assert come.intersection is not None
     assert come.intersection.compared[0].new_below == 1
-    assert "about them alone" in come.warnings[0]
+    assert "difference of the two releases" in come.warnings[0]
     with pytest.raises(InfeasibleError):
         come.intersection.require(delta=True)
     town.depart(1)
@@ -192,11 +192,11 @@ def test_a_lost_night_is_an_error(job: Job) -> None:
     path = job.state.run_folder("r0") / "persons.parquet"
     whole = path.read_bytes()
     path.unlink()
-    with pytest.raises(DataError, match="earlier night"):
+    with pytest.raises(DataError, match="earlier run"):
         job.run(data, LEVELS, recoding="frozen", intersection="warn")
     path.write_bytes(whole)
     pq.write_table(pa.table({"person": [b"1"]}), path)
-    with pytest.raises(DataError, match="earlier night"):
+    with pytest.raises(DataError, match="earlier run"):
         job.run(data, LEVELS, recoding="frozen", intersection="warn")
 
 
