@@ -1,4 +1,4 @@
-"""Draft a job file from a table: a role for every column, guessed, with the reason beside it."""
+"""Draft a job file from a table: every column has a suggested role and the reason for it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _FEW = 2
 
 
 def draft(source: Source, file: Path, *, k: int = 5) -> str:
-    """Return the text of a job file for a table, to be read and corrected by somebody who knows the data.
+    """Return the text of a job file for a table, to be read and corrected by a person who knows the data.
 
     Parameters
     ----------
     source : Source
         Files, or a table of a database.
     file : Path
-        Where the job file will stand: its paths are relative to that folder.
+        The path of the job file: paths in it are relative to its folder.
     k : int
-        The least size of a class.
+        The smallest size of a class.
     """
     from duckanon.assess.suggest import suggest
 
@@ -50,7 +50,7 @@ def draft(source: Source, file: Path, *, k: int = 5) -> str:
     for line in (
         f"#:schema {SCHEMA}",
         "# Drafted by `duckanon job init`. Roles are guesses, each with its reason: read every line, correct it, and",
-        f"# try `duckanon run {file.name} --dry-run` before the first night.",
+        f"# try `duckanon run {file.name} --dry-run` before the first run.",
     ):
         document.add(Comment(Trivia(comment=line)))
     roles = tomlkit.table()
@@ -95,7 +95,7 @@ def _relative(path: str, folder: Path) -> str:
 
 
 def _propose_key(roles: Table, identifiers: list[dict[str, Any]]) -> None:
-    """Propose the entity key as a comment: only somebody who knows the data can say what identifies a person."""
+    """Propose the entity key as a comment: only a person who knows the data can say what identifies somebody."""
     names = [c["column"] for c in identifiers if c["content"] is None and c["distinct"] > _FEW]
     key = tomlkit.item(names[0] if names else "...").as_string()
     why = "if it identifies a person" if names else "the column that identifies a person, if one may have several rows"

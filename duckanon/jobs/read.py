@@ -1,4 +1,4 @@
-"""Read a job file: what is wrong in it is said, with table and key, before any data is touched."""
+"""Read a job file: errors name table and key, before any data is read."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _is_file_name(name: Any) -> bool:
 
 
 def _merged(shared: Mapping[str, Any], own: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
-    """Lay a table's own keys over those that are shared; of shared hierarchies it takes those of its own columns."""
+    """Merge a table's own keys into the shared ones; of shared hierarchies it gets those of its columns."""
     merged = {}
     for name in keys.SHARED:
         mine = own.get(name, {})
@@ -276,7 +276,7 @@ def _hierarchies(rules: Mapping[str, Any], columns: Sequence[str]) -> dict[str, 
 
 
 def _privacy(table: keys.Privacy, folder: Path) -> dict[str, Any]:
-    """Check the promise here already: an error then names the file and the table."""
+    """Check the requirements, so that an error names the file and the table."""
     from duckanon.io.source import Source
     from duckanon.plan.requirements import Requirements
 

@@ -210,7 +210,7 @@ class TableRun:
             raise JobError(f"{self.job.path.name}: [output] {sink.name!r} exists, and overwrite = false.")
 
     def _columns(self, watch: Callable[[Engine], object]) -> tuple[Column, ...]:
-        """Read the schema in a database of its own, where nothing that it opens is in the way of the run."""
+        """Read the schema in a separate database, so that nothing stays open in that of the run."""
         with closing(self.job.open_engine()) as engine:
             watch(engine)
             return self.table.source.open(engine, read=False).columns

@@ -145,9 +145,9 @@ def _output(record: Record, read: Json) -> Json:
         "duckanon_anonymity",
         "AnonymityDatasetFacet",
         unit=summary.get("unit"),
-        promise=[_told(p, "model", "parameters", "text") for p in summary.get("promise") or ()],
+        promise=[_selected(p, "model", "parameters", "text") for p in summary.get("promise") or ()],
         proof=[
-            _told(c, "model", "parameters", "holds", "classes", "violating_classes", "violating_rows")
+            _selected(c, "model", "parameters", "holds", "classes", "violating_classes", "violating_rows")
             for c in summary.get("checks") or ()
         ],
         suppressionLimit=summary.get("suppression_limit"),
@@ -229,7 +229,7 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def _told(entry: Mapping[str, Any], *keys: str) -> Json:
+def _selected(entry: Mapping[str, Any], *keys: str) -> Json:
     return {_camel(k): entry[k] for k in keys if k in entry}
 
 

@@ -36,7 +36,7 @@ _OF_RELEASE = {
     "duckanon_class_size_median": "Rows or persons in the median class.",
     "duckanon_loss_ratio": "Loss of the release: 0 is best, 1 is all.",
 }
-"""What is about the last release that was published: a failed run leaves it as it is."""
+"""Metrics of the last published release: a failed run does not change them."""
 
 
 def textfile(records: Iterable[Record]) -> str:

@@ -177,7 +177,7 @@ def _divided(release: Release, recoder: Regions, folder: Path) -> list[str]:
     for j, (axis, own) in enumerate(zip(recoder.published.regions, division.cuts.placed, strict=True)):
         a, b, v = (regions_table.column(f"{c}_{j}").to_numpy().astype(np.int64) for c in "abv")
         a, b, last = own.place[a], own.place[b], axis.column.last
-        # A run never takes in NULL, though the axis goes on to it.
+        # A run never covers NULL, although the axis includes it.
         b = np.where((v == RUN) & (b > last), last, b)
         columns = (a, b, v, (v == RUN) & (a == axis.column.first), (v == RUN) & (b == last))
         regions |= {f"{name}_{j}": column for name, column in zip(_REGION, columns, strict=True)}

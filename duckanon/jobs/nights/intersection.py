@@ -106,7 +106,7 @@ class Intersection:
         return {"k": self.k, "holds": self.holds, "compared": [asdict(c) for c in self.compared]}
 
 
-def promised_k(plan: Plan) -> int:
+def required_k(plan: Plan) -> int:
     """Return the smallest number of persons that a class may have by the plan."""
     return max((m.traits.min_class_size for m in plan.models if m.traits.size_only), default=1)
 
@@ -130,8 +130,8 @@ def check_intersection(
     keep : int
         With how many published releases it is compared.
     """
-    after = _tonight(engine, release, state, state.run_folder(run) / PERSONS)
-    smallest = promised_k(release.plan) if k is None else k
+    after = _persons_of(engine, release, state, state.run_folder(run) / PERSONS)
+    smallest = required_k(release.plan) if k is None else k
     comparisons = []
     for other, before in _nights(engine, state, keep):
         comparisons.append(compared(engine, other, before, after, smallest))
@@ -161,7 +161,7 @@ def hold_back(
     """
     if plan.entity is None:
         raise ParameterError("Persons can be held back only with an entity key.")
-    smallest = promised_k(plan) if k is None else k
+    smallest = required_k(plan) if k is None else k
     after = _loaded(engine, state.run_folder(run) / PERSONS)
     runs = _nights(engine, state, keep)
     nights = [before for _, before in runs]
@@ -174,7 +174,7 @@ def hold_back(
         if waiting is None:
             break
         engine.run(exp.Insert(this=table(held), expression=exp.select(col("person")).from_(table(waiting))))
-        rest = engine.fresh("tonight")
+        rest = engine.fresh("remaining")
         missing = exp.Join(
             this=table(waiting, "w"), on=exp.EQ(this=col("person", "w"), expression=col("person", "a")), kind="ANTI"
         )
@@ -204,7 +204,7 @@ def _hidden(kind: str, value: exp.Expr) -> exp.Expr:
 
 
 def _person(entity: exp.Expr) -> exp.Expr:
-    """Return the hash of a person; NULL is nobody."""
+    """Return the hash of a person; NULL is no person."""
     missing = exp.Is(this=entity.copy(), expression=exp.null())
     return exp.case().when(missing, exp.null()).else_(_hidden("person", cast(entity, "VARCHAR")))
 
@@ -214,7 +214,7 @@ def _class(columns: Sequence[str]) -> exp.Expr:
     return _hidden("class", class_text([col(name) for name in columns]))
 
 
-def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
+def _persons_of(engine: Engine, release: Release, state: State, path: Path) -> str:
     """Write ``(person, class_id)`` of a release to a private file, and return the table of it."""
     plan, recoder = release.plan, release.recoder
     if plan.entity is None or recoder is None:
@@ -224,21 +224,23 @@ def _tonight(engine: Engine, release: Release, state: State, path: Path) -> str:
     # A large table is stored in a file: it would take too much memory.
     crowded = engine.is_crowded_by(release.rows_published * 64)
     create = engine.create_file if crowded else engine.create
-    proof, made = engine.fresh("night"), engine.fresh("tonight")
+    published, persons = engine.fresh("published"), engine.fresh("persons")
     rows = recoder.rows([(ENTITY, _person(plan.entity))])
     rows.set("order", None)
-    create(proof, recoder.released(rows, columns), params)
+    create(published, recoder.released(rows, columns), params)
     names = [name for name, _ in recoder.shown]
     # The classes compared are those that the gate verified.
-    require_same_classes(engine, release.query(), exp.select("*").from_(table(proof)), names)
-    query = exp.select(named(col(ENTITY), "person"), named(_class(names), "class_id")).distinct().from_(table(proof))
-    create(made, query.where(exp.Not(this=exp.Is(this=col(ENTITY), expression=exp.null()))), params)
-    engine.drop(proof)
+    require_same_classes(engine, release.query(), exp.select("*").from_(table(published)), names)
+    query = (
+        exp.select(named(col(ENTITY), "person"), named(_class(names), "class_id")).distinct().from_(table(published))
+    )
+    create(persons, query.where(exp.Not(this=exp.Is(this=col(ENTITY), expression=exp.null()))), params)
+    engine.drop(published)
     path.touch(mode=0o600)
     # In the order of the hashes: the file does not say in which order the rows were.
-    engine.write_parquet(exp.select("*").from_(table(made)).order_by(col("person"), col("class_id")), path)
+    engine.write_parquet(exp.select("*").from_(table(persons)).order_by(col("person"), col("class_id")), path)
     path.chmod(0o600)
-    return made
+    return persons
 
 
 def _nights(engine: Engine, state: State, keep: int) -> list[tuple[str, str]]:
@@ -310,4 +312,4 @@ def _without(engine: Engine, plan: Plan, held: str, key: str) -> tuple[Plan, int
     return replace(plan, relation=replace(plan.relation, query=rest)), rows
 
 
-__all__ = ["Compared", "Intersection", "check_intersection", "hold_back", "kept_nights", "promised_k"]
+__all__ = ["Compared", "Intersection", "check_intersection", "hold_back", "kept_nights", "required_k"]

@@ -49,7 +49,7 @@ class State:
 
     @classmethod
     def open(cls, folder: str | Path) -> State:
-        """Make the folder if there is none (mode 0700); an EngineError where it is not ours, or others may write to it.
+        """Make the folder if there is none (mode 0700), or raise an EngineError where it is not safe to use.
 
         An empty folder of the user's is used as it is. In a folder with other files no permissions are changed, and
         nothing is removed.
@@ -258,7 +258,7 @@ def _is_marked(path: Path) -> bool:
 
 
 def _require_private(path: Path, *, made: bool = True) -> None:
-    """Raise unless nobody else can change a folder; with ``made`` it is our own, and its permissions are mended."""
+    """Raise where other users can change a folder. One made by duckanon, ``made``, is made private again."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise EngineError(f"The state folder {path.name!r} is a link or a file, not a folder.")

@@ -180,7 +180,7 @@ class StoredRegions(Partitioner):
             raise ParameterError("Stored regions need axes: on_axes() comes first.")
         class_of = self.applied.classes_of(items.places)
         if (class_of < 0).all():
-            raise InfeasibleError(f"No row lies in a stored region: all would be held back. {REFRESH}")
+            raise InfeasibleError(f"No row is in a stored region: all would be held back. {REFRESH}")
         order = np.argsort(class_of, kind="stable").astype(np.int32)
         boxes, first = np.unique(class_of[order], return_index=True)
         outside = boxes < 0
