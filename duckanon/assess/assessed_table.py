@@ -1,4 +1,4 @@
-"""A table that is looked at, made by duckanon or not, and the class relations that models, risk and attacks read."""
+"""A table to be assessed, made by duckanon or not, and the class relations that models, risk and attacks read."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class AssessedTable:
     """A table in an engine: its rows, and its columns as they are counted (canonical, NULL being a value).
 
-    ``counted`` is what members are counted on. It is the table itself, or for a release that promises persons the
-    owner's private copy that still tells them apart. ``hierarchies`` are those of sensitive columns, ``population`` the
+    ``counted`` is what members are counted on. It is the table itself, or for a release that counts persons the
+    owner's private copy that still identifies them. ``hierarchies`` are those of sensitive columns, ``population`` the
     people from whom the table was drawn, its quasi-identifiers written as in the table. ``whole`` is what frequencies
     in the whole table are counted on, with its sensitive columns: the table itself, or what a release was made from.
     """
@@ -51,7 +51,7 @@ class AssessedTable:
     population: Relation | None = None
     whole: tuple[exp.Query, dict[str, exp.Expr]] | None = None
     release_relations: RelationTables | None = None
-    """Relations that a release has of itself already; they are its own and stay."""
+    """Relations that the release already has; they are never dropped here."""
 
     def type_of(self, name: str) -> str:
         """Return the type of a column; case is ignored."""
@@ -108,7 +108,7 @@ class AssessedTable:
         return relations
 
     def drop(self, relations: Mapping[str, str]) -> None:
-        """Drop relations that were created for this look."""
+        """Drop relations that were created for this assessment."""
         shared = (
             set()
             if self.release_relations is None
@@ -148,9 +148,9 @@ class AssessedTable:
 
 
 def comparable(first: str, second: str) -> bool:
-    """Say whether the database compares values of two types as they are, and rounds or rejects none of them.
+    """Return whether the database compares values of two types exactly, without rounding or errors.
 
-    Labels beside values must be compared as texts: reading the label as a number would fail, or find another number.
+    Labels and values are compared as texts: reading a label as a number would fail, or give another number.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def assessed(
     hierarchies: Mapping[str, Any] | None = None,
     population: object = None,
 ) -> Iterator[AssessedTable]:
-    """Open a table or a release to be looked at."""
+    """Open a table or a release to be assessed."""
     if isinstance(data, Release):
         data.require_visible("This")
         yield of_release(data, quasi_identifiers, sensitive, hierarchies=hierarchies, population=population)
@@ -195,7 +195,7 @@ def of_table(
     hierarchies: Mapping[str, Any] | None = None,
     population: object = None,
 ) -> AssessedTable:
-    """Return a table of anybody's as a subject."""
+    """Return any table as an assessed table."""
     if quasi_identifiers is None:
         raise RoleError("Name the quasi-identifiers: only a release of duckanon knows its own.")
     relation = Source.of(data).open(engine)
@@ -230,7 +230,7 @@ def of_release(
     hierarchies: Mapping[str, Any] | None = None,
     population: object = None,
 ) -> AssessedTable:
-    """Return a release as a subject, with its own roles unless others are given; persons where it counts them."""
+    """Return a release as an assessed table, with its own roles unless others are given."""
     roles = release.plan.roles
     published = list(release.recoding.columns)
     names = published_columns(release, quasi_identifiers) if quasi_identifiers is not None else published

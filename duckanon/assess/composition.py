@@ -2,7 +2,7 @@
 
 Persons are put into groups by what two releases show of them: the class that they stayed in, the class that they left
 and the one that they came to, or one of these alone. An adversary who knows that a person is in both releases, and in
-which classes, looks at the persons who are in both of these classes, and they may be fewer than k.
+which classes, narrows the person down to those in both classes, and they may be fewer than k.
 
 Persons are followed by a key, or by the classes of both originals. Where neither is given, only the overlap of classes
 says something: the members of a class are spread over those classes of the other release that can have a member with
@@ -55,7 +55,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Composition:
-    """What a release and an earlier one of the same people tell together.
+    """What a release and an earlier one of the same people disclose together.
 
     Parameters
     ----------
@@ -63,15 +63,15 @@ class Composition:
         The least persons of a group.
     tied_by : {"key", "original", "overlap"}
         How persons were followed from one to the other: by a key that both tables have, by placing the rows of an
-        original in the classes of both, or not at all: then only what the overlap of classes proves is counted.
+        original in the classes of both, or not at all: then only what follows from the overlap of classes is counted.
     persons_in_both : int
         Of "overlap": the rows of the smaller table, if all its people are in both.
     smallest : int or None
         The smallest group of persons in both.
     groups_below, persons_below : int
-        Groups of fewer than k persons in both releases, and the persons in them; of "overlap", those that are proved.
+        Groups of fewer than k persons in both releases, and the persons in them; of "overlap", those that must exist.
     new_below, departed_below : int
-        Persons in one release only, in such groups; 0 where nobody can tell.
+        Persons in one release only, in such groups; 0 where that is unknown.
     """
 
     k: int
@@ -97,12 +97,12 @@ class Composition:
         how = {
             "key": "followed by their key",
             "original": "placed by the original",
-            "overlap": "as far as the overlap of classes proves it",
+            "overlap": "as far as it follows from the overlap of classes",
         }[self.tied_by]
         return [
             ("previous_k", self.k, "persons that a group of both releases should have at least"),
             ("persons_in_both", self.persons_in_both, f"persons in this release and the previous one, {how}"),
-            ("smallest_group", self.smallest, "persons in the smallest group that both releases tell apart"),
+            ("smallest_group", self.smallest, "persons in the smallest group that both releases distinguish"),
             ("groups_below_k", self.groups_below, f"groups of fewer than {self.k} persons, {how}"),
             ("persons_below_k", self.persons_below, f"persons in both whose group has fewer than {self.k}"),
             ("new_below_k", self.new_below, f"persons only in this release, in groups of fewer than {self.k}"),
@@ -152,7 +152,7 @@ def compared(engine: Engine, run: str, before: str, after: str, k: int) -> Compa
 
 
 def by_key(subject: AssessedTable, previous: AssessedTable, k: int) -> Composition:
-    """Follow persons by a key that both tables have; rows without one are nobody's."""
+    """Follow persons by a key that both tables have; rows without one are left out."""
     engine = subject.engine
     tables = []
     for side in (previous, subject):
@@ -200,7 +200,7 @@ _MOST = 20_000
 
 @dataclass(frozen=True)
 class Reach:
-    """What a cell can stand for: a span of numbers, a span of texts, some values, or anything."""
+    """The values that a cell covers: a span of numbers, a span of texts, some values, or anything."""
 
     numbers: tuple[float, float, bool, bool] | None = None
     texts: tuple[str | None, str | None] | None = None
@@ -230,7 +230,7 @@ def reach(label: str | None, type_name: str) -> Reach:
 
 
 def may_meet(a: Reach, b: Reach) -> bool:
-    """Say whether a value can be in both cells.
+    """Return whether a value can be in both cells.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def _most(meet: NDArray[np.bool_], first: Ints, second: Ints, least: Ints, taken
 
 
 def by_overlap(subject: AssessedTable, previous: AssessedTable, k: int) -> Composition:
-    """Count the groups below k that the sizes and cells of both tables prove."""
+    """Count the groups below k that follow from the sizes and cells of both tables."""
     before, first = _classes(previous)
     after, second = _classes(subject)
     if len(first) > _MOST or len(second) > _MOST:
@@ -368,7 +368,7 @@ def composed(
     hierarchies: Mapping[str, Any] | None = None,
     k: int,
 ) -> Composition:
-    """Count the groups of persons that a table and an earlier one tell apart together; see ``risk``."""
+    """Count the groups of persons that a table and an earlier one distinguish together; see ``risk``."""
     least = require_int("risk", "k", k, 1)
     if previous_original is not None and original is None:
         raise ParameterError("previous_original is for those who give original, too.")
@@ -383,7 +383,7 @@ def composed(
     then = now
     if previous_original is not None:
         if entity_key is None:
-            raise ParameterError("Two originals need an entity_key that says who is who in both.")
+            raise ParameterError("Two originals need an entity_key: a column of both that identifies persons.")
         then = of_table(subject.engine, previous_original, quasi, entity_key=entity_key)
     tables = [
         _placed(people, released, hierarchies or {}, night)

@@ -1,4 +1,4 @@
-"""Disclosure: what a table gives away, measured. Reidentification risk, attacks, and which columns could link."""
+"""Disclosure: what a table discloses, measured. Reidentification risk, attacks, and columns that could link."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from duckanon.assess.uniqueness import Uniqueness
     from duckanon.io.leaks import Leak, file_leaks
 
-# Read when they are asked for: every release looks at its own file, and needs nothing else of this.
+# Imported on first use: every release checks its own file, and needs nothing else of this.
 _NAMES = {
     "Attack": "duckanon.assess.attacks.attack",
     "Finding": "duckanon.assess.attacks.base",

@@ -128,7 +128,7 @@ def _pattern(kind: str) -> str:
 
 
 def matches(value: exp.Expr) -> Mapping[str, exp.Expr]:
-    """Return for each kind the condition that a text looks like one of it; every character must fit."""
+    """Return for each kind the condition that a text matches it; the whole text must match."""
     trimmed = call("trim", value)
 
     def fits(pattern: str, what: exp.Expr = trimmed) -> exp.Expr:
@@ -138,7 +138,7 @@ def matches(value: exp.Expr) -> Mapping[str, exp.Expr]:
     expressions["IBAN"] = conjunction([expressions["IBAN"], _iban(trimmed)])
     expressions["credit card"] = conjunction([expressions["credit card"], _luhn(trimmed)])
     expressions["phone number"] = conjunction([expressions["phone number"], exp.Not(this=fits(_DATE))])
-    # The given name stands first, or behind the comma: San Juan is no person.
+    # The given name comes first, or after the comma: San Juan is not a person.
     given = "|".join(dict.fromkeys(_GIVEN.split()))
     first_name = call("regexp_matches", trimmed.copy(), text(rf"(?i)(?:^(?:{_TITLES})?|, ?)(?:{given})\b"))
     expressions["person name"] = conjunction([fits(_PERSON), first_name])

@@ -35,7 +35,7 @@ _RECOUNTED = 40
 
 @dataclass(frozen=True)
 class Figures:
-    """How well a set of columns tells rows apart."""
+    """How well a set of columns distinguishes rows."""
 
     rows: int
     distinct: int
@@ -71,7 +71,7 @@ class IdentifyingSet:
 
 @dataclass(frozen=True)
 class Search:
-    """The sets found, how many sets were looked at, and how many were left out because they are too many."""
+    """The sets found, how many sets were assessed, and how many were left out because there are too many."""
 
     sets: tuple[IdentifyingSet, ...]
     assessed: int
@@ -114,7 +114,7 @@ def identifying_sets(
 
     Notes
     -----
-    All three shares can only grow with the set, so nothing above a set that was found is looked at, and nothing whose
+    All three shares can only grow with the set, so nothing above a set that was found is assessed, and nothing whose
     columns have too few combinations to reach the threshold.
 
     References

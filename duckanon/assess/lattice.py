@@ -41,8 +41,9 @@ def lattice(
     data, quasi_identifiers, connection, progress
         As of ``duckanon.anonymize``.
     **parameters
-        The roles, hierarchies and promises of ``duckanon.anonymize``; ``suppression_limit`` says which nodes are
-        anonymous, ``min_levels`` and ``max_levels`` which nodes there are, ``weights`` how columns count in metrics.
+        The roles, hierarchies and privacy requirements of ``duckanon.anonymize``; ``suppression_limit`` says which
+        nodes are anonymous, ``min_levels`` and ``max_levels`` which nodes there are, ``weights`` how columns count in
+        metrics.
     metrics : sequence of str
         Metrics to compute of every node: any that is registered. Those that searches know are quick; others are
         measured in SQL, node by node.
@@ -62,7 +63,7 @@ def lattice(
         - ``height``: the sum of the levels;
         - ``classes``, ``classes_published``, ``smallest``: how many classes there are, how many of them would be
           published, and the size of the smallest of all, in rows or persons;
-        - ``suppressed``, ``suppressed_share``: rows in classes that break a promise;
+        - ``suppressed``, ``suppressed_share``: rows in classes that violate a requirement;
         - ``anonymous``: whether no more are suppressed than may be, and any are published;
         - ``visited``: false where a search inferred it from another node (``Release.lattice``); numbers are then NULL;
         - ``risk``: the highest of a published row (1 / smallest class published), NULL where none is;
@@ -97,7 +98,7 @@ def nodes_of(
 ) -> pa.Table:
     """Return the nodes of a plan's lattice, as ``lattice`` does."""
     if plan.algorithm.partitions:
-        # Regions stand on no level; the lattice is there all the same.
+        # Regions have no level; the lattice exists all the same.
         plan = replace(plan, algorithm=resolve_algorithm("optimal"))
     with engine.snapshot():
         return tabulate(encode(plan, engine).problem, metrics, pareto=pareto, most=most)

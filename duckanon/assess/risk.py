@@ -1,4 +1,4 @@
-"""Reidentification risk: how likely a row is linked with the right person."""
+"""Reidentification risk: how likely a row is linked to the right person."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Risk:
     uniqueness : Uniqueness or None
         Share of the population that is alone there, estimated where only the size of the population is known.
     composition : Composition or None
-        What this release and a previous one tell together.
+        What this release and a previous one disclose together.
     """
 
     threshold: float
@@ -107,7 +107,7 @@ class Risk:
         """Return name, value and meaning of every figure that there is, as ``FROM risk(...)`` lists them."""
         unit = self.unit
         rows: list[tuple[str, float | None, str]] = [
-            ("members", self.members, f"{unit} looked at"),
+            ("members", self.members, f"{unit} assessed"),
             ("classes", self.classes, "combinations of quasi-identifiers"),
             ("smallest_class", self.smallest, f"{unit} in the smallest of them"),
             ("sample_uniqueness", self.sample_unique, f"share of {unit} that are alone in their class"),
@@ -160,9 +160,9 @@ def risk(
     threshold : float
         A probability above this is called at risk.
     entity_key : str, optional
-        The column that tells persons apart. With ``original`` it is a column of that.
+        The column that identifies persons. With ``original`` it is a column of that.
     previous : table, optional
-        An earlier release of the same people, with the same quasi-identifiers: ``composition`` then says which persons
+        An earlier release of the same people, with the same quasi-identifiers: ``composition`` then counts the persons
         both releases together tell from all but fewer than k others. Persons are followed by ``entity_key``, if both
         tables have that column (owners' copies do, published files do not); else by ``original``; else only what the
         overlap of classes proves is counted, which is little.
@@ -170,7 +170,7 @@ def risk(
         The people themselves: each row is placed in the classes of both releases that can hold it. One whose row could
         be in several classes of a release counts in each.
     previous_original : table, optional
-        The people of the earlier release, where they are not those of ``original``; ``entity_key`` says who is who.
+        The people of the earlier release, where they are not those of ``original``; ``entity_key`` identifies them.
     hierarchies : mapping, optional
         For ``original``: how the releases were generalized; columns that are not named get the hierarchy that
         ``anonymize`` would make.
@@ -181,7 +181,7 @@ def risk(
     Notes
     -----
     A risk of 1 / size assumes an attacker who knows the quasi-identifiers exactly and nothing else. The estimates of
-    uniqueness assume a random sample; they look at nothing but how many classes have each size.
+    uniqueness assume a random sample; they use only the number of classes of each size.
 
     References
     ----------

@@ -42,7 +42,7 @@ def with_risk(
     quasi_identifiers : sequence of str
         A release knows its own.
     entity_key : str, optional
-        The column that tells persons apart: the size then counts persons.
+        The column that identifies persons: the size then counts persons.
     connection : duckdb.DuckDBPyConnection, optional
 
     Returns
@@ -53,8 +53,8 @@ def with_risk(
 
     Notes
     -----
-    The two columns tell who stands out: they are for the owner of the data, and do not belong into what is published.
-    Of a release the sizes are those of the published rows, whatever its promise counts.
+    The two columns show who is at risk: they are for the owner of the data and must not be published.
+    For a release the sizes count published rows, also where its requirements count persons.
 
     References
     ----------
@@ -98,7 +98,7 @@ def with_risk(
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with their keys as they are counted, and what tells persons apart."""
+    """Rows with their keys as they are counted, and the key of persons."""
 
     query: exp.Query
     names: Sequence[str]
@@ -143,7 +143,7 @@ def rows_of(
     *,
     elsewhere: bool = False,
 ) -> Rows:
-    """Return the rows of a table; ``elsewhere`` if somebody else is to run the query, in a session of his own."""
+    """Return the rows of a table; ``elsewhere`` if the query is to be run in another session."""
     if quasi_identifiers is None:
         raise RoleError("Name the quasi-identifiers: only a release of duckanon knows its own.")
     relation = Source.of(data).open(engine, read=not elsewhere)

@@ -1,4 +1,4 @@
-"""Which columns could link a row with a person: a first look, to be confirmed by somebody who knows the data."""
+"""Which columns could link a row with a person: a suggestion, to be confirmed by someone who knows the data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from duckanon.io.source import Relation
 
 LIMIT = 1_000_000
-"""Rows that are looked at exactly; of a larger table a random sample of this many is."""
+"""Rows that are all read; of a larger table a random sample of this size is."""
 
 _READ = 2_000
 """Rows whose values are compared with patterns."""
@@ -50,7 +50,7 @@ def suggest(
     data : str, Path, Source, Arrow object or data frame
     connection : duckdb.DuckDBPyConnection, optional
     sample_size : int
-        Of a table with more rows, a random sample of this many (always the same one) is looked at: ``approximate`` is
+        Of a table with more rows, a random sample of this many (always the same one) is read: ``approximate`` is
         then true, ``distinct`` is an estimate over all rows (it can be off by a third), and the other shares are those
         of the sample.
     max_size, by, threshold
@@ -67,7 +67,7 @@ def suggest(
 
     Notes
     -----
-    What the values look like decides first, then the column's name where it says something (in a dozen languages), then
+    The form of the values decides first, then the column's name where it is recognized (in a dozen languages), then
     membership in an identifying set, then the figures. Patterns are compared with 2,000 random rows; card numbers and
     IBANs must have the right check digits, and names of persons are recognized by frequent given names. Nothing here
     replaces a decision.
@@ -153,9 +153,9 @@ def _described(
 
 
 def _contents(engine: Engine, relation: Relation, seen: str) -> Mapping[int, tuple[str, float]]:
-    """Return what the values of columns look like, by the number of the column; only shares leave the database."""
+    """Return the form of the values of columns, by the number of the column; only shares leave the database."""
     types = [ColumnType.parse(c.type) for c in relation.columns]
-    # A number can look like a card number and like nothing else here.
+    # Of the patterns, numbers can only match that of card numbers.
     read = [j for j, t in enumerate(types) if t.family in {"text", "integer"} or t.name == "ENUM"]
     if not read:
         return {}

@@ -1,6 +1,6 @@
 """How many people are unique in the population, estimated from the class sizes of a sample.
 
-Only how many classes have each size is looked at, never a row. Every estimate is the share of the population that is
+Only the number of classes of each size is used, never a row. Every estimate is the share of the population that is
 alone in its class.
 """
 

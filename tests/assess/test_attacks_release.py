@@ -167,7 +167,7 @@ def test_a_class_that_had_to_be_made_gives_values_away() -> None:
 @pytest.mark.parametrize(
     ("how", "word"),
     [
-        ({"k": 3}, "promise about the values"),
+        ({"k": 3}, "privacy requirement about the values"),
         ({"k": 3, "l": 2, "algorithm": "datafly"}, "minimal algorithm"),
         ({"k": 3, "l": 2, "algorithm": "optimal", "suppression_limit": 0.1}, "without suppression"),
         ({"k": 3, "l": 2, "entity_key": "who"}, "counts rows"),

@@ -1,4 +1,4 @@
-"""Run attacks on a release and say what they learned."""
+"""Run attacks on a release and report what they learn."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Attack:
 
     @property
     def level(self) -> str:
-        """The worst of what was found: nothing, promised, little or much."""
+        """The level of the worst finding: nothing, promised, little or much."""
         return max((f.level for f in self.findings), key=LEVELS.index, default=LEVELS[0])
 
     @property
     def verdict(self) -> str:
-        """What it all comes to, in words."""
+        """The conclusion, in words."""
         count = len(self.skipped)
         untried = {0: "", 1: " 1 attack was not tried."}.get(count, f" {count} attacks were not tried.")
         return self._judged() + (untried if self.findings else "")
@@ -60,7 +60,7 @@ class Attack:
             names = ", ".join(dict.fromkeys(f.attack for f in worst))
             return f"The release leaks: {len(worst)} of {len(self.findings)} findings are beyond chance ({names})."
         words = {
-            "nothing": "learned nothing that is not known of anybody",
+            "nothing": "learned nothing beyond what holds for anybody",
             "promised": "learned no more than the release allows",
             "little": "learned a little beyond chance, and nowhere 5 points or more",
         }
@@ -111,7 +111,7 @@ def attack(
     seeds: int = 1024,
     connection: Any = None,
 ) -> Attack:
-    """Attack a release with the original as background knowledge, and return successes beside what chance gives.
+    """Attack a release with the original as background knowledge, and compare its success with chance.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def attack(
         What the attacker knows: the table that was anonymized, in its order.
     release : Release, or anything that ``original`` may be
     control : optional, anything that ``original`` may be
-        Rows like those of the original of people who are *not* in the release: what an attack learns of them is known
-        of anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place.
+        Rows like those of the original, of people who are *not* in the release: an attack would learn the same of
+        anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place.
     quasi_identifiers, sensitive : sequence of str
         A release knows its own.
     hierarchies : mapping, optional
@@ -131,10 +131,10 @@ def attack(
     known : sequence of str, optional
         The quasi-identifiers of the partially informed adversary; by default the half with the most different values.
     key : str, optional
-        A column of both tables that says who is who. No attacker sees it: it tells which links are right.
+        A column of both tables that identifies persons. No attack reads it: it shows which links are right.
     k : int, optional
-        What the release promises: to find a person's row in 1 of k cases is then allowed. A release knows its own; of
-        a table it is the size of the smallest class, unless somebody is alone in one.
+        What the release requires: to find a person's row in 1 of k cases is then allowed. A release knows its own; for
+        a table it is the size of the smallest class, unless a class has one member.
     sample : int
         How many people, and how many controls, are attacked at most.
     seed : int
@@ -265,7 +265,7 @@ def _sides(
         except RoleError as wrong:
             raise RoleError(f"In the {word}: {wrong}") from None
         if not side.rows():
-            raise DataError(f"The {word} has no rows: there is nobody to attack.")
+            raise DataError(f"The {word} has no rows: there are no people to attack.")
         sides.append(side)
     people, others = sides
     assert people is not None
@@ -337,7 +337,7 @@ def _run(chosen: Mapping[str, Any], case: Case) -> Attack:
 def _mappings(
     released: AssessedTable, release: Release | None, placed: Sequence[LabelLevels] | None
 ) -> tuple[exp.Query, ...] | None:
-    """Return (value, label) of every quasi-identifier, or None where a row's class cannot be told."""
+    """Return (value, label) of every quasi-identifier, or None where a row's class is unknown."""
     if release is not None:
         shared = {cell.name for cell in release.recoding.cells if cell.shares is not None}
         if not set(released.quasi) <= set(release.recoding.levels) - shared:

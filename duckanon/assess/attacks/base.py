@@ -1,4 +1,4 @@
-"""The form of an attack: what it is given, and what it found beside what chance would find.
+"""What an attack is: its inputs, and its findings beside those of chance.
 
 A third party registers an attack as duckanon's own are: a class with ``needs`` and ``run``, under a name, by
 ``@attackers.register("name")`` or by an entry point of the group ``duckanon.disclosure.attacks``.
@@ -70,7 +70,7 @@ def difference(share: float, interval: Interval, other: float, others: Interval)
 
 
 NOTHING, PROMISED, LITTLE, MUCH = LEVELS = ("nothing", "promised", "little", "much")
-"""What a finding comes to, the worst last."""
+"""The verdicts on a finding, the worst last."""
 
 CONSIDERABLE = 0.05
 """A gain from which on a leak is called one, rather than a little."""
@@ -87,10 +87,10 @@ class Finding:
     success : float
         The share of ``rows`` on which it succeeded: rows of people who are in the release.
     base_rate : float
-        What somebody would reach who does not look at single rows of the release: chance, or the best single guess.
+        The success without reading single rows of the release: chance, or the best single guess.
     control : float, optional
-        The share of the ``controls`` rows on which it succeeded: people who are not in the release. What is known of
-        them is known of anybody; only what is beyond it was caused by the release.
+        The share of the ``controls`` rows on which it succeeded: people who are not in the release. What is
+        learned of them would be learned of anybody; only what is beyond it was caused by the release.
     attribute : str, optional
         The column that was disclosed.
     adversary : str, optional
@@ -98,11 +98,11 @@ class Finding:
     sampled_from : int, optional
         How many rows there are, where ``rows`` are a sample of them.
     allowed : float, optional
-        What the release promises to keep to, such as 1/k.
+        The bound that the release allows, such as 1/k.
     level : str, optional
         One of LEVELS where the attack knows better than the figures, such as for what must never be found at all.
     remark : str
-        What else a reader has to know, in words; it stands behind the verdict.
+        A remark after the verdict.
 
     Notes
     -----
@@ -177,7 +177,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """What it comes to, in words."""
+        """The verdict, in words."""
         than = "for people who are not in the release"
         if self.control is None or self.control < self.base_rate:
             than = "the base rate"
@@ -203,8 +203,8 @@ class Settings:
     """How attacks are carried out.
 
     ``sample`` is how many people are attacked at most, and ``seed`` draws them; ``known`` are the quasi-identifiers of
-    the partially informed adversary; ``key`` is a column of both tables that says who is who, which no attacker sees;
-    ``k`` is what the release promises; ``tolerance`` is how far a guessed number may be off, as a share of the truth;
+    the partially informed adversary; ``key`` is a column of both tables that identifies persons, which no attack reads;
+    ``k`` is what the release requires; ``tolerance`` is how far a guessed number may be off, as a share of the truth;
     ``seeds`` is how many seeds of a permutation are tried, from 0 on.
     """
 
@@ -222,7 +222,7 @@ class Case:
     """What an attacker has: the original as background knowledge, the release, and how values became labels.
 
     ``relations`` are those of the release. ``mappings`` has for each quasi-identifier a query (value, label), both as
-    text; it is None where nothing says how the release was recoded. ``carried`` are the columns that both tables have
+    text; it is None where the recoding is unknown. ``carried`` are the columns that both tables have
     unchanged. ``published`` says under which columns each quasi-identifier of the original is published: two where its
     bounds are. ``control`` are people who are not in the release, with the columns of the original. ``release`` is the
     release itself where it is known as one; ``files`` are the files that the released table was read from, if any.
@@ -242,9 +242,9 @@ class Case:
 
     @cached_property
     def space(self) -> LinkageSpace:
-        """The release and people in the same places, for attacks that link one to the other.
+        """The release and the people in one space, for attacks that link one to the other.
 
-        Labels that nobody can read are a HierarchyError.
+        Labels that cannot be read are a HierarchyError.
         """
         from duckanon.assess.attacks.linkage_space import read_linkage_space
 
@@ -252,7 +252,7 @@ class Case:
 
     @cached_property
     def allowed(self) -> float | None:
-        """1/k, as promised, or as the smallest class has it; None where somebody is alone in a class."""
+        """1/k, as required, or by the smallest class; None where a class has one member."""
         from sqlglot import exp
 
         from duckanon.engine.sql.relations import col, table
@@ -268,7 +268,7 @@ class Attacker(ABC):
     """An attack, registered under a name.
 
     ``run`` gets a Case and returns its findings: one for each column disclosed and adversary tried. What grows with
-    the rows stays in the engine or in arrays; no value of the data may stand in a Finding.
+    the rows stays in the engine or in arrays; a Finding must not contain a value of the data.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from duckanon.engine.sql.files import load
 
 
 class ClassValues(Attacker):
-    """Reads what the classes of a release tell of their sensitive values; ``share`` says of what it gives the share."""
+    """Reads what classes disclose of their sensitive values; ``share`` names the share that is measured."""
 
     share: ClassVar[str]
 
@@ -61,9 +61,9 @@ class Homogeneity(ClassValues):
 class Skewness(ClassValues):
     """Believes of everybody what the class makes likely: how much belief falls on the right value, on average.
 
-    The base rate is the belief of somebody who knows how frequent values are in the whole table. A person is in the own
-    class, so even classes that are chance tell more, 1/size and what the others add: what k allows is the mean over all
-    ways to deal the table's rows into classes of k, which has a closed form.
+    The base rate is the belief of an adversary who knows the frequencies of values in the whole table. A person is in
+    the own class, so even random classes disclose more, 1/size and what the others add: what k allows is the mean over
+    all ways to deal the table's rows into classes of k, which has a closed form.
 
     References
     ----------

@@ -13,8 +13,9 @@ from duckanon.assess.attacks.linkage_space import Projection
 class DistanceLinkage(Attacker):
     """Finds the nearest published rows by Gower's distance, and guesses the sensitive value that most of them have.
 
-    A cell is as far from a value as the nearest value that it can stand for. All rows that are equally near have a
-    vote, and numbers are guessed by their median. Where a ``key`` tells who is who, one of those rows is picked by lot.
+    A cell is as far from a value as the nearest value that it covers. All rows that are equally near have a
+    vote, and numbers are guessed by their median. Where a ``key`` identifies persons, one of those rows is picked at
+    random.
 
     References
     ----------

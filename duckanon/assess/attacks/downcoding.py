@@ -1,11 +1,11 @@
 """Downcoding: predicates made of published bounds that hold for one person alone (Cohen 2022).
 
-A class tells bounds for each column. Who puts "and the age is the lower bound" behind the description of the class
-singles somebody out if exactly one member has that age. With bounds that are the smallest and largest value of the
-class there is always somebody, and with few members it is often one alone; with bounds from a grid it is chance. The
-same predicate with any other value of the cell in place of the bound is that chance.
+A class discloses bounds for each column. Adding "and the age is the lower bound" to the description of the class
+singles a person out if exactly one member has that age. With bounds that are the smallest and largest value of the
+class there is always such a member, and with few members it is often only one; with bounds from a grid it is chance.
+The same predicate with any other value of the cell in place of the bound is that chance.
 
-A published tuple of points (medians, medoids, means) is a predicate by itself: that everything is as published.
+A published tuple of points (medians, medoids, means) is itself a predicate: that everything is as published.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def singled_out(lines: Sequence[Line], cells: NDArray[np.int32], points: Floats,
     cells : array (tuples, columns)
         The published tuples that are tried.
     points : array (people, columns)
-        Where people lie, each combination once; ``weights`` says how many people have it.
+        The positions of people, each combination once; ``weights`` counts the people with it.
 
     Notes
     -----
@@ -85,7 +85,7 @@ def singled_out(lines: Sequence[Line], cells: NDArray[np.int32], points: Floats,
     everything, have no bounds.
     """
     domains = [np.unique(points[:, j]) for j in range(len(lines))]
-    # People are looked up column by column, the column with the most places first: few are left for the others.
+    # People are selected column by column, the column with the most places first: few are left for the others.
     order = sorted(range(len(lines)), key=lambda j: -len(domains[j]))
     sorted_by = np.argsort(points[:, order[0]], kind="stable")
     leading = points[sorted_by, order[0]]
@@ -115,7 +115,7 @@ def _members(
     by: Ints,
     leading: Floats,
 ) -> Ints:
-    """Return the people whom a tuple can stand for."""
+    """Return the people whom a tuple covers."""
     first = order[0]
     line, cell = lines[first], cell_codes[first]
     ends = np.searchsorted(leading, line.low[cell], "left"), np.searchsorted(leading, line.high[cell], "right")
@@ -134,7 +134,7 @@ def _covered(line: Line, cell: int, places: Floats) -> NDArray[np.bool_]:
 
 
 def _bounds(line: Line, cell: int) -> Floats:
-    """Return what a cell tells of its ends: its two bounds, or all members where it lists them."""
+    """Return what a cell discloses: its two bounds, or all members where it lists them."""
     if line.start[cell] >= 0:
         return line.members[line.start[cell] : line.stop[cell]]
     low, high = line.low[cell], line.high[cell]
@@ -198,7 +198,7 @@ class Downcoding(Attacker):
                     rows=predicates.bounds,
                     text="share of predicates with a published bound that hold for one person alone",
                     sampled_from=None if total is None else round(predicates.bounds * total / len(cells)),
-                    remark=" ".join(filter(None, (_said(case, "bounds"), everybody.sample_note))),
+                    remark=" ".join(filter(None, (_settings_note(case, "bounds"), everybody.sample_note))),
                 )
             )
         findings.append(
@@ -209,14 +209,14 @@ class Downcoding(Attacker):
                 rows=predicates.tuples,
                 text="share of published tuples that describe one person alone",
                 sampled_from=total,
-                remark=" ".join(filter(None, (_said(case, "output"), everybody.sample_note))),
+                remark=" ".join(filter(None, (_settings_note(case, "output"), everybody.sample_note))),
             )
         )
         return findings
 
 
-def _said(case: Case, what: str) -> str:
-    """Return what the settings of the release say to it, where they are known and unsafe."""
+def _settings_note(case: Case, what: str) -> str:
+    """Return a remark on the settings of the release, where they are known and unsafe."""
     plan: Any = None if case.release is None else case.release.plan
     if plan is None or not plan.algorithm.partitions:
         return ""

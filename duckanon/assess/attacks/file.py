@@ -1,4 +1,4 @@
-"""The file itself: what it tells beyond its rows."""
+"""The file itself: what it discloses beyond its rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class File(Attacker):
     def run(self, case: Case) -> list[Finding]:
         findings = []
         for path in _paths(case):
-            # Beside the private file of a release lies what belongs to it.
+            # The private file of a release has other files of the release beside it.
             for leak in file_leaks(path, siblings=case.release is None):
                 share = min(leak.count / leak.of, 1.0) if leak.of else 1.0
                 level = LITTLE if leak.kind in _MINOR else MUCH
@@ -49,7 +49,7 @@ class File(Attacker):
                 )
         if findings:
             return findings
-        text = "what the file tells beyond its rows: dictionaries, statistics, metadata, index, order, leftovers"
+        text = "what the file discloses beyond its rows: dictionaries, statistics, metadata, index, order, leftovers"
         return [Finding(self.name, 0.0, 0.0, max(case.released.rows(), 1), text, level=NOTHING)]
 
 

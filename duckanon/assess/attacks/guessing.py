@@ -1,4 +1,4 @@
-"""What linked rows give away: whose they are, and what a guess of a secret from them is worth."""
+"""What linked rows disclose: whose they are, and how well sensitive values can be guessed from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADVERSARIES = {
 
 
 def linked(name: str, case: Case, adversary: str, view: Projection, link: Link, most: int) -> list[Finding]:
-    """Link people and controls, and return what the links tell of each sensitive column, and of who is who."""
+    """Link people and controls, and return what the links disclose of each sensitive column, and of identities."""
     space = case.space
     people = space.targets.first(most)
     controls = space.controls.first(most) if space.controls is not None else None
@@ -46,7 +46,7 @@ def linked(name: str, case: Case, adversary: str, view: Projection, link: Link, 
                 rows=len(people),
                 sampled_from=people.sampled_from,
                 text="the row picked is the person's own",
-                # Nobody else has a row of their own: there is nothing to compare with.
+                # Only people of the release have a row of their own: there is nothing to compare with.
                 allowed=case.allowed,
             )
         )
@@ -72,7 +72,7 @@ def guessed(
     people: People,
     text: str = "",
 ) -> Finding:
-    """Return what guesses of a secret, right or wrong person by person, come to."""
+    """Return the finding of guesses of a secret, right or wrong person by person."""
     near = f"within {100 * secret.tolerance:g} %" if secret.measured else "right"
     return Finding(
         attack=name,

@@ -1,4 +1,4 @@
-"""Inference: who knows everything else of a person guesses the sensitive value from the nearest published rows."""
+"""Inference: an adversary who knows all other columns guesses the sensitive value from the nearest published rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Inference(Attacker):
     of probabilistic k-anonymity, section 5.2.
     """
 
-    summary: ClassVar[str] = "guesses of one column by who knows all others"
+    summary: ClassVar[str] = "guesses of one column from all others"
 
     def needs(self, case: Case) -> str | None:
         return needs_secret(case) if case.released.sensitive else "a sensitive column"

@@ -18,9 +18,9 @@ class Linkage(Attacker):
 
     Success is the mean over all rows of the original of 1 / number of those rows, 0 where there are none; the base
     rate is picking a released row at random. Where the release was recoded on levels, every row is recoded as it was,
-    and falls into one class. Else the rows are those whose cells can all stand for the person's values; they are as
+    and falls into one class. Else the rows are those whose cells all cover the person's values; they are as
     many as the class has, or more where regions overlap, and of a sample of people. Whether one of them is the
-    person's own, only a ``key`` can tell; without one, the figure is an upper bound. Controls have no row of their own:
+    person's own, only a ``key`` can show; without one, the figure is an upper bound. Controls have no row of their own:
     there is nothing to find of them.
 
     References
@@ -100,7 +100,7 @@ class Linkage(Attacker):
             base_rate=1 / space.published,
             rows=len(space.targets),
             sampled_from=space.targets.sampled_from,
-            text="the row picked from those whose cells can stand for a known person's values is the right one",
+            text="the row picked from those whose cells cover a known person's values is the right one",
             allowed=case.allowed,
-            remark="" if has_key else "At most: whether a row that fits is the person's own, only a key can say.",
+            remark="" if has_key else "At most: whether a row that fits is the person's own, only a key can show.",
         )

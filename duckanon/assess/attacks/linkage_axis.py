@@ -1,4 +1,4 @@
-"""One column as an attacker sees it: values of people are places, and a cell is the places that it can stand for."""
+"""One column for linkage: values of people are places on an axis, and a cell is the places that it covers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from duckanon.hierarchy import Levels
 
 MISSING = 3.0
-"""Where NULL lies among numbers, which lie from 0 to 1: farther from each of them than any of them from another."""
+"""The place of NULL among numbers, which are from 0 to 1: farther from each of them than any two of them."""
 
 STEP = 1e-9
 """How far within an open bound the values of a cell begin, as a share of the range."""
@@ -37,9 +37,9 @@ STEP = 1e-9
 class LinkageAxis:
     """The places of a column.
 
-    Numbers, dates and times lie from 0 to 1 by their size, ``low`` and ``high`` bound what a cell can stand for, and
-    the distance is what lies between (Gower 1971). Other values lie side by side at 0, 1, 2, ... in an order in which
-    cells cover neighbours, as far as there is one; those of a cell with gaps are ``members`` from ``start`` on, up to
+    Numbers, dates and times are placed from 0 to 1 by their size, ``low`` and ``high`` bound what a cell covers, and
+    the distance is the difference (Gower 1971). Other values are placed at 0, 1, 2, ... in an order in which
+    cells cover neighbours, if there is one; those of a cell with gaps are ``members`` from ``start`` on, up to
     the start of the next (``start`` is -1 where there are no gaps, ``stop`` where they end).
     """
 
@@ -57,7 +57,7 @@ class LinkageAxis:
 
     @property
     def exact(self) -> bool:
-        """Whether every cell stands for one place."""
+        """Whether every cell covers one place."""
         return bool((self.low == self.high).all())
 
 
@@ -95,10 +95,10 @@ def read_column(
     levels_of: Callable[[str], Levels | None],
     carried: bool,
 ) -> Column:
-    """Number the values and the labels of a column, and find out which values each label can stand for.
+    """Number the values and the labels of a column, and find which values each label covers.
 
     ``people(value)`` are the values of everybody whom the attacker knows; ``published`` gives the released rows and
-    their label, told whether NULL is among the values: where it is not, a published NULL stands for anything.
+    their label, given whether NULL is among the values: where it is not, a published NULL covers everything.
     """
     ordered = size(col("value"), type_name) is not None
     further: exp.Query | None = None
@@ -162,7 +162,7 @@ def _lined(
 
 
 def _spans(engine: Engine, sizes: str, levels: Levels | None, cells: str) -> list[tuple[Any, Any, Any]]:
-    """Return cell, least and largest number of the labels that stand on each level, the lowest level first."""
+    """Return cell, least and largest number of the labels of each level, the lowest level first."""
     import numpy as np
 
     spans = []
@@ -229,7 +229,7 @@ def _listed(
     sizes = np.bincount(cell, minlength=count)
     stop = np.cumsum(sizes)
     start = stop - sizes
-    # A cell that stands for nothing that anybody has is beside all of them.
+    # A cell that covers no value of the data is beside all of them.
     low, high = np.full(count, -1.0), np.full(count, -1.0)
     some = sizes > 0
     low[some], high[some] = members[start[some]], members[stop[some] - 1]
@@ -293,7 +293,7 @@ def _require_read(name: str, lost: int, total: int, levels: bool) -> None:
     if lost:
         nowhere = ", and on no level of its hierarchy" if levels else ""
         raise HierarchyError(
-            f"{lost} of {total} labels of {name!r} are no value, interval or set of values of the original column"
+            f"{lost} of {total} labels of {name!r} are not a value, interval or set of values of the original column"
             f"{nowhere}: give the hierarchies that made this table."
         )
 

@@ -1,4 +1,4 @@
-"""What adversaries look at: published tuples and people as points of one space, and how to link one to the other."""
+"""The space of linkage attacks: published tuples and people as its points, and how to link one to the other."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 PART, FULL, ALL = "part", "full", "all"
-"""Adversaries: who knows half of the quasi-identifiers, all of them, or every other column besides."""
+"""Adversaries: one who knows half of the quasi-identifiers, all of them, or every other column besides."""
 
 
 @dataclass(frozen=True)
 class People:
     """People in the places of the columns: those attacked of ``total``, and where each one's own row is published.
 
-    ``own`` is the number of the person's published tuple, -1 where there is none; None where nobody can say.
+    ``own`` is the number of the person's published tuple, -1 where there is none; None where that is unknown.
     """
 
     points: Floats
@@ -55,8 +55,8 @@ class People:
 
     @property
     def sample_note(self) -> str:
-        """What to say where what fits one of these may fit others, too."""
-        return "" if self.sampled_from is None else f"Looked up among {len(self)} of {self.total} rows."
+        """A remark, as what fits one of a sample may fit others, too."""
+        return "" if self.sampled_from is None else f"Searched among {len(self)} of {self.total} rows."
 
     def sorted_by(self, column: int) -> tuple[NDArray[np.int32], Floats]:
         """Return the people by their places on a column, and those places."""
@@ -82,7 +82,7 @@ class People:
 class Projection:
     """The published tuples on some of the columns: ``cells`` has each once, with the number of its rows.
 
-    ``of`` says for each tuple of the whole which one of these it is.
+    ``of`` maps each tuple of the whole to one of these.
     """
 
     space: LinkageSpace
@@ -93,7 +93,7 @@ class Projection:
 
     @cached_property
     def places(self) -> Any:
-        """What the cells stand for, as kernels read it."""
+        """What the cells cover, as kernels read it."""
         import numpy as np
 
         from duckanon.kernels.linking import Places
@@ -141,9 +141,9 @@ class Projection:
         return Links(self, starts, nearest, far / len(self.columns))
 
     def fitting(self, cells: NDArray[np.int32], people: People, enough: int) -> Ints:
-        """Return for how many people each tuple of cells can stand; counting ends at ``enough``.
+        """Return how many people each tuple of cells covers; counting ends at ``enough``.
 
-        Those are looked at who lie between the bounds of the cell that fewest people lie in.
+        Only people within the bounds of the most selective cell are compared.
         """
         import numpy as np
 
@@ -323,7 +323,7 @@ class LinkageSpace:
         return self._views[key]
 
     def adversaries(self) -> dict[str, tuple[int, ...]]:
-        """Return the quasi-identifiers that each adversary knows: half of them, those that tell most apart, and all."""
+        """Return the quasi-identifiers that each adversary knows: half of them, those with the most values, and all."""
         full = tuple(range(self.quasi))
         part = self.known
         if part is None:
@@ -359,7 +359,7 @@ def grouped(parts: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints]:
 
 
 EVERYBODY = 1_000_000
-"""Most people who are looked at."""
+"""The largest number of people who are read."""
 
 
 def read_linkage_space(case: Case) -> LinkageSpace:

@@ -1,12 +1,12 @@
 """Minimality: what is learned from the fact that an algorithm did not publish more detail (Wong et al. 2007).
 
-Who knows that the algorithm publishes as much detail as the promise allows, and knows everybody's quasi-identifiers,
-knows which finer classes were *not* published. Where those are large enough, they must have broken the promise about
-the sensitive column. A world is one way to give the sensitive values of a class, which are published, to its members;
-only those worlds are left in which every finer division that was refused had to be refused. How often a member has a
-value among them is what the attacker believes.
+An adversary who knows that the algorithm publishes as much detail as the requirement allows, and knows the
+quasi-identifiers of all persons, knows which finer classes were *not* published. Where those are large enough, they
+must have violated the requirement about the sensitive column. A world is one way to give the sensitive values of a
+class, which are published, to its members; only those worlds are left in which every finer division that was refused
+had to be refused. How often a member has a value among them is what the adversary believes.
 
-- Classes that were divided by cuts: every cut through a class was refused, each class by itself.
+- Classes that were divided by cuts: every cut through a class was refused, each class separately.
 - Full-domain levels: every node one step below was refused, because of *some* class. The classes are independent
   otherwise, so that the worlds of all of them are counted by inclusion and exclusion over the refused nodes.
 
@@ -68,7 +68,7 @@ class Members:
 class Believed:
     """What an attacker believes of the people of a class.
 
-    ``chances[i, v]`` is the probability that person i has ``values[v]``; ``exact`` says that all worlds were counted.
+    ``chances[i, v]`` is the probability that person i has ``values[v]``; ``exact`` means that all worlds were counted.
     """
 
     values: Ints
@@ -77,7 +77,7 @@ class Believed:
 
 
 def judge(models: Sequence[Model], totals: Ints) -> Judge:
-    """Return what says of each group whether the models about one sensitive column allow it.
+    """Return a function that decides for each group whether the models about one sensitive column allow it.
 
     The function gets the group and the value of every member, and the number of groups; empty groups are allowed.
     """
@@ -139,7 +139,7 @@ def _arrangements(counts: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def refused(members: Members, tried: NDArray[np.int64], allowed: Judge) -> Booleans:
-    """Return for each world and each division whether the division breaks the promise there."""
+    """Return for each world and each division whether the division violates the requirement there."""
     count = len(tried)
     refusals = np.zeros((count, members.parts.shape[1]), dtype=np.bool_)
     for c in range(members.parts.shape[1]):
@@ -163,8 +163,8 @@ def by_cuts(members: Members, allowed: Judge, seed: int = 0) -> Believed:
 def by_levels(classes: Sequence[Members], allowed: Judge, seed: int = 0) -> list[Believed] | None:
     """Return what is believed of all classes of a node: each node below it was refused because of some class.
 
-    Every class has the same divisions: one for each node below, of which the first six are looked at. None where it is
-    sure enough (1 - 1e-12) that some class would have refused each of them anyway: nothing is learned of anybody.
+    Every class has the same divisions: one for each node below, of which the first six are tried. None where it is
+    sure enough (1 - 1e-12) that some class would have refused each of them anyway: nothing is learned.
     """
     nodes = min(classes[0].parts.shape[1], _NODES) if classes else 0
     if not nodes:
@@ -210,7 +210,7 @@ def best_guess(chances: Floats, distinct: Ints, truth: Ints) -> float:
 
 
 _CUTS = 12
-"""Cuts of one class that are looked at: of all that its members allow, those nearest to the middle."""
+"""The number of cuts of one class that are tried: of all that its members allow, those nearest to the middle."""
 
 
 def level_classes(release: Release, sensitive: str) -> tuple[list[Members], Ints]:
@@ -350,13 +350,13 @@ _CLASSES = 300
 
 @attackers.register("minimality")
 class Minimality(Attacker):
-    """Knows the algorithm and everybody's quasi-identifiers, and asks why finer classes were not published.
+    """Knows the algorithm and the quasi-identifiers of all persons, and infers why finer classes were not published.
 
-    Where sizes do not explain it, the promise about the sensitive column must have been broken: only the worlds in
-    which it was are left. Success is how often the likeliest value of a person in these worlds is right; the base rate
-    is the same by the class alone. For full-domain algorithms that choose a minimal node (optimal, ola, incognito,
-    samarati, mingen), and for strict mondrian, where cuts through numbers, dates and times are looked at, in at most
-    300 classes; that trees were not cut tells something, too, and is not followed. All worlds of a class are counted up
+    Where sizes do not explain it, the requirement about the sensitive column must have been violated: only the worlds
+    in which it was are left. Success is how often the likeliest value of a person in these worlds is right; the base
+    rate is the same by the class alone. For full-domain algorithms that choose a minimal node (optimal, ola, incognito,
+    samarati, mingen), and for strict mondrian, where cuts through numbers, dates and times are tried, in at most 300
+    classes; that trees were not cut discloses something, too, and is not followed. All worlds of a class are counted up
     to 5,000, else as many are drawn. Other algorithms are not minimal or draw by lot; with suppression a node may be
     refused for its number of suppressed rows, which is not followed, nor are persons, passes and ``within``: such
     releases are not attacked, and the report says why.
@@ -371,9 +371,9 @@ class Minimality(Attacker):
     def needs(self, case: Case) -> str | None:
         release: Any = case.release
         if release is None:
-            return "a Release: its algorithm and promise"
+            return "a Release: its algorithm and privacy requirements"
         if not _promised(release):
-            return "a promise about the values of a sensitive column in each class"
+            return "a privacy requirement about the values of a sensitive column in each class"
         plan = release.plan
         if not plan.algorithm.minimal:
             return f"a minimal algorithm, which {plan.algorithm.name} is not as it was set"
@@ -381,7 +381,7 @@ class Minimality(Attacker):
             "that counts rows: why classes of persons were not divided": plan.unit != "rows",
             "without suppression: why rows were left out": bool(plan.suppression_limit),
             "of one pass: why a later one changed nothing": plan.search_options.iterative,
-            "whose quasi-identifiers were all recoded: what was kept as it is (within)": bool(plan.within),
+            "whose quasi-identifiers were all recoded: what was published as it is (within)": bool(plan.within),
             "with numbers, dates or times to cut: why a hierarchy was": plan.algorithm.partitions and not lines(plan),
         }
         missing = [what for what, there in unfollowed.items() if there]
@@ -444,7 +444,7 @@ def lines(plan: Plan) -> list[str]:
 
 
 def _promised(release: Release) -> dict[str, list[Any]]:
-    """Return the models about values of each sensitive column that look at classes alone."""
+    """Return the models about values of each sensitive column that are decided for each class alone."""
     promised: dict[str, list[Any]] = {}
     for model in release.plan.models:
         name = getattr(model, "sensitive", None)

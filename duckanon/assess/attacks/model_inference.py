@@ -1,8 +1,8 @@
-"""Inference by a model: a learner is trained on the release and asked about people.
+"""Inference by a model: a learner is trained on the release and predicts for people.
 
 A number is the middle of its cell; of a column with few values each is a feature of its own, of which a cell that
-stands for several has as many shares. An adversary trains on cells and asks about exact values: a value is read as the
-cells that can stand for it are on average, which is the cell itself where there is only one.
+covers several has as many shares. An adversary trains on cells and predicts for exact values: a value is read as the
+cells that cover it are on average, which is the cell itself where there is only one.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _value_middles(axis: LinkageAxis, rows: Floats, places: Floats) -> Floats:
 
 
 def _inside(axis: LinkageAxis) -> NDArray[np.bool_]:
-    """Return which values each cell can stand for."""
+    """Return which values each cell covers."""
     import numpy as np
 
     place = np.arange(len(axis.places))
@@ -122,9 +122,9 @@ CLASSES = 24
 class ModelInference(Attacker):
     """Trains a learner on the release, and lets it guess the sensitive value.
 
-    Cells are read as the middle of what they stand for, or as shares of values (see ``disclosure.features``); people
-    have exact values. Success on controls is what the release teaches about everybody, which is its use; only the rest
-    is told about those who are in it.
+    Cells are read as the middle of what they cover, or as shares of values; people have exact values. Success on
+    controls is what the release says about everybody, which is its use; only the rest is disclosed about those who
+    are in it.
     """
 
     learner: ClassVar[str]
@@ -207,7 +207,7 @@ class _Training:
         return np.isin(codes, np.argsort(-counts, kind="stable")[:CLASSES])
 
     def trained(self, learner: str) -> Any:
-        """Return a function that says of people whether the guess is right."""
+        """Return a function that decides for people whether the guess is right."""
         import numpy as np
 
         secret = self.secret
@@ -236,7 +236,7 @@ class _Training:
 
 
 def _one_thread() -> Any:
-    """Return a context in which learners use one thread: sums are added in one order, and a busy machine is no trap."""
+    """Return a context in which learners use one thread: sums are added in one order."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)

@@ -117,7 +117,7 @@ TRAINED = 4 * 10**7
 class ProbabilisticLinkage(Attacker):
     """Compares people with published rows column by column, and links each to the rows of the largest weight.
 
-    A cell agrees with a value that it can stand for, is near one within a tenth of the range, or differs. How telling
+    A cell agrees with a value that it covers, is near one within a tenth of the range, or differs. How telling
     each is, is estimated by EM from all pairs, without knowing who is who (Fellegi and Sunter). What is guessed from
     the linked rows is as in ``distance_linkage``.
 

@@ -1,4 +1,4 @@
-"""The order of the rows: whether rows of the release stand where they stood in the original."""
+"""The order of the rows: whether rows of the release are where they were in the original."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ _WINDOW = 0.01
 
 @attackers.register("order")
 class Order(Attacker):
-    """Looks for rows about where they stood: suppressed rows and small changes do not hide an order that was kept.
+    """Looks for rows near their old position: suppressed rows and small changes do not hide an order that was kept.
 
     Rows are recognized by the columns that were carried over unchanged, where no other row of either table has the
     same values in them. Success is the share of such rows whose place, as a share of the file, is within 1 % of their
     place in the original; the base rate is what a random order gives.
     """
 
-    summary: ClassVar[str] = "rows that stand within 1 % of their place in the original"
+    summary: ClassVar[str] = "rows within 1 % of their place in the original"
 
     def needs(self, case: Case) -> str | None:
         return None if case.carried else "a column that both tables have and that is no quasi-identifier"
@@ -117,6 +117,6 @@ class Order(Attacker):
                 success=int(hits or 0) / int(rows),
                 base_rate=2 * _WINDOW - _WINDOW**2,
                 rows=int(rows),
-                text="share of rows alone with their values that stand within 1 % of their place in the original",
+                text="share of rows with unique values that are within 1 % of their place in the original",
             )
         ]

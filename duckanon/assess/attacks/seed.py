@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ROWS = 40
 _SIEVED = 16
-"""Rows that are looked at first: few words are drawn for them."""
+"""Rows that are tried first: few words are drawn for them."""
 _BATCH = 1 << 14
 _GROUPS = ("mdav", "mondrian")
 
@@ -32,7 +32,7 @@ class Seed(Attacker):
     With the right one, every combination of permuted values is in the release; with others only chance puts it there.
     Who has it knows which row is whose. A key from the operating system (the default) has 256 bits and is not found.
     The order of rows has no such attack: it follows from what is published and a key, not from the source. As many
-    seeds are tried as ``seeds`` says, 1,024 by default. Where blocks are fewer than two there is no combination to
+    ``seeds`` seeds are tried, 1,024 by default. Where blocks are fewer than two there is no combination to
     recognize.
     """
 
@@ -103,10 +103,10 @@ def guess(release: Release, seeds: Sequence[int]) -> int | None:
 
 @dataclass(frozen=True)
 class _Sieve:
-    """Tells many seeds at once that cannot be the right one: some row that they make is not in the release.
+    """Rules out many seeds at once: some row that they make is not in the release.
 
     ``places`` are the rows class by class, which begin at ``starts``. A class that stays as it was in some block may
-    have been drawn again: nothing is said by it.
+    have been drawn again: it is ignored.
     """
 
     places: NDArray[np.int64]

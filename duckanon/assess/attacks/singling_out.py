@@ -27,7 +27,7 @@ class SinglingOut(Attacker):
 
     Two to five columns are drawn: quasi-identifiers only, or sensitive and other columns, too. Success is the share of
     descriptions that fit exactly one row of the original. A description of weight w fits exactly one of n rows by
-    chance n w (1 - w)^(n - 1) times, at most 37 %: controls tell what w is. The base rate puts the columns of
+    chance n w (1 - w)^(n - 1) times, at most 37 %: controls estimate w. The base rate puts the columns of
     descriptions together at random.
 
     References
@@ -87,7 +87,7 @@ class SinglingOut(Attacker):
 def expected(fits: NDArray[np.int64], controls: int, rows: int) -> NDArray[np.float64]:
     """Return the chance that descriptions fit exactly one of so many rows, by how many of the controls they fit.
 
-    The weight of a description is not known: it is spread as Jeffreys' prior and the controls tell, a gamma
+    The weight of a description is not known: it has the posterior of Jeffreys' prior and the controls, a gamma
     distribution, and n w exp(-n w) is averaged over it.
 
     Examples

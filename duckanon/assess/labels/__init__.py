@@ -1,1 +1,1 @@
-"""What the labels of a published table stand for, whoever made it."""
+"""Labels of published tables, whoever made them: their texts, their levels in hierarchies, the values they cover."""

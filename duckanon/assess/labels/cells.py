@@ -1,4 +1,4 @@
-"""What the cells of a table that duckanon did not make stand for."""
+"""The values that published cells cover, in a table that duckanon did not make."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def cell_domains(
     original: AssessedTable, released: AssessedTable, hierarchies: Mapping[str, Any] | None
 ) -> list[QuasiIdentifierDomain]:
-    """Return what the cells of every quasi-identifier stand for.
+    """Return the domain of every quasi-identifier: the values that each of its cells covers.
 
     A label is looked for among the original values and on the levels of the hierarchy; then it is read as ``*``, an
     interval, a number or a set of values. Labels that are none of these are a HierarchyError with their number.
@@ -45,7 +45,7 @@ def cell_domains(
 
 
 def covered(engine: Engine, name: str, type_name: str, values: Dictionary, levels: Levels | None, labels: str) -> str:
-    """Create ``(cell, code)``: which of the values of a column its labels can stand for; ``labels`` is used up."""
+    """Create ``(cell, code)``: which values of a column its labels cover; ``labels`` is dropped."""
     covers = _Column(engine, name, type_name, values.table, values.size, levels).described(labels).covers
     assert not callable(covers)
     created = engine.fresh("covers")
@@ -90,7 +90,7 @@ class _Column:
         if read is not None:
             if read.reaches.by_code:
                 spans = read.reaches.spans(), covers
-            # Wide intervals of many values would make a huge table, which few ask for.
+            # Wide intervals of many values would make a huge table, which is rarely needed.
             covers = union_all([covers.copy(), read.reaches.covers()])
         height = None if self.levels is None else self.levels.height
         self.engine.drop(labels, candidates)
@@ -103,7 +103,7 @@ class _Column:
         self.engine.create(name, query)
         return name
 
-    # Labels that are values or stand on a level of the hierarchy
+    # Labels that are values or labels of the hierarchy
 
     def _labelled(self, level: int) -> exp.Query:
         """Return ``(cell, code)``: the label of every value on a level."""
@@ -117,7 +117,7 @@ class _Column:
         return query.join(table(self.levels.tree, "t"), on=on)
 
     def _whole_level(self, level: int) -> tuple[exp.Query, exp.Query]:
-        """Return cells and covers of one level, on which all labels stand; it may have more than are published."""
+        """Return cells and covers of one level that has all labels; it may have more than are published."""
         assert self.levels is not None
         labels_of_levels = self._made("known", domain_labels(self.levels, self.values))
         under = self._made("under", self._labelled(level))
@@ -134,7 +134,7 @@ class _Column:
         return exp.select("*").from_(table(made)), self._covers(exp.select("*").from_(table(under)), made)
 
     def _looked_up(self, candidates: str) -> tuple[exp.Query, exp.Query]:
-        """Return cells and covers of the labels that stand somewhere, each on the lowest level that has it."""
+        """Return cells and covers of the labels of the hierarchy, each on the lowest level that has it."""
         chosen = exp.select(
             named(col("label"), "cell"),
             named(exp.Min(this=col("level")), "level"),
@@ -149,13 +149,13 @@ class _Column:
             )
             query = exp.select(col("cell", "c"), col("code", "u")).from_(table(made, "c"))
             parts.append(query.join(subquery(self._labelled(level), "u"), on=on))
-        # Without a hierarchy there are no levels: 0 was only where to look.
+        # Without a hierarchy there are no levels: 0 meant the values.
         level_of = named(cast(exp.null(), "INTEGER"), "level") if self.levels is None else col("level")
         rest = (col(c) for c in ("leaves", "lo", "hi"))
         return exp.select(col("cell"), level_of, *rest).from_(table(made)), self._covers(union_all(parts), made)
 
     def _covers(self, under: exp.Query, cells: str) -> exp.Query:
-        """Return covers in which cells that stand for the whole domain stand for every value."""
+        """Return covers in which cells of the whole domain cover every value."""
         whole = exp.EQ(this=col("leaves", "c"), expression=number(self.leaves))
         every = exp.select(col("cell", "c"), col("code", "v")).from_(table(cells, "c"))
         every = every.join(table(self.values, "v"), on=whole)
@@ -164,7 +164,7 @@ class _Column:
     # Labels that are read
 
     def _read(self, labels: str, candidates: str) -> _Read | None:
-        """Return what the labels that stand nowhere are, or None if there are none."""
+        """Return what the labels outside the hierarchy mean, or None if there are none."""
         left = self.engine.arrow(
             exp.select(col("label"), col("n"))
             .from_(table(candidates))
@@ -186,8 +186,8 @@ class _Column:
             parts.append(exp.select(named(text(WHOLE), "cell"), col("code")).from_(table(self.values)))
         listed = self._made("listed", union_all(parts))
         covered = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).distinct().from_(table(listed)))}
-        # Among numbers, one that no row had is a point, a centroid say; among texts it is just another word. An
-        # interval without any value in it is no generalization of this column.
+        # Among numbers, a value that no row had is a point, such as a centroid; among texts it is an unknown word. An
+        # interval without any value in it does not generalize this column.
         points = {label for label, (low, high, *_) in spans.items() if self.ordered and low == high}
         understood = covered | reaches.covering | points
         self._require_read(labels, [n for label, n in rows.items() if label not in understood])
@@ -198,8 +198,8 @@ class _Column:
             (total,) = self.engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(labels)))
             nowhere = "" if self.levels is None else ", and on no level of its hierarchy"
             raise HierarchyError(
-                f"{len(lost)} of {total} labels of {self.name!r} ({sum(lost)} rows) are no value, interval or set of "
-                f"values of the original column{nowhere}: give the hierarchies that made this table."
+                f"{len(lost)} of {total} labels of {self.name!r} ({sum(lost)} rows) are not a value, interval or set "
+                f"of values of the original column{nowhere}: give the hierarchies that made this table."
             )
 
     def _table(self, stem: str, rows: list[tuple[Any, ...]], layout: Mapping[str, str]) -> str:
@@ -293,7 +293,7 @@ class _Reaches:
     """Intervals of numbers, by the places of the first and the last value in them, all values in order.
 
     ``intervals(cell, level, leaves, lo, hi, first, last)`` has them, ``places(place, code)`` the values. An interval
-    without a value has no places, its own bounds and one leaf. ``covering`` are those with one. ``by_code`` says that
+    without a value has no places, its own bounds and one leaf. ``covering`` are those with one. ``by_code`` means that
     codes follow each other as places do, so that a range of places is one of codes.
     """
 
@@ -304,7 +304,7 @@ class _Reaches:
 
     @classmethod
     def of(cls, column: _Column, spans: Mapping[str, tuple[float, float, bool, bool]]) -> _Reaches:
-        """Look up where intervals begin and end."""
+        """Find the first and last value of each interval."""
         import pyarrow as pa
 
         numbers = exp.select(col("code"), named(cast(col("number"), "DOUBLE"), "number"))

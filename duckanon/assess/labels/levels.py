@@ -1,4 +1,4 @@
-"""Where the labels of a table that duckanon did not make stand in hierarchies."""
+"""The levels of hierarchies on which the labels of a table are, where duckanon did not make it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LabelLevels:
     """One quasi-identifier of a released table beside its hierarchy.
 
     ``places(label, level, leaves)`` has every label of the released column once; ``level`` is the one level on which
-    all of them stand, or None where the column mixes levels. ``values`` is the dictionary of the original column.
+    all of them are, or None where the column mixes levels. ``values`` is the dictionary of the original column.
     """
 
     attribute: str
@@ -39,10 +39,10 @@ class LabelLevels:
 
 
 def label_levels(original: AssessedTable, released: AssessedTable, hierarchies: Mapping[str, Any]) -> list[LabelLevels]:
-    """Look up the labels of every quasi-identifier; those that no level has are a HierarchyError with their number.
+    """Find the labels of every quasi-identifier; labels on no level are a HierarchyError with their number.
 
     Columns without a hierarchy get the one that ``anonymize`` would make. Where several levels fit a whole column, the
-    lowest is taken; where none does, each label stands on the lowest level that has it.
+    lowest is taken; where none does, each label is on the lowest level that has it.
     """
     pairs = zip(released.quasi, original.quasi, strict=True)
     return [_label_levels(original, released, ours, theirs, hierarchies) for ours, theirs in pairs]
@@ -104,7 +104,7 @@ def column_levels(
 
 
 def _has_groups(released: AssessedTable, name: str, values: str) -> bool:
-    """Say whether some cells of a column are neither values nor the top: where texts are divided, they are groups."""
+    """Return whether some cells of a column are neither values nor the top: then texts were put into groups."""
     engine, labels = released.engine, released_labels(released, name)
     values_of_column = exp.Subquery(this=exp.select(col("text")).from_(table(values)).where(present(col("text"))))
     other = exp.and_(

@@ -12,7 +12,7 @@ from duckanon.hierarchy.table import TOP
 from duckanon.release.cell_meaning import text_ends, unquoted
 
 WHOLE = TOP
-"""The label that stands for every value."""
+"""The label that covers every value."""
 Span = tuple[float, float, bool, bool]
 """Lower and upper bound, and whether each is open."""
 
@@ -105,7 +105,7 @@ def _calendar(label: str, type_name: str) -> Span | None:
 
 
 def text_range(label: str) -> tuple[str | None, str | None] | None:
-    """Return the first and the last text of a range, None where it is open; None if the label is no range.
+    """Return the first and the last text of a range, None where it is open; None if the label is not a range.
 
     Examples
     --------

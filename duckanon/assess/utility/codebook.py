@@ -1,4 +1,4 @@
-"""The columns that a learner sees of one attribute, and the row of numbers that stands for each cell."""
+"""The columns that a learner sees of one attribute, and the row of numbers that encodes each cell."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Codebook:
         return shown
 
     def _only_released(self, sets: list[Indices], rows: Indices) -> tuple[list[Indices], Indices]:
-        """Leave out atoms that were never published by themselves, where no hierarchy says that they are categories."""
+        """Leave out atoms that were never published alone, where no hierarchy makes them categories."""
         published = [at for at in range(len(sets)) if rows[at] > 0 or at == self.domain.missing]
         if not published:
             return sets, rows
@@ -192,7 +192,7 @@ class Codebook:
         return [row if len(cell) else self._unknown() for row, cell in zip(vectors, members, strict=True)]
 
     def _unknown(self) -> tuple[Indices, Numbers]:
-        """Return the row of a value that is under no label but one that stands for everything."""
+        """Return the row of a value that is under no label but the top."""
         atoms = len(self.domain.atoms)
         features = [at for at in self._open if at < atoms] if self.method == "fill_child" else self._open
         if self.method == "one_class":
@@ -279,7 +279,7 @@ class Codebook:
     # Numbers
 
     def _mean(self, seen: Seen) -> float:
-        """Return the mean over the rows of the release: it stands for NULL."""
+        """Return the mean over the rows of the release, which replaces NULL."""
         middles = [float(self._middle(label)[1][0]) for label in seen.labels]
         total = float(np.dot(middles, list(seen.labels.values()))) + float(np.dot(seen.values, seen.counts))
         rows = sum(seen.labels.values()) + int(seen.counts.sum())
@@ -296,7 +296,7 @@ class Codebook:
 
 
 def _outer(domain: Domain, seen: Seen) -> tuple[float, float]:
-    """Return the outermost bounds that are known: they stand for open ones."""
+    """Return the outermost known bounds, which replace open ones."""
     finite = [e for label in seen.labels if label != WHOLE for e in domain.ends(label) or () if np.isfinite(e)]
     if isinstance(domain, Leaves) and domain.sizes is not None:
         finite += [float(domain.sizes[0]), float(domain.sizes[-1])]

@@ -1,4 +1,4 @@
-"""What the cells of one column can stand for: atoms that no published cell divides, and nodes over them."""
+"""The values that cells of one column cover: atoms that no published cell divides, and nodes over them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Domain(ABC):
     name : str
         The column.
     type : str
-        The database's name of its type, as far as it is known: what bounds in labels mean.
+        The database's name of its type, where it is known: it decides how bounds in labels are read.
     atoms : list of str
-        Their labels. ``missing`` is the position of the one that stands for NULL, if there is one.
+        Their labels. ``missing`` is the position of the one for NULL, if there is one.
     weights : array
-        How much of a cell lies in each of its atoms, where nobody knows better: widths of intervals, numbers of leaves.
+        The share of a cell that is assumed to be in each of its atoms: widths of intervals, numbers of leaves.
     nodes : list of Node
         Labels of a hierarchy over the atoms, from the lowest level to the highest.
     numeric : bool
@@ -60,11 +60,11 @@ class Domain(ABC):
 
     @property
     def has_tree(self) -> bool:
-        """Whether a hierarchy says what lies under what."""
+        """Whether there is a hierarchy over the atoms."""
         return bool(self.nodes)
 
     def members(self, label: str | None) -> Indices:
-        """Return the atoms that a cell can stand for, in ascending order; none where nothing is known of it."""
+        """Return the atoms that a cell covers, in ascending order; none where the cell is unknown."""
         if label is None:
             return np.array([] if self.missing is None else [self.missing], dtype=np.int64)
         if label == WHOLE or (label.startswith("{") and WHOLE in parse(label, "VARCHAR").members):
@@ -76,7 +76,7 @@ class Domain(ABC):
         return
 
     def alias(self, label: str) -> str:
-        """Return the published label that a label is encoded as: itself, unless a rule says that it lies under one."""
+        """Return the published label that a label is encoded as: itself, unless a rule puts it under one."""
         return label
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Domain(ABC):
 
     @abstractmethod
     def at(self, numbers: Numbers) -> Indices:
-        """Return the atom of each number: the one it lies in, else the nearest; that of NULL for NaN, -1 for none."""
+        """Return the atom of each number: the one that has it, else the nearest; that of NULL for NaN, -1 for none."""
 
     @abstractmethod
     def ends(self, label: str) -> tuple[float, float] | None:
@@ -100,7 +100,7 @@ class Domain(ABC):
 class Line(Domain):
     """Numbers or dates without a list of leaves: the atoms are the intervals between the bounds of published cells.
 
-    Two values that no published cell tells apart share an atom. ``lows`` and ``highs`` are half-open intervals in
+    Two values that no published cell distinguishes share an atom. ``lows`` and ``highs`` are half-open intervals in
     ascending order; with ``whole`` values are whole numbers.
     """
 

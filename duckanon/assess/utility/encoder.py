@@ -20,27 +20,27 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turns the cells of an anonymous table, and raw values of other rows, into the same columns for learners.
 
     A release has intervals, labels of hierarchies, sets and ``*`` where the rows to be scored have plain values. The
-    encoder learns from the release what its cells can stand for, and gives a value that was never published the
-    features of the published cells that it lies under: a model that was trained on a release scores raw rows as they
+    encoder learns from the release which values its cells cover, and gives a value that was never published the
+    features of the published cells that cover it: a model that was trained on a release scores raw rows as they
     are.
 
     Parameters
     ----------
     method : {"one_class", "fill_parent", "fill_child", "proportional", "value_set", "midpoint"}
         - "one_class": every label is a category of its own. A raw value that was not published by itself has the
-          category of the smallest published cell that it lies in.
+          category of the smallest published cell that covers it.
         - "fill_parent": a label has its own feature and those of all labels above it. A raw value has, of these, the
           features that some row of the release has.
         - "fill_child": a label has its own feature and those of all labels and values below it.
         - "proportional": for every node of the hierarchy, the share of the row's class whose original value is under
           it. Exact when fitted on a ``Release``, whose owner has the originals, or on a table published with
           ``output="proportional"``; from other tables the share of a cell is spread evenly over its values.
-        - "value_set": for every value, 1 where the cell can stand for it.
+        - "value_set": for every value, 1 where the cell covers it.
         - "midpoint": the mean of a number's or date's bounds, in one column (days since 1970 for dates, seconds for
           timestamps); instead of an open bound, the outermost bound known. Other columns as "one_class".
     hierarchies : mapping, optional
         Column to hierarchy, as for ``anonymize``. A ``Release`` has its own. Without one, values are those that cells
-        mention: words, the members of sets; numbers share a feature where no published cell tells them apart.
+        mention: words, the members of sets; numbers share a feature where no published cell distinguishes them.
     columns : sequence of str, optional
         The columns to encode; those of a table by default, of a ``Release`` its quasi-identifiers. Bounds that were
         published as ``age_lo`` and ``age_hi`` are one column ``age``.
@@ -64,7 +64,7 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     NULL is a value like any other: where the release has it, it has a feature, ``<column>_missing``. A word that
-    nothing published can stand for has no feature set. A number outside of everything published takes the nearest.
+    no published cell covers has no feature set. A number outside of everything published takes the nearest.
     Features are named after values. Fitted on a ``Release``, the encoder knows original values of its source: it is the
     owner's, like the release.
 
@@ -105,7 +105,7 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.types = types
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
-        """Learn from a release what its cells stand for.
+        """Learn from a release which values its cells cover.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "domains_")
         return np.array(self._fitted.names, dtype=object)
 
-    # What scikit-learn asks for
+    # What scikit-learn requires
 
     def _validated(self, data: Any, reset: bool) -> Any:
         """Check arrays as scikit-learn does; tables are read column by column."""

@@ -82,7 +82,7 @@ def _free(name: str, taken: Sequence[str]) -> str:
 
 
 def _seen(counted: pa.Table, layout: Layout, name: str, method: str, counts: str) -> Seen:
-    """Count the cells of a column, each of which stands for several rows."""
+    """Count the cells of a column; each may occur in several rows."""
     kind = type_of(counted.schema.field(0).type)
     seen = Seen(name, None if kind == "VARCHAR" else kind)
     count(seen, layout.cells(counted, name), method, counted.column(counts).to_numpy())

@@ -1,4 +1,4 @@
-"""Does the release still teach? Learners taught by it, tested on rows that nobody looked at before."""
+"""Utility for learners: train them on a release, and test them on held-out rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Target:
         if positive is not None:
             place = pc.index(values, str(positive)).as_py()
             if place < 0:
-                raise ParameterError("The positive class is no value of the target.")
+                raise ParameterError("The positive class is not a value of the target.")
             rarer = place
         elif len(values) != 2:
             raise ParameterError(f"The target has {len(values)} values: name the positive one, or use 'macro'.")
@@ -115,7 +115,7 @@ def evaluate(
     progress: Listener | None = None,
     connection: Any = None,
 ) -> Evaluation:
-    """Teach learners by a release and test them on original rows that were held out, beside what raw rows teach.
+    """Train learners on a release and test them on held-out original rows, beside learners trained on raw rows.
 
     Parameters
     ----------
@@ -127,14 +127,14 @@ def evaluate(
         The column to be predicted: one that is published as it is.
     test : table, optional
         The original rows that were held out. Without, a fifth of ``original`` is tested although its rows were in the
-        release: figures are then too good, and ``in_sample`` says so.
+        release: figures are then too good, and ``in_sample`` is true.
     released_test : Release or table, optional
         The held-out rows as they would be published, to be tested besides.
     learners : sequence of str or classifier, mapping of name to either
         "logistic_regression", "random_forest", "knn", "linear_svm", "decision_tree", "mlp", "gradient_boosting",
         "xgboost" (where it is installed), or any classifier of scikit-learn's kind.
     encoding : str or transformer
-        How generalized cells become numbers: the method of ``AnonymousEncoder``, or an encoder of one's own. All but
+        How generalized cells become numbers: the method of ``AnonymousEncoder``, or your own encoder. All but
         "proportional" know no more than who gets the release; that one knows the values in every class, which only
         ``output="proportional"`` publishes.
     quasi_identifiers : sequence of str, optional
@@ -145,7 +145,7 @@ def evaluate(
     hierarchies : mapping, optional
         How columns were generalized, for the encoding. A ``Release`` knows its own.
     seeds : int or sequence of int
-        How often a learner that uses chance is taught, or with which seeds.
+        How often a random learner is trained, or with which seeds.
     pca : float, optional
         Learn from the principal components that explain this share of the variance, such as 0.95.
     average : {"auto", "macro", "binary"}
@@ -154,11 +154,11 @@ def evaluate(
     positive : optional
         The positive class; by default the rarer one of the training rows.
     baseline : bool
-        Whether learners are taught by the raw training rows, too.
+        Whether learners are trained on the raw training rows, too.
     max_rows : int, optional
         Of more training rows a sample is taken, the same share of each class; None takes all.
     workers : int, optional
-        How many learners are taught side by side; as many as there are cores without.
+        How many learners are trained side by side; by default as many as there are cores.
     progress : callable, optional
     connection : duckdb.DuckDBPyConnection, optional
 
@@ -166,7 +166,7 @@ def evaluate(
     -----
     Held-out rows touch neither the release nor anything that is learned: means, categories, components and learners
     come from the training rows alone, and a category that these do not have is nothing. Rows whose target is missing
-    are left out. "zero_rule" always says the most frequent class: a learner no better than it learned nothing.
+    are left out. "zero_rule" always predicts the most frequent class: a learner no better than it learned nothing.
 
     Figures do not depend on the order of the released rows (of tables up to ``max_rows``): rows are put into an order
     that depends on their values alone before anything is learned, and of "knn" all neighbours that are as far as the
@@ -335,7 +335,7 @@ def _rows(encoder: Any, table: pa.Table, target: Target) -> Rows:
 
 
 def _zero_rule(tables: Mapping[str, pa.Table], target: Target, seed: int) -> Fitted:
-    """Return the scores of whoever always says the most frequent class of the training rows."""
+    """Return the scores of always predicting the most frequent class of the training rows."""
     train, test = target.codes(tables["raw"]), target.codes(tables["test"])
     shares = np.bincount(train, minlength=len(target.values)) / len(train)
     predicted = np.full(len(test), int(np.argmax(shares)), dtype=np.int64)
@@ -351,7 +351,7 @@ def trial(
     look: Callable[[Release], object] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Anonymize the training part of a split, teach learners by it, and test them on the held-out part.
+    """Anonymize the training part of a split, train learners on it, and test them on the held-out part.
 
     Parameters
     ----------
@@ -360,8 +360,8 @@ def trial(
     anonymize : callable
         Makes a release of a table, such as ``lambda t: duckanon.anonymize(t, quasi_identifiers=["age"], k=5)``.
     released_test : bool
-        Whether the held-out part is anonymized by itself, too, and tested besides. Where it has too few rows for the
-        promise it is not, and a note says so.
+        Whether the held-out part is anonymized separately, and tested, too. Where it has too few rows for the
+        privacy requirements it is not, and a note says so.
     look : callable, optional
         Called with the release of the training part, while it is there.
     **options
@@ -395,7 +395,7 @@ def trial(
             try:
                 held = stack.enter_context(anonymize(parts.test))
             except InfeasibleError:
-                notes = ("The held-out rows are too few for the promise: they were tested as they are only.",)
+                notes = ("The held-out rows are too few to anonymize: they were tested as they are only.",)
         evaluation = evaluate(parts.train, release, target=parts.target, test=parts.test, released_test=held, **options)
     return replace(evaluation, notes=(*evaluation.notes, *notes))
 

@@ -169,7 +169,7 @@ def _beside(release: Release, names: Sequence[str]) -> tuple[exp.Select, list[st
 
 
 def _as_texts(cells: Cells) -> Texts:
-    """Return numbers as texts, so that cells can be told apart whatever their type is."""
+    """Return numbers as texts, so that cells of any type can be compared."""
     if isinstance(cells, Texts):
         return cells
     assert isinstance(cells, Values)
@@ -197,7 +197,7 @@ class Fitted:
         most: int,
         types: Mapping[str, str] | None = None,
     ) -> Fitted:
-        """Read a release or table once, and learn what its cells stand for."""
+        """Read a release or table once, and learn which values its cells cover."""
         if columns is None and isinstance(data, Release):
             columns = list(data.recoding.columns)
         seen: dict[str, Seen] = {}
@@ -261,7 +261,7 @@ def learnt(
 
 
 def require(method: str, most: int) -> None:
-    """Raise where a parameter is not what it must be."""
+    """Raise where a parameter is invalid."""
     if method not in METHODS:
         hint = did_you_mean(str(method), METHODS)
         raise ParameterError(f"The 'method' parameter must be one of {', '.join(METHODS)}. Got {method!r}.{hint}")
@@ -292,7 +292,7 @@ def _type(data: Any, rows: pa.Table, name: str, layout: Layout) -> str | None:
 
 
 def count(seen: Seen, cells: Cells, method: str, n: Any = None) -> None:
-    """Count the cells of a batch, each of which stands for ``n`` rows, or one."""
+    """Count the cells of a batch, each of ``n`` rows, or one."""
     rows = np.ones(len(cells), dtype=np.int64) if n is None else np.asarray(n)
     if isinstance(cells, Texts):
         counts = np.bincount(cells.codes + 1, weights=rows, minlength=len(cells.labels) + 1).astype(np.int64)
@@ -300,7 +300,7 @@ def count(seen: Seen, cells: Cells, method: str, n: Any = None) -> None:
         seen.add_labels(cells.labels, counts[1:].tolist())
     elif isinstance(cells, Mixtures):
         if method in ("one_class", "fill_parent", "fill_child"):
-            # A mixture is published as a whole: its labels are no cells of their own.
+            # A mixture is published as a whole: its labels are not cells.
             seen.add_labels(cells.labels, [0] * len(cells.labels))
             count(seen, as_sets(cells), method, rows)
             return

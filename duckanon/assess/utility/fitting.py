@@ -38,7 +38,7 @@ class Rows:
     def mixed(self) -> Rows:
         """Return the rows in an order that depends on nothing but what they are, and that has no meaning.
 
-        A release has equal rows side by side, sorted by their class, and most learners look at rows one after the
+        A release has equal rows side by side, sorted by their class, and most learners read rows one after the
         other, or draw some by their places.
         """
         from scipy import sparse
@@ -66,7 +66,7 @@ class Lesson:
     tests: dict[str, Rows]
 
     def reduced(self, variance: float) -> Lesson:
-        """Return the lesson in the principal components that explain so much of the training rows' variance."""
+        """Return the lesson in the principal components that explain this share of the training rows' variance."""
         from sklearn.decomposition import PCA
 
         first = _laid_out(self.train.cells, "PCA")
@@ -81,7 +81,7 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The scores of one learner, taught once."""
+    """The scores of one learner, trained once."""
 
     learner: str
     seed: int
@@ -101,9 +101,9 @@ def fit_all(
     workers: int | None = None,
     advance: Callable[[float], None] | None = None,
 ) -> list[Fitted]:
-    """Teach every learner every lesson with every seed; one that is not random only once, with the first.
+    """Train every learner on every lesson with every seed; one that is not random only once, with the first.
 
-    Linear algebra is kept to one thread, so that sums are always added up in the same order; learners are taught side
+    Linear algebra is kept to one thread, so that sums are always added up in the same order; learners are trained side
     by side in ``workers`` threads, by default as many as there are cores.
     """
     tasks = [
@@ -133,7 +133,7 @@ def fit_all(
 
     from threadpoolctl import threadpool_limits
 
-    # Said here for linear algebra, whose threads are the process's, and in every thread for loops that are its own.
+    # Set here for linear algebra, whose threads are the process's, and in every thread for loops that are its own.
     alone = partial(threadpool_limits, 1)
     with alone(), ThreadPoolExecutor(_threads(workers), initializer=alone) as pool, _counted() as counts:
         return [fitted for some in pool.map(lambda task: counts(one, task), tasks) for fitted in some]

@@ -25,7 +25,7 @@ class Split:
     Attributes
     ----------
     train, test : pyarrow.Table
-        What may be anonymized and learned from, and what nobody looks at before the end; in the order of the source.
+        What may be anonymized and learned from, and what is used for the final test alone; in the order of the source.
     target : str
         The column that is to be predicted: both parts have its values in the same shares.
     test_size, seed, entity_key
@@ -73,7 +73,7 @@ def split(
     seed : int
         The same table and seed give the same parts.
     entity_key : str, optional
-        The column that tells persons apart: all rows of a person then go to one part, so that nobody is learned by
+        The column that identifies persons: all rows of a person then go to one part, so that no person is learned by
         heart in one and recognised in the other. The shares of values are then those of persons, by their first row.
     connection : duckdb.DuckDBPyConnection, optional
 
@@ -138,7 +138,7 @@ def codes_of(column: pa.ChunkedArray) -> Codes:
 
 
 def drawn(strata: Codes, share: float, seed: int) -> NDArray[np.bool_]:
-    """Say which members are drawn: a share of each stratum, rounded so that the whole is that share, too."""
+    """Return which members are drawn: a share of each stratum, rounded so that the whole is that share, too."""
     rng = np.random.default_rng(seed)
     sizes = np.bincount(strata)
     wanted = sizes * share

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 NAMES = ("mask", "prefix")
-"""Rules that label each value by itself, whatever other values there are, and labels like values."""
+"""Rules that label each value independently of other values, and label labels like values."""
 
 
 @dataclass(eq=False)
@@ -50,7 +50,7 @@ class Ruled(Leaves):
 
 
 def ruled(seen: Seen, hierarchy: Hierarchy, most: int) -> Ruled:
-    """Return the published labels as a tree: those under which no other one lies are its leaves."""
+    """Return the published labels as a tree: those without another one below them are its leaves."""
     import pyarrow as pa
 
     chains = _chains(hierarchy, [label for label in seen.labels if label != WHOLE])
@@ -76,7 +76,7 @@ def _chains(hierarchy: Hierarchy | None, labels: Sequence[str]) -> list[tuple[st
         rows = engine.arrow(query.join(table(bound.tree, "t"), on=on).order_by(col("code", "v")))
     chains = []
     for known, label, *up in zip(*(column_labels.to_pylist() for column_labels in rows.columns), strict=True):
-        # Labels of a hierarchy that goes on from the shortest prefix are no codes, even if they begin like one.
+        # Labels of a hierarchy that goes on from the shortest prefix are not codes, even if they begin like one.
         column_labels = above_them.get(label)
         if column_labels is None and not known:
             column_labels = (up[-1],)
@@ -174,7 +174,7 @@ def _type(seen: Seen, hierarchy: Hierarchy | None) -> str | None:
 
 
 def _plain(label: str) -> bool:
-    """Say whether a text may be a number: one that begins with a zero is a code."""
+    """Return whether a text may be a number: one that begins with a zero is a code."""
     return not (len(label) > 1 and label[0] == "0" and label[1].isdigit())
 
 
@@ -364,7 +364,7 @@ def listed(seen: Seen, levels: pa.Table, most: int, owned: bool, mixed: bool = F
 
 
 def _extend(domain: Leaves, seen: Seen) -> None:
-    """Refuse cells that the hierarchy does not know only where they are no interval or set of what it knows."""
+    """Refuse cells that are neither in the hierarchy nor an interval or set of its labels."""
     from duckanon.errors import HierarchyError
 
     lost = [n for label, n in seen.labels.items() if not len(domain.members(label))]

@@ -1,4 +1,4 @@
-"""The learners: scikit-learn's, each with fixed settings, by name; or any classifier of one's own."""
+"""The learners: scikit-learn's, each with fixed settings, by name; or any classifier with their methods."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ LEARNERS: dict[str, Learner] = {
         Learner("decision_tree", _decision_tree),
         Learner("mlp", _mlp),
         Learner("gradient_boosting", _gradient_boosting, dense=True),
-        # As it is asked here, it draws neither rows nor columns.
+        # With these settings it draws neither rows nor columns.
         Learner("xgboost", _xgboost, random=False),
     )
 }
 USUAL = ("logistic_regression", "random_forest", "gradient_boosting")
-"""What is asked where nobody says: a straight line, many trees side by side, many trees one after the other."""
+"""The default learners: a linear model, a random forest, and boosted trees."""
 
 
 def resolve(learners: str | Sequence[Any] | Mapping[str, Any]) -> list[Learner]:

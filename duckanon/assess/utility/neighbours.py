@@ -21,7 +21,7 @@ _SEARCH = 1e-6
 class NearestNeighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The classes of the k nearest rows; the votes that are left for the k-th distance are shared by all rows there.
 
-    Rows of a release are alike in hundreds. Who takes k of them takes those that happen to stand first, which a release
+    Rows of a release are alike in hundreds. Taking k of them takes those that happen to come first, which a release
     sorts by their class. Here the rows nearer than the k-th distance have a vote each, and all rows at that distance,
     however many, have the same part of the votes that remain, so that the order of rows plays no part.
 
@@ -81,7 +81,7 @@ class NearestNeighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return predicted
 
     def _vote(self, cells: Floats, rows: NDArray[np.int64], asked: int, shares: Floats) -> NDArray[np.int64]:
-        """Fill in the shares of rows, and return those for which more points must be asked."""
+        """Fill in the shares of rows, and return those that need more neighbours."""
         searched, places = self._search.kneighbors(cells[rows], asked)
         distances = np.sqrt(((cells[rows][:, None, :] - self.points_[places]) ** 2).sum(axis=2))
         order = np.argsort(distances, axis=1, kind="stable")

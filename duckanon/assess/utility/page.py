@@ -1,4 +1,4 @@
-"""What learners and queries make of a release, as one page of HTML."""
+"""Utility of a release for learners and queries, as one page of HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def page(evaluation: Evaluation, workload: Workload | None = None, title: str = "Release") -> str:
-    """Return the page: figures of learners, what is kept of them, answers of queries, and what to know.
+    """Return the page: scores of learners, the share that is kept, errors of queries, and notes.
 
     Examples
     --------
@@ -65,12 +65,14 @@ def _verdict(evaluation: Evaluation) -> Verdict:
         )
     shares = {learner: share for learner, share in evaluation.kept().items() if share is not None}
     if not shares:
-        return Verdict("warn", "The release teaches little", "Raw rows teach nothing here, or were not tried.")
+        return Verdict(
+            "warn", "Learners keep little", "Raw rows are no better than the zero rule here, or were not tried."
+        )
     best = max(shares, key=lambda learner: shares[learner])
-    text = f"{best} keeps {shares[best]:.0%} of what raw rows teach it beyond the zero rule (AUROC)."
+    text = f"{best} keeps {shares[best]:.0%} of what it learns from raw rows beyond the zero rule (AUROC)."
     if shares[best] >= 0.5:
-        return Verdict("good", "The release still teaches", text)
-    return Verdict("warn", "The release teaches little", text)
+        return Verdict("good", "Learners keep most of their quality", text)
+    return Verdict("warn", "Learners keep little", text)
 
 
 def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, note: str) -> Section:
@@ -86,10 +88,10 @@ def _scores(evaluation: Evaluation) -> Section:
         [line["learner"], line["encoding"], line["trained_on"], line["tested_on"], *(_figure(line, s) for s in SCORES)]
         for line in sorted(rows, key=lambda row: order.index(row["learner"]))
     ]
-    head = ["learner", "encoding", "taught by", "tested on", *(names.get(s, s) for s in SCORES)]
+    head = ["learner", "encoding", "trained on", "tested on", *(names.get(s, s) for s in SCORES)]
     binary = "Precision, recall and F1 are those of the positive class." if evaluation.average == "binary" else ""
     several = "Precision, recall and F1 are means over the classes, each counting the same."
-    note = f"{binary or several} {ZERO_RULE} always says the most frequent class."
+    note = f"{binary or several} {ZERO_RULE} always predicts the most frequent class."
     return _section(f"Predicting {evaluation.target}", head, lines, 4, note)
 
 
@@ -101,7 +103,7 @@ def _figure(line: dict[str, Any], score: str) -> str:
 def _kept(evaluation: Evaluation) -> Section:
     by = {score: evaluation.kept(score) for score in ("accuracy", "f1", "auroc")}
     lines = [[name, *(_share(by[score][name]) for score in by)] for name in by["auroc"]]
-    note = "The share of what raw rows teach beyond the zero rule that the release teaches, too, tested on raw rows."
+    note = "Gain over the zero rule by training on the release, as a share of that by training on raw rows."
     return _section("Kept", ["learner", "accuracy", "F1", "AUROC"], lines, 1, note)
 
 
@@ -114,5 +116,5 @@ def _answers(workload: Workload) -> Section:
         [line["kind"], str(line["queries"]), *(f"{line[name]:.1%}" for name in ("median", "mean", "q90"))]
         for line in workload.summary().to_pylist()
     ]
-    note = f"Relative errors of random range queries that ask for {workload.selectivity:.0%} of the values."
+    note = f"Relative errors of random range queries that cover {workload.selectivity:.0%} of the values."
     return _section("Range queries", ["kind", "queries", "median error", "mean", "nine of ten below"], lines, 1, note)

@@ -21,7 +21,7 @@ MOST = 255
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Say whether values of a type have distances: numbers, dates and times."""
+    """Return whether values of a type have distances: numbers, dates and times."""
     import pyarrow.types as pt
 
     numbers = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
@@ -63,7 +63,7 @@ class _Number:
     @classmethod
     def fit(cls, column: pa.ChunkedArray) -> _Number:
         numbers = numbers_of(column)
-        # In order, so that sums are the same in whatever order the rows stand.
+        # In order, so that sums are the same in whatever order the rows have.
         present = np.sort(numbers[~np.isnan(numbers)])
         deviation = float(present.std()) if len(present) else 0.0
         return cls(float(present.mean()) if len(present) else 0.0, deviation or 1.0, len(present) < len(numbers))
@@ -73,7 +73,7 @@ class _Number:
 
         numbers = numbers_of(column)
         unknown = np.isnan(numbers)
-        # A missing number stands in the middle, and says so in a column of its own where training rows had such.
+        # A missing number becomes the mean, with an indicator column where training rows had missing numbers.
         parts = [np.where(unknown, 0.0, (numbers - self.mean) / self.deviation)]
         parts += [unknown.astype(np.float64)] if self.missing else []
         return sparse.csr_matrix(np.column_stack(parts))

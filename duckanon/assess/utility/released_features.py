@@ -81,7 +81,7 @@ def encoder_of(
 ) -> Any:
     """Return a new encoder of generalized columns, by its name or as a copy of the one given.
 
-    ``given`` are hierarchies that somebody named; those of a ``Release`` are its own. What a rule makes of the values
+    ``given`` are hierarchies that the caller named; those of a ``Release`` are its own. What a rule makes of the values
     of ``original``, the training rows, is looked up here, where their types are known.
     """
     if not isinstance(encoding, str):
@@ -118,7 +118,7 @@ def _listed(given: Any, values: pa.ChunkedArray) -> Hierarchy:
 
 @dataclass(frozen=True)
 class _Owned:
-    """An encoder that learns what cells stand for from the release itself, which knows its hierarchies and types."""
+    """An encoder that learns which values cells cover from a ``Release``, which has its hierarchies and types."""
 
     encoder: Any
     release: Release
@@ -184,7 +184,7 @@ def _spread(encoded: Any) -> tuple[Any, Any, Any]:
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.ones(0)
     low, high = (np.asarray(m.todense()).ravel() for m in (encoded.min(axis=0), encoded.max(axis=0)))
     wide = np.flatnonzero((low < 0) | (high > 1))
-    # In order, so that sums are the same in whatever order the rows stand.
+    # In order, so that sums are the same in whatever order the rows have.
     cells = np.sort(encoded[:, wide].toarray(), axis=0)
     deviation = cells.std(axis=0)
     return wide, cells.mean(axis=0), np.where(deviation > 0, deviation, 1.0)

@@ -28,9 +28,9 @@ class Evaluation:
     Attributes
     ----------
     rows : pyarrow.Table
-        A line for each learner, seed, what it was taught by and what it was tested on: ``learner``, ``encoding``,
+        A line for each learner, seed, what it was trained on and what it was tested on: ``learner``, ``encoding``,
         ``seed``, ``trained_on`` and ``tested_on`` ("raw" or "release"), ``accuracy``, ``precision``, ``recall``,
-        ``f1``, ``auroc``, and ``warnings``, how often the learner complained, of not converging say.
+        ``f1``, ``auroc``, and ``warnings``, how often the learner warned, for example that it did not converge.
     target : str
     classes : int
         How many values the target has.
@@ -62,7 +62,7 @@ class Evaluation:
         return self.rows.to_pandas()
 
     def summary(self) -> pa.Table:
-        """Return mean and deviation over the seeds: a line for each learner, what taught it and what it was tested on.
+        """Return mean and deviation over the seeds: a line for each learner, training table and tested table.
 
         The columns are ``learner``, ``encoding``, ``trained_on``, ``tested_on``, ``runs``, ``warnings``, and for every
         score its mean under its name and ``<score>_deviation``, which is NULL of a single run.
@@ -104,10 +104,10 @@ class Evaluation:
         return float(scores[learner])
 
     def kept(self, score: str = "auroc") -> dict[str, float | None]:
-        """Return, by learner, the share of what raw rows teach beyond the zero rule that the release teaches, too.
+        """Return, by learner, the share of its gain from raw rows beyond the zero rule that it has from the release.
 
-        1 where the release is as good as raw rows, 0 where it is no better than always saying the most frequent
-        class, None where raw rows teach nothing or were not tried.
+        1 where the release is as good as raw rows, 0 where it is no better than always predicting the most frequent
+        class, None where learners gain nothing from raw rows, or these were not tried.
         """
         shares: dict[str, float | None] = {}
         means = {(line["learner"], line["trained_on"]): line[score] for line in self._on_raw()}

@@ -28,7 +28,7 @@ def scores(truth: Codes, predicted: Codes, confidence: NDArray[np.float64], posi
 
     Notes
     -----
-    Where nothing was predicted of a class its precision is 0. Classes that are neither in the truth nor predicted do
+    The precision of a class that was never predicted is 0. Classes that are neither in the truth nor predicted do
     not count. The area under the curve of several classes is the mean of each against the rest, over those that the
     truth has; NaN where it has one class only.
 

@@ -45,7 +45,7 @@ class Drawn:
     """The rank of every value, by its code: its order, or one dealt at random where it has none."""
 
     def groups(self) -> list[tuple[tuple[int, ...], Ints]]:
-        """Return the sets of columns that are asked about, with the numbers of their queries."""
+        """Return the sets of columns of the queries, with the numbers of queries."""
         sets, places = np.unique(self.columns, axis=0, return_inverse=True)
         places = places.reshape(-1)
         return [(tuple(int(c) for c in s), np.flatnonzero(places == i)) for i, s in enumerate(sets)]
@@ -54,7 +54,7 @@ class Drawn:
 def draw(domains: Sequence[tuple[int, bool]], n: int, dimensions: int, selectivity: float, seed: int) -> Drawn:
     """Draw queries over columns with so many values, ordered or not.
 
-    Of each column as many values are asked for that together they are the share ``selectivity`` of all combinations.
+    A query covers as many values of each column as give the share ``selectivity`` of all combinations.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Asked:
         counted = exp.Count(this=col("value") if column.ordered else exp.Star())
         (values,) = self.engine.row(exp.select(counted).from_(table(column.values)))
         if not values:
-            raise DataError(f"The column {column.name!r} has no values to ask for.")
+            raise DataError(f"The column {column.name!r} has no values to query.")
         return int(values), column.ordered
 
     @cached_property
@@ -240,7 +240,7 @@ class Workload:
     Attributes
     ----------
     rows : pyarrow.Table
-        A line for each query and kind ("count", "average"): ``query``, ``kind``, ``columns`` that it asks about,
+        A line for each query and kind ("count", "average"): ``query``, ``kind``, ``columns`` that it is about,
         ``actual``, ``estimate`` and ``error``, which is relative. No bound of a range is in it.
     rows_in : int
         The rows of the original.
@@ -300,7 +300,7 @@ def queries(
     seed: int = 0,
     connection: Any = None,
 ) -> Workload:
-    """Ask random range queries of the original and of the release, and return how far the answers are apart.
+    """Answer random range queries on the original and on the release, and return the errors.
 
     Parameters
     ----------
@@ -308,28 +308,28 @@ def queries(
         The table that was anonymized.
     release : Release, or anything that ``original`` may be
     columns : sequence of str, optional
-        What queries ask about. The quasi-identifiers of a ``Release`` by default.
+        The columns of the queries. The quasi-identifiers of a ``Release`` by default.
     n : int
-        How many queries are asked.
+        The number of queries.
     dimensions : int
-        How many columns a query asks about; fewer where there are fewer.
+        The number of columns of a query; fewer where there are fewer.
     selectivity : float
-        The share of the values' combinations that a query asks for.
+        The share of the combinations of values that a query covers.
     average : str, optional
-        A column of numbers, published as it is: queries for its mean are asked, too.
+        A column of numbers, published as it is: queries for its mean are added.
     hierarchies : mapping, optional
         How columns were generalized; a ``Release`` knows its own.
     sanity : float
         Errors of queries that find fewer rows than this share of all are relative to that share.
     seed : int
-        The same table and seed ask the same queries.
+        The same table and seed give the same queries.
     connection : duckdb.DuckDBPyConnection, optional
 
     Notes
     -----
     A query is ``SELECT count(*) WHERE a BETWEEN .. AND .. AND b IN (..)``: columns are drawn, and of each a range of
     neighbouring values (of numbers, dates and times) or a set of values (of all else). A released row counts by the
-    share of its region that a query asks for, all values of the original that a cell can stand for being equally
+    share of its region that a query covers, all values of the original that a cell covers being equally
     likely. Suppressed rows count nowhere. Errors are abs(estimate - actual) / max(actual, sanity x rows), of averages
     abs(estimate - actual) / max(abs(actual), sanity x mean of absolute values).
 
@@ -355,7 +355,7 @@ def queries(
         source = of_table(engine, original, list(released.quasi))
         rows = source.rows()
         if not rows:
-            raise DataError("The original has no rows: there is nothing to ask.")
+            raise DataError("The original has no rows: there is nothing to query.")
         measure = _measures(source, released, average)
         described = cell_domains(source, released, hierarchies_of_columns)
         asked = Asked(engine, described, source, released, measure)
@@ -379,7 +379,7 @@ def _released(
 ) -> tuple[list[str], object, dict[str, Any] | None]:
     if not isinstance(release, Release):
         if columns is None:
-            raise RoleError("Name the columns that queries ask about: only a release of duckanon knows its own.")
+            raise RoleError("Name the columns of the queries: only a release of duckanon knows its own.")
         return list(columns), release, None if hierarchies is None else dict(hierarchies)
     plan = release.plan
     names = [a.name for a in plan.roles.quasi_identifiers] if columns is None else list(columns)

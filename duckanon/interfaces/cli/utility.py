@@ -1,4 +1,4 @@
-"""The commands about learning: utility (does a release still teach?) and tune (which job teaches best?)."""
+"""The commands about learning: utility (how useful is a release?) and tune (which job is the most useful?)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _of_job(
     options: dict[str, Any],
     asked: dict[str, Any],
 ) -> tuple[Any, Any]:
-    """Hold rows out, anonymize the others by the job, teach and test."""
+    """Hold rows out, anonymize the others by the job, train and test."""
     from duckanon.assess.utility import queries, split, trial
     from duckanon.assess.utility.held_out import Split, table_of
     from duckanon.io.source import Source
@@ -197,7 +197,7 @@ def _of_file(
 def show_utility(
     screen: Screen, name: str, result: Evaluation, workload: Workload | None, html: Path | None = None
 ) -> None:
-    """Show what learners reach, taught by raw rows and by the release, and how far off queries are."""
+    """Show the scores of learners trained on raw rows and on the release, and the errors of queries."""
     from duckanon.assess.utility.scores import SCORES
 
     rows = result.summary().to_pylist()
@@ -209,11 +209,11 @@ def show_utility(
         screen.line(f"{name}: predicting {result.target}, {count(result.test_rows)} {tested}")
         for row in rows:
             figures = ", ".join(f"{score} {_figure(row, score)}" for score in SCORES)
-            screen.line(f"{row['learner']}, taught by {_taught(row)}, tested on {row['tested_on']}: {figures}")
+            screen.line(f"{row['learner']}, trained on {_taught(row)}, tested on {row['tested_on']}: {figures}")
         for learner, part in kept.items():
             if part is not None:
                 screen.line(
-                    f"{learner} keeps {share(max(part, 0.0))} of what raw rows teach beyond the zero rule (AUROC)"
+                    f"{learner} keeps {share(max(part, 0.0))} of its gain from raw rows over the zero rule (AUROC)"
                 )
         for row in workload.summary().to_pylist() if workload is not None else ():
             screen.line(f"{row['kind']} queries: median error {share(row['median'])}, mean {share(row['mean'])}")
@@ -225,7 +225,7 @@ def show_utility(
     from rich.text import Text
 
     heads = ((_HEADS.get(score, score), RIGHT) for score in SCORES)
-    table = headed(("learner", WHOLE), ("taught by", WHOLE), ("tested on", WHOLE), *heads, ("± F1", RIGHT))
+    table = headed(("learner", WHOLE), ("trained on", WHOLE), ("tested on", WHOLE), *heads, ("± F1", RIGHT))
     last = None
     for row in rows:
         first = row["learner"] if row["learner"] != last else ""
@@ -238,7 +238,7 @@ def show_utility(
     encoding = next(row["encoding"] for row in rows if row["trained_on"] == "release")
     parts: list[tuple[str, RenderableType]] = [(f"{name}: predicting {result.target}, cells read by {encoding}", table)]
     lines = [f"{learner}: {'-' if part is None else share(max(part, 0.0))}" for learner, part in kept.items()]
-    parts.append(("Kept of what raw rows teach beyond the zero rule (AUROC)", Text("\n".join(lines))))
+    parts.append(("Kept of the gain from raw rows over the zero rule (AUROC)", Text("\n".join(lines))))
     if workload is not None:
         parts.append(("Range queries", _answers(workload)))
     if result.notes:

@@ -42,8 +42,8 @@ def test_utility_of_a_job_holds_rows_out_first(earners):
     result = call("utility", "people.parquet", "job.toml", *LEARN, "--queries", "50", "--average", "hours")
     assert result.exit_code == 0, result.stderr
     assert "job.toml: predicting pay, 120 held-out rows" in result.stdout
-    assert "decision_tree, taught by release (midpoint), tested on release: accuracy" in result.stdout
-    assert "zero_rule, taught by raw rows, tested on raw: accuracy 0.5" in result.stdout
+    assert "decision_tree, trained on release (midpoint), tested on release: accuracy" in result.stdout
+    assert "zero_rule, trained on raw rows, tested on raw: accuracy 0.5" in result.stdout
     assert "count queries: median error" in result.stdout
     assert "in-sample" not in result.stdout
     assert not Path("release").exists(), "nothing is published"
@@ -92,7 +92,7 @@ def test_utility_on_a_terminal(earners):
     text = ANSI.sub("", drawn)
     assert code == 0
     assert "predicting pay, cells read by midpoint" in text
-    assert "Kept of what raw rows teach" in text
+    assert "Kept of the gain from raw rows" in text
     assert "…" not in text
 
 
