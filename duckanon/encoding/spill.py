@@ -80,7 +80,7 @@ class ClassFile:
     def _size(self) -> int:
         return np.dtype(np.int32).itemsize * len(self.names)
 
-    def put(self, rid: NDArray[np.int64], found: Mapping[str, NDArray[np.integer[Any]]]) -> None:
+    def put(self, rid: NDArray[np.int64], numbers: Mapping[str, NDArray[np.integer[Any]]]) -> None:
         """Write the numbers of some items, which ascend."""
         firsts = np.arange(0, self.count, _BLOCK)
         cuts = np.searchsorted(rid, np.append(firsts, self.count))
@@ -91,7 +91,7 @@ class ClassFile:
                 file.seek(first * self._size)
                 block = self._block(file)
                 for at, name in enumerate(self.names):
-                    block[rid[start:end] - first, at] = found[name][start:end]
+                    block[rid[start:end] - first, at] = numbers[name][start:end]
                 file.seek(first * self._size)
                 block.tofile(file)
 

@@ -12,20 +12,23 @@ from sqlglot import exp
 from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import call, cast, col, number, text
 from duckanon.errors import HierarchyError, did_you_mean
-from duckanon.hierarchy.rules import Field, Labelling, Rule, floor_div, sequence, whole
+from duckanon.hierarchy.rules import ColumnType, Field, Labelling, Rule, floor_div, sequence, whole
 
 LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 _DEFAULT = ("day", "month", "quarter", "year", "decade")
 
 
-def _day(field: Field, rule: str) -> exp.Expr:
+def day_of(value: exp.Expr, kind: ColumnType) -> exp.Expr:
     """Return the calendar day of a value, in UTC if it has a zone, whatever the zone of the session is."""
+    if kind.zoned:
+        value = call("timezone", text("UTC"), value)
+    return cast(value, "DATE") if kind.family == "timestamp" else value
+
+
+def _day(field: Field, rule: str) -> exp.Expr:
     if field.type.family not in {"date", "timestamp"}:
         raise field.refuse(rule, "a date or a timestamp")
-    value: exp.Expr = col("value")
-    if field.type.zoned:
-        value = call("timezone", text("UTC"), value)
-    return cast(value, "DATE") if field.type.family == "timestamp" else value
+    return day_of(col("value"), field.type)
 
 
 def _padded(value: exp.Expr, digits: int) -> exp.Expr:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.encoding.dictionaries import published_type
+from duckanon.engine.sql.axes import is_null, present
 from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import (
     call,
@@ -28,7 +29,7 @@ from duckanon.engine.sql.relations import (
     union_all,
 )
 from duckanon.hierarchy.auto import Auto, auto
-from duckanon.hierarchy.dates import Dates
+from duckanon.hierarchy.dates import Dates, day_of
 from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles, number_range
 from duckanon.hierarchy.rules import ColumnType, floor_div, limits, written
 
@@ -93,10 +94,6 @@ def grid_bounds(
     return grid, atom
 
 
-def _present(value: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
-
-
 def _atoms(engine: Engine, coded: Coded) -> tuple[str, NDArray[np.int32]] | None:
     """Create ``(atom, code, label)``: neighbours with one label are one atom, of which ``code`` is the first value.
 
@@ -125,7 +122,7 @@ def _atoms(engine: Engine, coded: Coded) -> tuple[str, NDArray[np.int32]] | None
         exp.EQ(this=col("level", "l"), expression=number(1)),
         exp.EQ(this=col("code", "l"), expression=col("node", "i")),
     )
-    labelled = query.join(table(coded.labels, "l"), on=on).where(_present(col("label", "l")))
+    labelled = query.join(table(coded.labels, "l"), on=on).where(present(col("label", "l")))
     count = engine.create(atoms, labelled)
     engine.unregister(incoming)
     if count < len(firsts):
@@ -152,10 +149,6 @@ def _unknown(engine: Engine, coded: Coded) -> NDArray[np.bool_]:
         codes = engine.arrow(query.where(whole)).column("code").to_numpy()
         unknown[codes[codes < len(unknown)]] = True
     return unknown
-
-
-def _absent(name: str) -> exp.Expr:
-    return exp.Is(this=col(name), expression=exp.null())
 
 
 def _groups(engine: Engine, hierarchy: Hierarchy, kind: ColumnType, values: str, atoms: str) -> str | None:
@@ -202,15 +195,11 @@ def _holds(engine: Engine, grid: str, values: str) -> bool:
         exp.LT(this=col("value", "v"), expression=col("lo", "g")),
         exp.GT(this=col("value", "v"), expression=col("hi", "g")),
     )
-    query = exp.select(call("count_if", _absent_of("code", "g")), call("count_if", outside))
+    query = exp.select(call("count_if", is_null(col("code", "g"))), call("count_if", outside))
     on = exp.EQ(this=col("code", "g"), expression=col("code", "v"))
     query = query.from_(table(values, "v")).join(table(grid, "g"), on=on, join_type="left")
-    lost, wrong = engine.row(query.where(_present(col("value", "v"))))
+    lost, wrong = engine.row(query.where(present(col("value", "v"))))
     return not lost and not wrong
-
-
-def _absent_of(name: str, alias: str) -> exp.Expr:
-    return exp.Is(this=col(name, alias), expression=exp.null())
 
 
 # Numbers: the labels of interval rules are exact, so they are read instead of being computed again.
@@ -286,11 +275,7 @@ def _date_groups(engine: Engine, rule: Dates, kind: ColumnType, values: str, ato
     levels = [level for level in rule.levels if level != "day" or kind.family == "timestamp"]
     if not levels:
         return None
-    day: exp.Expr = col("value", "v")
-    if kind.zoned:
-        day = call("timezone", text("UTC"), day)
-    if kind.family == "timestamp":
-        day = cast(day, "DATE")
+    day = day_of(col("value", "v"), kind)
     on = exp.EQ(this=col("code", "v"), expression=col("code", "a"))
     days = exp.select(col("label", "a"), named(day, "day")).from_(table(values, "v")).join(table(atoms, "a"), on=on)
     first, after = _period(levels[0])
@@ -357,9 +342,9 @@ def _listed_groups(engine: Engine, levels: pa.Table, kind: ColumnType) -> str | 
         exact: exp.Expr = same(wide[0], wide[1]) if kind.name not in ("FLOAT", "REAL") else exp.true()
     else:
         exact = is_finite(in_utc(typed.copy(), kind.name))
-    engine.create(leaves, typed_leaves.select(named(exact, "exact")).where(_present(col("l0"))))
+    engine.create(leaves, typed_leaves.select(named(exact, "exact")).where(present(col("l0"))))
     engine.unregister(incoming)
-    odd = exp.or_(_absent("value"), exp.Not(this=col("exact")), _absent("label"))
+    odd = exp.or_(is_null(col("value")), exp.Not(this=col("exact")), is_null(col("label")))
     (strange,) = engine.row(exp.select(exp.Count(this=exp.Star())).from_(table(leaves)).where(odd))
     groups = engine.fresh("groups")
     ends = [named(call(f, col("value")), c) for f, c in (("min", "lo"), ("max", "hi"))]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from duckanon.engine.sql.axes import present
 from duckanon.engine.sql.relations import call, col, named, number, subquery, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import Field, Labelling, Rule, numbered, sequence, whole
@@ -191,7 +192,7 @@ class Prefix(Rule):
         roots = engine.fresh("prefixes")
         last = prefixes[-1].copy()
         grouped = exp.select(named(last, "value"), named(exp.Sum(this=col("n")), "n")).from_(table(field.values))
-        grouped = grouped.where(exp.Not(this=exp.Is(this=col("value"), expression=exp.null()))).group_by(number(1))
+        grouped = grouped.where(present(col("value"))).group_by(number(1))
         rank = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=col("value"))]))
         engine.create(
             roots,

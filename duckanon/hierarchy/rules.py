@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlglot import exp
 
+from duckanon.engine.sql.axes import present
 from duckanon.engine.sql.relations import TableName, col, named, number, subquery, table
 from duckanon.errors import HierarchyError
 
@@ -105,7 +106,7 @@ class Field:
         return (
             exp.select(col("code"), *(named(e, name) for name, e in columns.items()))
             .from_(table(self.values))
-            .where(exp.Not(this=exp.Is(this=col("value"), expression=exp.null())))
+            .where(present(col("value")))
         )
 
     def keyed(self, keys: exp.Query, levels: Sequence[exp.Expr], **columns: exp.Expr) -> exp.Select:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.engine.permitted_paths import is_remote
+from duckanon.engine.sql.axes import is_null, present
 from duckanon.engine.sql.relations import Column, call, col, named, number, scan, subquery, text
 from duckanon.errors import DataError
 from duckanon.hierarchy.rules import ColumnType, limits
@@ -187,7 +188,7 @@ def read_before_cast(query: exp.Select, columns: Sequence[Column]) -> exp.Select
     7.5, would become the text ``7.50``, and one value would count as two. A filter in between prevents that, even one
     that all rows pass.
     """
-    missing = exp.Is(this=col(columns[0].name), expression=exp.null())
+    missing = is_null(col(columns[0].name))
     return query.where(exp.or_(missing, exp.Not(this=missing.copy()), copy=False))
 
 
@@ -310,8 +311,7 @@ def _if_longer(cell: exp.Expr, length: int, test: exp.Expr, otherwise: exp.Expr)
 
 def _is_beyond(cell: exp.Expr, kind: str) -> exp.Expr:
     """Return whether a text is not NULL and not an integer of a type."""
-    there = exp.Not(this=exp.Is(this=cell, expression=exp.null()))
-    return exp.and_(there, exp.Is(this=_try(call("trim", cell.copy()), kind), expression=exp.null()))
+    return exp.and_(present(cell), is_null(_try(call("trim", cell.copy()), kind)))
 
 
 def _try(value: exp.Expr, kind: str) -> exp.Expr:

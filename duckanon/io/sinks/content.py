@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.sql.axes import is_null
 from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, text
 from duckanon.errors import PrivacyViolation
 
@@ -35,7 +36,7 @@ def _cell_text(column: str) -> exp.Expr:
     """Return a cell's text after its length, so that no two rows look alike; NULL has neither."""
     value = cast(col(column), "VARCHAR")
     long = cast(call("length", value), "VARCHAR")
-    missing = exp.Is(this=col(column), expression=exp.null())
+    missing = is_null(col(column))
     return exp.case().when(missing, text("-")).else_(call("concat", long, text(":"), value.copy()))
 
 

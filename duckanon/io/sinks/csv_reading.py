@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.sql.axes import is_null, present
 from duckanon.engine.sql.relations import call, cast, col, named, subquery, table, text
 from duckanon.errors import ConfigError, PrivacyViolation
 
@@ -108,9 +109,8 @@ def _as_read(engine: Engine, values: str) -> exp.Expr:
     plain = call("trim", value)
     digits = call("regexp_full_match", plain, text("[-+]?[0-9]+"))
     typed = [exp.TryCast(this=plain.copy(), to=exp.DataType.build(t)) for t in ("DOUBLE", "BOOLEAN", "TIMESTAMP")]
-    odd = [exp.Not(this=digits), *(exp.Is(this=t, expression=exp.null()) for t in typed)]
-    present = exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
-    counts = [call("count_if", exp.and_(present.copy(), one, copy=False)) for one in odd]
+    odd = [exp.Not(this=digits), *map(is_null, typed)]
+    counts = [call("count_if", exp.and_(present(value.copy()), one, copy=False)) for one in odd]
     whole, *others = engine.row(exp.select(*counts).from_(table(values)))
     if not whole:
         return call("regexp_replace", plain.copy(), text("^[+]?(-?)0*([0-9])"), text(r"\1\2"))
