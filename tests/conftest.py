@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, slow tests on demand, the data folder, a folder that must stay clean."""
+"""Shared by all tests: hypothesis profiles, cases that run on demand, connections, data sets, a watched temp folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from tests.datasets import PublicData
 
-# Whatever the import mode: `reference` is found beside this file.
+# Tests import `reference` from this folder in any import mode.
 sys.path.insert(0, str(Path(__file__).parent))
 
 _CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
 
-# The default run always tries the same examples; DUCKANON_HYPOTHESIS=explore tries new and many more, quick a few.
+# The default run tries the same examples each time; DUCKANON_HYPOTHESIS=explore tries many new ones, quick a few.
 settings.register_profile("default", max_examples=16, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
 settings.register_profile("explore", max_examples=5000, deadline=None, print_blob=True, suppress_health_check=_CHECKS)
 settings.register_profile("quick", max_examples=8, deadline=None, derandomize=True, suppress_health_check=_CHECKS)
@@ -35,7 +35,7 @@ _LEFT_OUT = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hear Ctrl-C: a shell starts what runs in the background deaf to it, and tests of Ctrl-C would wait for ever."""
+    """Restore Ctrl-C: a shell lets background jobs ignore SIGINT, and tests of Ctrl-C would never end."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _one_thread_each() -> None:
-    """Let databases in memory have one thread unless a test asks for more: workers have taken all cores already."""
+    """Give databases in memory one thread unless a test asks for more: the workers use all cores already."""
     connect = duckdb.connect
 
     def connected(database: Any = ":memory:", *args: Any, **more: Any) -> duckdb.DuckDBPyConnection:
@@ -67,7 +67,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say what was left out, how many kernels were compiled, and which of them only when a test called them."""
+    """Report which cases were left out, how many kernels were compiled, and which of them only during a test."""
     left_out = config.stash.get(_LEFT_OUT, {})
     if left_out:
         each = ", ".join(f"{count} {marker}" for marker, count in left_out.items())
@@ -84,22 +84,22 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Let a worker tell what it left out: all of them collect the same."""
+    """Send the number of cases left out from a worker to the main process; all workers collect the same."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left out"] = session.config.stash.get(_LEFT_OUT, {})
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hear from a worker what it left out."""
-    told = getattr(node, "workeroutput", {}).get("left out")
-    if told:
-        node.config.stash[_LEFT_OUT] = told
+    """Receive the number of cases left out from a worker."""
+    left_out = getattr(node, "workeroutput", {}).get("left out")
+    if left_out:
+        node.config.stash[_LEFT_OUT] = left_out
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is run on demand, unless -m says what to run."""
+    """Deselect cases that run on demand, unless -m selects markers."""
     _thin(items)
     if config.option.markexpr:
         return
@@ -112,7 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _thin(items: list[pytest.Item]) -> None:
-    """Mark as slow what tests marked thinned have too many of."""
+    """Mark the surplus cases of tests marked thinned as slow."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("thinned"):
@@ -125,9 +125,9 @@ def _thin(items: list[pytest.Item]) -> None:
 
 
 def _few(cases: list[pytest.Item]) -> list[pytest.Item]:
-    """Return few cases that have each value of each parameter: always the next that has most that are not met yet."""
-    given = {item: item.callspec.params for item in cases}  # type: ignore[attr-defined]
-    values = {item: {(name, id(value)) for name, value in own.items()} for item, own in given.items()}
+    """Return few cases that cover each value of each parameter: always next the one that adds most values."""
+    params = {item: item.callspec.params for item in cases}  # type: ignore[attr-defined]
+    values = {item: {(name, id(value)) for name, value in own.items()} for item, own in params.items()}
     left = set().union(*values.values())
     kept = []
     while left:
@@ -177,7 +177,7 @@ def adult(data: Path) -> PublicData:
 
 @pytest.fixture
 def temp_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary folder of the test's own, where everything that the package leaves behind can be seen."""
+    """The temporary folder of one test, which shows everything that the package leaves behind."""
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

@@ -1,4 +1,4 @@
-"""How many generated examples a test tries: a part of what the profile says."""
+"""The number of generated examples of a test, as a share of the profile's."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def share(part: float) -> settings:
-    """Try a part of as many examples as the profile says: fewer for what takes long, more for what is quick."""
+    """Return settings with a share of the profile's examples: fewer for slow tests, more for quick ones."""
     return settings(max_examples=max(1, round(settings().max_examples * part)))

@@ -1,8 +1,8 @@
-"""Compile the kernels once, before several workers begin: else each of them compiles each kernel for itself.
+"""Compiles the kernels once before several workers start; otherwise each worker would compile each kernel.
 
-Compiling takes a third of a first run. Here one process for each list does what is left to do; kernels that are
-compiled already cost next to nothing. What kernels have in common is compiled once in a process, so those that share
-most are in one list, and the two lists take about as long as each other.
+Compiling takes a third of a first run. One process works through each list; kernels that are in the cache cost next to
+nothing. Parts that kernels share are compiled once in a process, so kernels that share most are in one list, and both
+lists take about the same time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ATTACKS = ("distance_linkage", "inference", "linkability", "probabilistic_linkag
 
 
 def make(wanted: dict[str, Any], attacks: tuple[str, ...] = ()) -> None:
-    """Make a release for the sake of its kernels, and attack it for the sake of theirs."""
+    """Make a release and attack it, so that the kernels involved are compiled."""
     import pyarrow as pa
 
     import duckanon
@@ -58,7 +58,7 @@ def make(wanted: dict[str, Any], attacks: tuple[str, ...] = ()) -> None:
         }
     )
     usual = {"quasi_identifiers": ["sex", "age"], "sensitive": ["ill"], "k": 3}
-    # Whatever fails here fails again in a test, which says why.
+    # A failure here is repeated and reported by a test.
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         with duckanon.anonymize(people, **{**usual, **wanted}) as release:
@@ -91,7 +91,7 @@ def compiled_kernels() -> set[str]:
 
 
 def warm(processes: int) -> None:
-    """Compile in so many processes."""
+    """Compile all kernels with a number of processes."""
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         wait([pool.submit(some) for some in (dividing, clustering)])
 

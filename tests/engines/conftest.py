@@ -1,4 +1,4 @@
-"""The engines that every test of this folder runs on: one is added by a line in ``ENGINES``."""
+"""The engines that all tests of this folder run on. A line in ``ENGINES`` adds one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def opener(request: pytest.FixtureRequest) -> Opener:
 
 @pytest.fixture
 def engine(opener: Opener) -> Iterator[Engine]:
-    """An engine that nothing was done with."""
+    """A new engine."""
     opened = opener(threads=1)
     yield opened
     opened.close()
@@ -29,7 +29,7 @@ def engine(opener: Opener) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def shared_engine(opener: Opener) -> Iterator[Engine]:
-    """An engine for tests that clear away what they make, and try many examples."""
+    """One engine for all examples of a module's tests, which drop what they create."""
     opened = opener(threads=1)
     yield opened
     opened.close()

@@ -1,4 +1,4 @@
-"""What every engine does with a statement, a private table, a stream, a snapshot and a file."""
+"""The protocol of engines: statements, private tables, streams, snapshots, files, errors and limits."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_private_stream_reads_private_tables(engine: Engine) -> None:
     assert engine.reader(sql("SELECT a FROM x"), private=True).read_all().to_pydict() == {"a": [7]}
 
 
-def test_columns_are_told_without_running_the_query(engine: Engine) -> None:
+def test_columns_are_known_without_running_the_query(engine: Engine) -> None:
     query = sql("SELECT CAST(error('ran') AS INTEGER) AS a, 'x' AS \"b c\", CAST('2026-01-01' AS DATE) AS d")
     assert engine.columns(query) == [Column("a", "INTEGER"), Column("b c", "VARCHAR"), Column("d", "DATE")]
 
@@ -381,7 +381,7 @@ def test_an_interrupt_ends_the_statement_and_nothing_else(engine: Engine) -> Non
     assert engine.rows(sql("SELECT 1")) == [(1,)]
 
 
-def test_limits_are_told(opener: Opener) -> None:
+def test_limits_are_reported(opener: Opener) -> None:
     engine = opener(threads=1, memory_limit="64MB")
     assert engine.threads() == 1
     limit = engine.memory_limit()

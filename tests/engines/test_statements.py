@@ -1,4 +1,4 @@
-"""Statements of `sql/` other than models and metrics, on small relations, against what they say in plain Python."""
+"""Statements of `sql/` other than models and metrics, on small relations, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def companions(before: dict[str, set[str]], after: dict[str, set[str]], groups: 
     classes=st.lists(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=6), min_size=1, max_size=5),
     k=st.integers(1, 4),
 )
-def test_values_of_classes_tell_what_they_tell_row_by_row(
+def test_attacks_on_class_values_count_as_row_by_row(
     classes: list[list[str | None]], k: int, shared_engine: Engine
 ) -> None:
     rows = {"class_values": [(i, "ill", v, n) for i, own in enumerate(classes) for v, n in Counter(own).items()]}
@@ -234,7 +234,7 @@ def test_values_of_classes_tell_what_they_tell_row_by_row(
 
 @share(1)
 @given(seed=SEEDS)
-def test_bits_that_columns_tell_of_each_other(seed: int, shared_engine: Engine) -> None:
+def test_mutual_information_is_that_of_the_definition(seed: int, shared_engine: Engine) -> None:
     table = generalized(random.Random(seed))
     columns = [*"pqr"[: table.width], "ill"]
     found = {

@@ -1,4 +1,4 @@
-"""Lies that a recoding might tell: in the file that it writes, or in everything that it says of its rows."""
+"""Wrong recodings: in the file alone, or in the file and in everything that the recoding says of its rows."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ CASES: dict[str, dict[str, Any]] = {
 def released(
     case: str, tampering: Tampering | None = None, data: pa.Table | None = None, **more: Any
 ) -> duckanon.Release:
-    """Return the release of a case; whatever is refused leaves no engine open."""
+    """Return the release of a case; where it is refused, the engine is closed."""
     given = BASE | CASES[case] | more
     engine = open_engine(threads=1)
     try:
@@ -468,7 +468,7 @@ def values_exchanged() -> Tampering:
 
 @dataclasses.dataclass(frozen=True)
 class Lie:
-    """What is told instead of the truth: of the node that was found, by the recoding, or in the file."""
+    """What differs from the truth: the node of the search, the recoding, or the file."""
 
     node: Callable[[Node], dict[str, Any]] = lambda node: {}
     levels: tuple[int, ...] | None = None
@@ -477,7 +477,7 @@ class Lie:
 
 
 def told(lie: Lie, data: pa.Table, **options: Any) -> duckanon.Release:
-    """Return a release by Datafly into which a lie was brought; whatever is refused leaves no engine open."""
+    """Return a release by Datafly with a lie in it; where it is refused, the engine is closed."""
 
     class Telling(Datafly):
         def search(self, problem: Problem) -> Node:

@@ -45,7 +45,7 @@ def test_an_honest_run_passes() -> None:
         assert (check.holds, check.classes, check.violating_classes) == (True, 2, 0)
 
 
-# Each lie is told in one place: by the search, by the recoding, or in the file. A path of its own must find it.
+# Each lie is in one place: in the search, in the recoding, or in the file. The gate must find it without their code.
 
 
 def lying(lie: Lie, k: int = 3, **options: Any) -> duckanon.Release:
