@@ -10,7 +10,7 @@ import pytest
 
 import duckanon
 from duckanon.errors import DataError, EngineError, ParameterError, UnsupportedError
-from duckanon.io.postgres import Known, TableName, column_types, published_comment, require_writable, write_table
+from duckanon.io.postgres import KnownTables, TableName, column_types, published_comment, require_writable, write_table
 from duckanon.io.postgres.rows import _digits, _one_statement
 from duckanon.io.postgres.session import Session, _clean
 from duckanon.io.source import Source
@@ -118,7 +118,7 @@ def test_what_the_server_says_is_withheld(state: object, kind: type) -> None:
 def test_names_are_found_as_they_stand_then_split_then_in_another_case() -> None:
     public = [TableName("public", n) for n in ("people", "a.b", "Mixed", "twice", "TWICE")]
     hidden = [TableName("clinic", "people"), TableName("clinic", 'say "hi"')]
-    known = Known((*public, *hidden), frozenset(public))
+    known = KnownTables((*public, *hidden), frozenset(public))
     for given, expected in {
         "people": public[0],
         "clinic.people": hidden[0],
