@@ -61,7 +61,7 @@ class Evidence:
 
     table: str
     quasi: tuple[str, ...]
-    kept: tuple[str, ...]
+    extra: tuple[str, ...]
     blocks: tuple[tuple[str, ...], ...]
     k: int
     redraws: bool
@@ -80,7 +80,7 @@ class Evidence:
     @property
     def others(self) -> list[exp.Expr]:
         """The other published columns."""
-        return [col(f"p_{i}") for i in range(len(self.kept))]
+        return [col(f"p_{i}") for i in range(len(self.extra))]
 
     def block(self, names: Sequence[str], side: str) -> list[exp.Expr]:
         """Return the columns of a block, of the source ("s") or the release ("r")."""
@@ -94,7 +94,7 @@ class Recoder(ABC):
     cells: list[Cell]
     relations: RelationTables
     by_code = False
-    """Whether ``kept`` of ``rows`` are columns of the coded rows, where the source's own are gone."""
+    """Whether ``extra`` of ``rows`` are columns of the coded rows, not of the source."""
 
     @property
     @abstractmethod
@@ -102,8 +102,8 @@ class Recoder(ABC):
         """The published columns of the quasi-identifiers, each with its name among ``rows``."""
 
     @abstractmethod
-    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        """Return the published rows as ``(q_0, ..., p_0, ...)``, p being ``kept``, in an order of their own."""
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        """Return the published rows as ``(q_0, ..., p_0, ...)``, p being ``extra``, in a shuffled order."""
 
     @abstractmethod
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
@@ -115,7 +115,7 @@ class Recoder(ABC):
 
     def write(
         self,
-        kept: Sequence[tuple[str, exp.Expr]],
+        extra: Sequence[tuple[str, exp.Expr]],
         columns: Sequence[tuple[str, str]],
         path: Path,
         params: Mapping[str, int],
@@ -131,12 +131,12 @@ class Recoder(ABC):
 
     # What the gate compares with the source: each recoder gives one of the two.
 
-    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide | None:
+    def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide | None:
         """Return all rows of the source as they were and as they are published, where cells stand for values."""
         return None
 
     def evidence(
-        self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, keys: Mapping[str, int]
+        self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, keys: Mapping[str, int]
     ) -> Evidence | None:
         """Create what ties the published rows to those of the source, where values were permuted between rows.
 
@@ -149,9 +149,9 @@ class Recoder(ABC):
         return {}
 
 
-def through(kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, alias: str) -> list[exp.Expr]:
+def through(extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, alias: str) -> list[exp.Expr]:
     """Return what rows of the source have besides quasi-identifiers."""
-    found = [named(qualified(expression, alias), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+    found = [named(qualified(expression, alias), f"p_{i}") for i, (_, expression) in enumerate(extra)]
     return [*found, *([named(qualified(person, alias), PERSON)] if person is not None else [])]
 
 

@@ -122,11 +122,11 @@ class FullDomain(OnLevels):
             return cell
         return replace(cell, enum=enumeration(self.engine, published_texts(cell)))
 
-    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        return shuffled_rows(self.plan.relation.query, self.cells, self.relations.table("class_map"), kept)
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        return shuffled_rows(self.plan.relation.query, self.cells, self.relations.table("class_map"), extra)
 
-    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
-        passed, lookups = through(kept, person, "s"), originals(self.cells)
+    def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        passed, lookups = through(extra, person, "s"), originals(self.cells)
         rows = coded_rows(self.plan.relation.query, self.cells, True, passed)
         codes = [number(0) if c.constant else col(f"g_{j}", "i") for j, c in enumerate(self.cells)]
         words = pack(codes, [c.size for c in self.cells])

@@ -59,13 +59,13 @@ class Local(OnLevels):
         texts = exp.select(named(col(f"l_{column}"), "label")).from_(labels.copy())
         return replace(cell, enum=enumeration(self.engine, texts))
 
-    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         return local_rows(
-            self.plan.relation.query, self.cells, self.sizes, self.relations.tables("tuple_map", "published"), kept
+            self.plan.relation.query, self.cells, self.sizes, self.relations.tables("tuple_map", "published"), extra
         )
 
-    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
-        passed = through(kept, person, "s")
+    def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+        passed = through(extra, person, "s")
         rows = coded_rows(self.plan.relation.query, self.cells, False, passed)
         words = pack([col(f"k_{j}", "i") for j in range(len(self.cells))], self.sizes)
         labels = [named(text(c.top) if c.constant else col(f"q_{j}"), f"r_{j}") for j, c in enumerate(self.cells)]

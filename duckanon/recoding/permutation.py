@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart, require_few
 from duckanon.algorithms.permutation.permuting import Draw, blocks_of
-from duckanon.algorithms.permutation.probabilistic import Known
+from duckanon.algorithms.permutation.probabilistic import Preparation
 from duckanon.engine.relation_tables import RelationTables, relation
 from duckanon.engine.sql.relations import (
     call,
@@ -75,8 +75,8 @@ class AssociationAnalysis:
         blocks = blocks_of(with_sensitive(columns, bits_of_pairs))
         k = max(m.traits.min_class_size for m in coder.plan.models)
         far = self._apart(coder, columns, pairs) if algorithm.dissimilarity == "ahmad_dey" else None
-        knowing = algorithm.knowing(Known(blocks, Draw(self.secret), k, far))
-        return Associations(replace(coder, algorithm=knowing), columns, pairs)
+        prepared = algorithm.prepared_with(Preparation(blocks, Draw(self.secret), k, far))
+        return Associations(replace(coder, algorithm=prepared), columns, pairs)
 
     def _apart(self, coder: RowCoder, columns: Sequence[Counted], pairs: str) -> Apart:
         """Return Ahmad-Dey's distances from the counts of pairs, matrices by place."""
@@ -148,7 +148,7 @@ class PermutedRows(Recoder):
             raise UnsupportedError("Nothing was permuted.")
         self.plan, self.engine, self.division, self.associations = plan, engine, division, division.associations
         algorithm: Any = division.associations.coder.algorithm
-        self.known: Known = algorithm.known
+        self.preparation: Preparation = algorithm.preparation
         self.cells: list[Cell] = []
         self.dictionaries = [c.dictionary for c in counted.coded]
         self.names = tuple(a.name for a in plan.roles.quasi_identifiers)
@@ -160,7 +160,7 @@ class PermutedRows(Recoder):
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """The quasi-identifiers that were permuted together."""
-        return tuple(tuple(self.names[j] for j in block) for block in self.known.blocks)
+        return tuple(tuple(self.names[j] for j in block) for block in self.preparation.blocks)
 
     @property
     def shown(self) -> Sequence[tuple[str, str]]:
@@ -183,10 +183,10 @@ class PermutedRows(Recoder):
             query = query.select(named(col("value", alias), name)).join(table(self.dictionaries[j].table, alias), on=on)
         return query.select(*(col(name, "i") for name in more))
 
-    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         codes = {f"{RELEASED}{j}": j for j in range(len(self.names))}
-        passed = [f"p_{i}" for i in range(len(kept))]
-        beside = [named(qualified(expression, "s"), p) for p, (_, expression) in zip(passed, kept, strict=True)]
+        passed = [f"p_{i}" for i in range(len(extra))]
+        beside = [named(qualified(expression, "s"), p) for p, (_, expression) in zip(passed, extra, strict=True)]
         inner = self._kept(*(col(name, "k") for name in codes), *beside)
         # Equal rows get the same place, whatever group they come from.
         key = call("hash", param("key0"), param("key1"), *(col(name, "i") for name in (*codes, *passed)))
@@ -199,20 +199,20 @@ class PermutedRows(Recoder):
         return PermutedRecoding({}, self.plan, self.cells, self.engine, names=self.names)
 
     def evidence(
-        self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, keys: Mapping[str, int]
+        self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, keys: Mapping[str, int]
     ) -> Evidence:
         """Create the table that ties the rows of the source to those of the release."""
         codes = {f"s_{j}": j for j in range(len(self.names))} | {f"{RELEASED}{j}": j for j in range(len(self.names))}
         of_source = [named(col(f"{CODE}{j}", "s"), f"s_{j}") for j in range(len(self.names))]
         of_release = [col(f"{RELEASED}{j}", "k") for j in range(len(self.names))]
-        beside = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
+        beside = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(extra)]
         if person is not None:
             beside.append(named(qualified(person, "s"), PERSON))
         more = [GROUP, *(b.alias for b in beside)]
         inner = self._kept(*of_source, *of_release, *beside, named(col("class_id", "k"), GROUP))
         name = self.engine.fresh("evidence")
         self.engine.create(name, self._valued(inner, codes, more), keys if person is not None else None)
-        others = tuple(name for name, _ in kept)
+        others = tuple(name for name, _ in extra)
         redraws = bool(getattr(self.plan.algorithm, "redraw", False))
         k = max(m.traits.min_class_size for m in self.plan.models)
         return Evidence(name, self.names, others, self.blocks, k, redraws, person is not None)

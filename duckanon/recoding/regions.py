@@ -45,11 +45,11 @@ class Regions(Recoder):
     def shown(self) -> Sequence[tuple[str, str]]:
         return self.published.inner
 
-    def _classed(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+    def _classed(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
         """Return ``(class_id, p_0, ...)`` of the rows whose classes are published."""
-        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(extra)]
         inner = self.division.classed(passed)
-        query = exp.select(col("class_id", "r"), *(col(f"p_{i}", "r") for i in range(len(kept))))
+        query = exp.select(col("class_id", "r"), *(col(f"p_{i}", "r") for i in range(len(extra))))
         on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
         return query.from_(subquery(inner, "r")).join(table(self.published.table, "c"), on=on)
 
@@ -69,10 +69,10 @@ class Regions(Recoder):
         on = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "r"))
         return query.join(table(self.published.table, "p"), on=on, join_type="left")
 
-    def rows(self, kept: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(kept)]
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+        passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(extra)]
         inner = self.division.classed(passed)
-        through = [col(f"p_{i}", "r") for i in range(len(kept))]
+        through = [col(f"p_{i}", "r") for i in range(len(extra))]
         labels = [col(name, "c") for _, name in self.published.inner]
         key = call("hash", param("key0"), param("key1"), col("ec", "c"), *(p.copy() for p in through))
         on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
@@ -91,7 +91,7 @@ class Regions(Recoder):
 
     def write(
         self,
-        kept: Sequence[tuple[str, exp.Expr]],
+        extra: Sequence[tuple[str, exp.Expr]],
         columns: Sequence[tuple[str, str]],
         path: Path,
         params: Mapping[str, int],
@@ -102,7 +102,7 @@ class Regions(Recoder):
         names = [inner for _, inner in self.published.inner]
         if count < MANY_ROWS or not names:
             return False
-        through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(kept)]
+        through = [named(qualified(e, "s"), f"p_{i}") for i, (_, e) in enumerate(extra)]
         passed = self.engine.columns(self.division.classed(through))[: len(through)]
         shown = self.engine.columns(exp.select(*(col(n) for n in names)).from_(table(self.published.table)))
         if not can_look_up(shown, passed):
@@ -120,13 +120,13 @@ class Regions(Recoder):
         """Whether the class that is published has to be looked up before rows are sorted."""
         return self.published.merged or self.division.suppressed > 0
 
-    def _sorted_classes(self, kept: Sequence[exp.Expr], short: frozenset[str]) -> exp.Select:
+    def _sorted_classes(self, extra: Sequence[exp.Expr], short: frozenset[str]) -> exp.Select:
         """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``.
 
         Columns of ``short`` are enumerations, which are sorted as the texts that they are.
         """
-        inner = self.division.classed(kept, texts=not short)
-        through = [col(f"p_{i}", "r") for i in range(len(kept))]
+        inner = self.division.classed(extra, texts=not short)
+        through = [col(f"p_{i}", "r") for i in range(len(extra))]
         query = exp.select(named(cast(col("class_id", "r"), "INTEGER"), "class_id"), *through)
         query = query.from_(subquery(inner, "r"))
         own: exp.Expr = cast(col("class_id", "r"), "BIGINT")
@@ -136,9 +136,9 @@ class Regions(Recoder):
         sort_values = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
         return query.order_by(call("hash", param("key0"), param("key1"), own, *sort_values))
 
-    def beside(self, kept: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
+    def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         codes = [named(col(f"{CODE}{j}", "s"), f"k_{j}") for j in range(len(self.cells))]
-        passed, texts = through(kept, person, "s"), []
+        passed, texts = through(extra, person, "s"), []
         for i, one in enumerate(passed):
             if isinstance(one.this, exp.Column) and one.this.name in self.division.short:
                 # As numbers, because a text would be hashed again in every row.

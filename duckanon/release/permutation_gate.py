@@ -44,7 +44,7 @@ def require_source(
 def require_file(engine: Engine, evidence: Evidence, written: exp.Query) -> None:
     """Raise unless the evidence has exactly the rows that are published."""
     mine = _signed([*evidence.published, *evidence.others], table(evidence.table), 1)
-    names = (*evidence.quasi, *evidence.kept)
+    names = (*evidence.quasi, *evidence.extra)
     theirs = _signed([col(name) for name in names], subquery(written, "w"), -1)
     other = exp.NEQ(this=col("d"), expression=number(0))
     _require_none(engine, [mine, theirs], len(names), other, "the file does not hold the rows that were checked")

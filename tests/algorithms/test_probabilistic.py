@@ -205,8 +205,8 @@ def test_the_gate_catches_a_permutation_that_never_happened(redraw: bool, monkey
 
 
 def test_the_gate_catches_groups_that_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    proper = Probabilistic.knowing
-    monkeypatch.setattr(Probabilistic, "knowing", lambda self, known: proper(self, permuted.replace(known, k=1)))
+    proper = Probabilistic.prepared_with
+    monkeypatch.setattr(Probabilistic, "prepared_with", lambda self, found: proper(self, permuted.replace(found, k=1)))
     proper_judge = dividing.judge
     monkeypatch.setattr(dividing, "judge", lambda *given: (proper_judge(*given)[1] > 0, proper_judge(*given)[1]))
     with pytest.raises(PrivacyViolation, match="probabilistic_k_anonymity is broken"):

@@ -1,4 +1,4 @@
-"""As good a full-domain generalization as a budget allows, with the gap that can be proved."""
+"""As good a full-domain generalization as a budget allows, with a bound on the gap to the optimum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GROUP = 6
 @algorithms.register("best_effort")
 @dataclass(frozen=True)
 class BestEffort(FullDomain):
-    """A good node within a budget of nodes or seconds, for lattices that no search can look through.
+    """A good node within a budget of nodes or seconds, for lattices that are too large to search.
 
     It starts by asking, column by column, below which level even all other columns at their top do not help: no
     anonymous node lies below these levels, and what they lose at least is lost by every node. The report says how far
@@ -80,7 +80,7 @@ class BestEffort(FullDomain):
         if not keeper.try_(lattice.high):
             return Choice(None, float("inf"), float("inf"))
         floor = lowest_levels(lattice, budget.spent)
-        # A quarter of what is left is for the proof.
+        # A quarter of the remaining budget is for the lower bound.
         search = budget.part(0.75)
         walk = {"top_down": _top_down, "bottom_up": _bottom_up}.get(self.strategy)
         steps = walk(lattice, objective, keeper, floor) if walk else _genetic(lattice, keeper, floor, self.seed)
@@ -101,13 +101,13 @@ class _Budget:
         self.end = time.monotonic() + seconds if seconds is not None else None
 
     def part(self, share: float) -> _Budget:
-        """Return a budget of a share of what is left."""
+        """Return a share of the remaining budget."""
         used = len(self.lattice.visits)
         left = max(0.0, self.end - time.monotonic()) * share if self.end is not None else None
         return _Budget(self.lattice, used + int((self.nodes - used) * share), left)
 
     def spent(self) -> bool:
-        """Say whether no more nodes may be visited."""
+        """Return whether no more nodes may be visited."""
         late = self.end is not None and time.monotonic() > self.end
         return late or len(self.lattice.visits) >= self.nodes
 
@@ -122,7 +122,7 @@ class _Keeper:
         self.values: dict[Levels, float] = {}
 
     def try_(self, levels: Levels) -> bool:
-        """Visit a node unless that was done; say whether it is anonymous."""
+        """Visit a node if it was not visited yet; return whether it is anonymous."""
         if levels in self.values:
             return True
         if not self.lattice.visit(levels).anonymous:
@@ -163,7 +163,7 @@ def _least_of(lattice: Lattice, objective: Objective, floor: Levels, group: list
     lowest = min(ways)[0]
     for bound, levels in sorted(ways):
         if budget.spent():
-            # What was not looked at may be anonymous: only what came before it is excluded.
+            # Nodes that were not visited may be anonymous: only those before them are excluded.
             return bound
         known = lattice.known(levels)
         if known == BROKEN and (lattice.sound or levels not in lattice.visits or lattice.visits[levels].final):
@@ -190,7 +190,7 @@ def _top_down(lattice: Lattice, objective: Objective, keeper: _Keeper, floor: Le
 
 
 def _bottom_up(lattice: Lattice, objective: Objective, keeper: _Keeper, floor: Levels) -> Iterator[None]:
-    """Generalize the node that promises most: few outliers, little lost."""
+    """Generalize the most promising node: few outliers and little loss."""
     rows = max(lattice.problem.frequency.rows, 1)
 
     def rank(levels: Levels) -> tuple[float, Levels]:

@@ -73,7 +73,7 @@ def _search(problem: Problem, visited: list[tuple[int, ...]]) -> Node:
     below: Node | None = None
     best: Node | None = None
     nearest: Node | None = None
-    # To count persons takes long where the rows are many: what rows alone show comes first.
+    # Counting persons takes long for many rows, so counts of rows are checked first.
     by_rows = problem.frequency.entity and is_large(problem)
     while low < high:
         middle = (low + high) // 2

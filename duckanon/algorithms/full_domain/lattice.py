@@ -1,4 +1,4 @@
-"""The lattice of full-domain generalizations: which nodes are anonymous, known by visiting or by inference."""
+"""The lattice of full-domain generalizations: which nodes are anonymous, by visiting or by inference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Levels = tuple[int, ...]
 
 MOST_NODES = 30_000_000
-"""What is known of every node takes some bytes of each: of more nodes than this nothing is tabulated."""
+"""The most nodes for which the state of each is stored in an array."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Visit:
     anonymous: bool
     by_size: bool
     final: bool
-    """Whether, by the sizes of classes or by what models know of their parts, no node below is anonymous."""
+    """Whether no node below is anonymous, by the sizes of classes or by the models' bounds on parts of classes."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Lattice:
         self._last: tuple[Levels, Classes, NDArray[np.bool_]] | None = None
 
     def require_tags(self) -> NDArray[np.uint8]:
-        """Return the array of what is known; raise where the lattice is too large for one."""
+        """Return the array of the states of nodes; raise if the lattice is too large for one."""
         if self.tags is None:
             raise UnsupportedError(
                 f"The lattice has {self.size:,} nodes, more than the {MOST_NODES:,} that this algorithm can look "
@@ -118,7 +118,7 @@ class Lattice:
         return product(*(range(a, b + 1) for a, b in zip(self.low, self.high, strict=True)))
 
     def known(self, levels: Levels) -> int:
-        """Return what is known of a node."""
+        """Return the state of a node."""
         if self.tags is not None:
             return int(self.tags[self.place(levels)])
         if levels in self.visits:
@@ -136,7 +136,7 @@ class Lattice:
         return self._reach[BROKEN]
 
     def visit(self, levels: Levels) -> Visit:
-        """Evaluate a node, unless that was done, and infer what follows of others."""
+        """Evaluate a node if it was not visited yet, and infer the states of others."""
         found = self.visits.get(levels)
         if found is None:
             found = self._evaluate(levels)
@@ -163,7 +163,7 @@ class Lattice:
         classes = self.tables.classes(levels)
         kept = (classes.sizes >= problem.min_size) & (classes.rows >= problem.min_rows)
         outliers = int(classes.rows[~kept].sum())
-        # Of a release nothing is left where everything is suppressed, whatever may be: no search chooses that.
+        # No search chooses a node of which everything is suppressed, even if that is allowed.
         rows = problem.frequency.rows
         by_size = final = outliers > problem.allowed or outliers == rows
         if not by_size:
@@ -177,7 +177,7 @@ class Lattice:
         return Visit(levels, len(classes.sizes), smallest, outliers, anonymous, by_size, final)
 
     def _judge(self, levels: Levels, found: Classes) -> tuple[Classes, NDArray[np.bool_]]:
-        """Return the classes, and which of them every model lets be published."""
+        """Return the classes, and which of them may be published by every model."""
         problem = self.problem
         if problem.size_only:
             return found, found.sizes >= problem.min_size

@@ -28,7 +28,7 @@ MOST = 200_000
 
 @dataclass(frozen=True)
 class Seen:
-    """What a search knew when it ended: the nodes it visited, what it inferred, and how many rows might go.
+    """The state of a search when it ended: the nodes visited and inferred, and how many rows could be suppressed.
 
     ``tags`` are the lattice's, from its lowest node ``low`` on; of more than ``MOST`` nodes there are none.
     """
@@ -40,7 +40,7 @@ class Seen:
 
     @classmethod
     def of(cls, lattice: Lattice) -> Seen:
-        """Return what is known of a lattice."""
+        """Return the state of a lattice."""
         tags = lattice.tags if lattice.size <= MOST else None
         return cls(lattice.problem.allowed, tuple(lattice.visits), lattice.low, tags)
 
@@ -133,7 +133,7 @@ def _look(lattice: Lattice, objectives: Sequence[Objective], levels: Levels, row
     row["smallest"] = int(classes.sizes.min())
     row["suppressed"] = suppressed
     row["suppressed_share"] = suppressed / problem.frequency.rows
-    # What publishes nothing is no release.
+    # A node that publishes nothing is no release.
     row["anonymous"] = suppressed <= problem.allowed and suppressed < problem.frequency.rows
     row["visited"] = True
     row["risk"] = 1 / int(classes.sizes[kept].min()) if kept.any() else None

@@ -62,7 +62,7 @@ def search_passes(algorithm: Algorithm, problem: Problem) -> list[Pass]:
             continue
         found.append(Pass(last.problem, node))
         left = node.outlier_rows
-    # Where no pass finds anything the promise cannot be kept: a search without passes says so.
+    # If no pass finds a node, a search without passes raises the error.
     return found or [Pass(problem, algorithm.search(problem))]
 
 

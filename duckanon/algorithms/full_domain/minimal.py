@@ -1,4 +1,4 @@
-"""Which nodes of a lattice are minimal: the walks of Samarati, Incognito and OLA, and the choice among them."""
+"""Minimal nodes of a lattice: the searches of Samarati, Incognito and OLA, and the choice among the nodes."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Node:
 def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None) -> Node:
     """Return the node with these levels, rolled up from ``start`` (a node below it) or from the frequency table.
 
-    Classes are judged by their size alone: fewer members than the models ask for make outliers of their rows.
+    Only the size of classes is checked: rows in classes with too few members are outliers.
     """
     engine, frequency = problem.engine, problem.frequency
     name = engine.fresh("node")
@@ -87,13 +87,13 @@ def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None)
 
 
 def is_large(problem: Problem) -> bool:
-    """Say whether the rows of the problem are too many for the memory."""
+    """Return whether the rows of the problem are too many for the memory."""
     frequency = problem.frequency
     return problem.engine.is_crowded_by(frequency.rows * (4 * len(frequency.coded) + 16))
 
 
 def rows_in_small_classes(problem: Problem, levels: Sequence[int]) -> int:
-    """Return the rows in classes of too few rows: these are outliers at any rate, however many persons they are."""
+    """Return the rows in classes of too few rows, which are outliers however many persons they belong to."""
     counted = _roll_up(replace(problem.frequency, carried=None), tuple(levels), None, None)
     least = max(problem.min_size, problem.min_rows)
     small = exp.select(exp.func("COALESCE", exp.Sum(this=col("n")), number(0))).from_(subquery(counted, "c"))
@@ -175,7 +175,7 @@ def by_class(node_table: str, width: int, entity: bool) -> exp.Select:
     codes = [col(f"g_{j}") for j in range(width)]
     if not entity:
         return exp.select(*codes, col("n"), named(col("n"), "units")).from_(table(node_table))
-    # Every person is there once for each class, all rows without one being a single person.
+    # Every person counts once in each class; all rows without a key count as a single person.
     rows, people = exp.Sum(this=col("n")), exp.Count(this=exp.Star())
     return (
         exp.select(*codes, named(cast(rows, "BIGINT"), "n"), named(people, "units"))

@@ -81,7 +81,7 @@ class Optimal(FullDomain):
             return found.anonymous
 
         if lattice.problem.allowed * _RARE < lattice.problem.frequency.rows:
-            # Where hardly a row may go, single columns exclude much, and the classes left are a smaller start.
+            # If hardly any row may be suppressed, single columns exclude many nodes, and roll-ups start smaller.
             lattice.tables.classes(lowest_levels(lattice))
         for place in _by_bound(bounds, objective.static, settled, tags):
             least = best[0] if best is not None else float("inf")
@@ -107,7 +107,7 @@ class Optimal(FullDomain):
 def _by_bound(
     bounds: NDArray[np.float64], static: bool, settled: NDArray[np.bool_], tags: NDArray[np.uint8]
 ) -> Iterator[int]:
-    """Yield the nodes that may be anonymous, lowest bound first; what is learnt on the way is taken into account."""
+    """Yield the nodes that may be anonymous, lowest bound first; nodes that are excluded meanwhile are skipped."""
     import numpy as np
 
     if not static:
@@ -124,7 +124,7 @@ def _by_bound(
             at = int(open_.argmax())
             if not open_[at]:
                 break
-            # The same node again, if it was not settled: then it was not tried, and is now.
+            # The same node again if its state is still unknown: it was not visited yet.
             yield int(block[at])
             block = block[at:]
 

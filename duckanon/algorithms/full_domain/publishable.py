@@ -1,4 +1,4 @@
-"""Which classes of a recoding may be published: what all searches ask the models."""
+"""Which classes of a recoding may be published, by all models together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def publishable(
 
     Models of single classes come first. Promises about the whole table look at the classes that all others leave, again
     and again until nothing more is left out. Where a class that must not be suppressed is, nothing may be published.
-    ``asked`` is told after each model of single classes what it was given and what is kept so far.
+    ``asked`` is called after each model of single classes, with its input and the classes kept so far.
     """
     for model in models:
         if not model.traits.whole_table:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 UNKNOWN, ANONYMOUS, BROKEN = 0, 1, 2
-"""What is known of a node: nothing, that it keeps the promise, that it breaks it."""
+"""The states of a node: unknown, satisfies the models, violates them."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The node that a search chose, its value, and what no other node can go below; None where nothing was found."""
+    """The chosen node, its value, and a lower bound of all values; ``levels`` is None if there is no node."""
 
     levels: Levels | None
     value: float

@@ -237,7 +237,7 @@ class Tables:
         lower = [j for j, (level, low) in enumerate(zip(levels, self.problem.low, strict=True)) if level > low]
         children = [c for j in lower if (c := (*levels[:j], levels[j] - 1, *levels[j + 1 :])) in known]
         if lower and len(children) == len(lower):
-            # Classes never grow in number on the way up: where all children are known, no other node is smaller.
+            # Generalization never increases the number of classes: with all children stored, no other node is smaller.
             child = min(children, key=lambda c: len(known[c].counts))
             return child, known[child]
         at = self._held[key].smallest_below(levels, len(base.counts))
@@ -248,7 +248,7 @@ class Tables:
         self._held[key].add(levels, len(found.counts))
         self.held += found.nbytes
         while self.held > self.memory_limit and self._largest:
-            # The largest of the others goes: it serves as a start no better than the base does.
+            # The largest table is dropped: it is hardly a better start than the base.
             _, name, at = heappop(self._largest)
             self.held -= self.rolled[name].pop(at).nbytes
             self._held[name].remove(at)

@@ -100,12 +100,12 @@ class AhmadDeyMdav(Mdav):
     """MDAV by Ahmad-Dey's dissimilarity."""
 
     name = "mdav"
-    known: Apart | None = None
+    dissimilarities: Apart | None = None
 
     def space_of(self, axes: Sequence[PartitionAxis], items: Items) -> Spaced:
-        if self.known is None:
+        if self.dissimilarities is None:
             raise UnsupportedError("Ahmad-Dey's dissimilarity needs the counts of a table.")
-        own = self.known
+        own = self.dissimilarities
         weighted = [
             replace(axis, weight=float(np.sqrt(axis.weight * own.weights[j]))) if j in own.weights else axis
             for j, axis in enumerate(axes)

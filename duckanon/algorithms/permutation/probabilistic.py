@@ -35,7 +35,7 @@ _TOGETHER = 50_000
 
 
 @dataclass(frozen=True)
-class Known:
+class Preparation:
     """What is computed from the table before the search: the blocks of quasi-identifiers, and the secret draw."""
 
     blocks: tuple[tuple[int, ...], ...]
@@ -97,7 +97,7 @@ class Probabilistic(Partitioner):
     summary: ClassVar[str] = "values permuted within groups of similar rows: columns keep their values and types"
     permutes: ClassVar[bool] = True
 
-    _known = None
+    _preparation = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("groups", GROUPS), ("dissimilarity", DISSIMILARITIES)):
@@ -113,18 +113,18 @@ class Probabilistic(Partitioner):
         if self.dissimilarity != "gower" and self.groups != "mdav":
             raise ParameterError(f"The 'dissimilarity' parameter of probabilistic is for mdav, not for {self.groups}.")
 
-    def knowing(self, known: Known) -> Self:
+    def prepared_with(self, preparation: Preparation) -> Self:
         """Return the algorithm with what was computed from the table."""
         found = copy.copy(self)
-        object.__setattr__(found, "_known", known)
+        object.__setattr__(found, "_preparation", preparation)
         return found
 
     @property
-    def known(self) -> Known:
-        """What is known of the table."""
-        if self._known is None:
+    def preparation(self) -> Preparation:
+        """What was computed from the table."""
+        if self._preparation is None:
             raise ParameterError("The algorithm probabilistic has not seen the table yet.")
-        return self._known
+        return self._preparation
 
     @property
     def by_rows(self) -> bool:
@@ -143,19 +143,20 @@ class Probabilistic(Partitioner):
         return self._grouping().bytes_of_item(width, size) + width * size + 120
 
     def supports(self, model: Model) -> bool:
-        """Say whether a model is about groups that nobody sees."""
+        """Return whether a model is about groups that are not visible in the release."""
         return model.hidden
 
     def _grouping(self, rows: int = 0) -> Partitioner:
-        """Return the algorithm that makes the groups of so many rows; its own draws follow from the secret key."""
+        """Return the algorithm that makes the groups of so many rows; its random numbers come from the secret key."""
         block = self.block if self.block is not None or rows <= _TOGETHER else _TOGETHER // 10
         if self.groups == "mondrian":
             return Mondrian()
         if self.groups == "mdav":
-            known = None if self._known is None else self.known.apart
-            gower = self.dissimilarity == "gower"
-            return Mdav(distance="gower", block=block) if gower else AhmadDeyMdav(block=block, known=known)
-        seed = 0 if self._known is None else int(self.known.draw.words(1, 0)[0] >> np.uint64(2))
+            if self.dissimilarity == "gower":
+                return Mdav(distance="gower", block=block)
+            apart = None if self._preparation is None else self._preparation.apart
+            return AhmadDeyMdav(block=block, dissimilarities=apart)
+        seed = 0 if self._preparation is None else int(self.preparation.draw.words(1, 0)[0] >> np.uint64(2))
         return Tdg(seed=seed) if self.groups == "tdg" else KnnClustering(seed=seed, block=block)
 
     def divide(
@@ -170,12 +171,14 @@ class Probabilistic(Partitioner):
         advance: Callable[[int], None] | None = None,
     ) -> Parts:
         # One more than k where there are as many, so that a block may be drawn again.
-        own = replace(rules, models=(KAnonymity(self.known.k + int(self.redraw)),), relaxed=False)
+        own = replace(rules, models=(KAnonymity(self.preparation.k + int(self.redraw)),), relaxed=False)
         grouping = self._grouping(len(items.places))
         more: dict[str, Any] = {"regions": regions} if self.groups == "mondrian" else {}
         parts = grouping.divide(axes, items, own, starts=starts, threads=threads, advance=advance, **more)
         return replace(parts, judged=False)
 
     def permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> Permuted:
-        known = self.known
-        return permute(items, parts, units, known.blocks, known.draw, label, known.k if self.redraw else None)
+        preparation = self.preparation
+        return permute(
+            items, parts, units, preparation.blocks, preparation.draw, label, preparation.k if self.redraw else None
+        )

@@ -44,7 +44,7 @@ class Seed(Attacker):
             return "a Release whose values were permuted"
         if release.plan.algorithm.groups not in _GROUPS:
             return f"groups that are made without random numbers: {' or '.join(_GROUPS)}"
-        if len(release.recoder.known.blocks) < 2:
+        if len(release.recoder.preparation.blocks) < 2:
             return "at least two blocks of columns"
         return None
 
@@ -173,7 +173,7 @@ def _replayed(release: Release) -> tuple[_Call | None, list[NDArray[np.int64]], 
     recoder: Any = again.recoder
     codes = [np.asarray(p.code, dtype=np.int64) for p in recoder.associations.coder.placed]
     # Of a table that was permuted in parts, the first is enough, but its rows are not told from those of others.
-    return (calls[0] if len(calls) == 1 else None), codes, recoder.known
+    return (calls[0] if len(calls) == 1 else None), codes, recoder.preparation
 
 
 def _first_groups(call: _Call, count: int) -> _Call:

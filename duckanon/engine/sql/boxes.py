@@ -152,7 +152,7 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
     run, mixed = equal(col("v", "k"), RUN), _mixed()
     single = exp.and_(run, equal(col("place", "x"), col("place", "y")), copy=False)
     if column.grid is not None:
-        # That nobody has another value of a group is not told: only a group that is one value by itself is called so.
+        # A group is labelled with a single value only if it can have no other value, whatever values occur.
         single = exp.and_(single, _one_value(column), copy=False)
     alone = exp.paren(exp.or_(equal(col("v", "k"), 0), single, copy=False), copy=False)
     # A value that its hierarchy does not know is published as the top label even by itself.
@@ -327,7 +327,7 @@ def midpoint(column: BoxColumn) -> exp.Expr:
     """Return the value halfway between the bounds of a region; where one is open, the end of the axis takes its place.
 
     That of a node is halfway between the smallest and largest value under it that occur. The axis ends with its finite
-    values: a region that lies beyond them is told by its one bound.
+    values: a region that lies beyond them is given by its one bound.
     """
     lo, hi = midpoint_ends(column)
     return choose(
@@ -340,7 +340,7 @@ def midpoint(column: BoxColumn) -> exp.Expr:
 def midpoint_ends(column: BoxColumn) -> tuple[exp.Expr, exp.Expr]:
     """Return the ticks between which a midpoint lies, of a region of several values."""
     low, high = (tick(col(end), column) for end in ("low", "high"))
-    # NULL is passed over by both.
+    # Both ignore NULL.
     first = call("least", outermost(column, "min", "tick"), high)
     last = call("greatest", outermost(column, "max", "tick"), low)
     run = equal(col("v"), RUN)
