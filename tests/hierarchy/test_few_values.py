@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
-from datetime import date
 
 import pyarrow as pa
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-import duckanon
 from duckanon import Hierarchy
 from duckanon.encoding.dictionaries import Coded, dictionary
 from duckanon.engine.duckdb.engine import DuckDBEngine
@@ -99,41 +96,3 @@ def test_no_value_in_what_is_shown() -> None:
     for shown in (repr(levels), repr(coded)):
         assert "secret" not in shown
         assert "label" not in shown.replace("labels", "")
-
-
-PLACES = [("FR", "West", "Europe", "*"), ("BE", "West", "Europe", "*"), ("SE", "North", "Europe", "*")]
-PLACES += [("JP", "East", "Asia", "*"), ("KR", "East", "Asia", "*"), ("*", "odd", "Asia", "*")]
-DAYS = [(f"2020-01-{day:02}", f"week {day // 7}", "*") for day in range(1, 29)]
-FLAGS = [("true", "yes", "*"), ("false", "no", "*")]
-
-
-@pytest.mark.parametrize("nulls", [0.0, 0.1])
-@pytest.mark.parametrize(("bounds", "output"), [("grid", "interval"), ("tight", "lca"), ("cut", "set")])
-@pytest.mark.parametrize("k", [2, 30])
-@pytest.mark.thinned
-def test_the_same_release(monkeypatch: pytest.MonkeyPatch, k: int, bounds: str, output: str, nulls: float) -> None:
-    """What regions are called, and every fact about them, does not depend on where the names were looked up."""
-    draw = random.Random(k)
-    columns = {
-        "place": [row[0] for row in draw.choices(PLACES, weights=[9, 5, 3, 2, 2, 1], k=300)],
-        "day": [date(2020, 1, draw.randint(1, 28)) for _ in range(300)],
-        "flag": [draw.random() < 0.3 for _ in range(300)],
-    }
-    data = pa.table({c: [None if draw.random() < nulls else v for v in values] for c, values in columns.items()})
-    tables = {"place": PLACES, "day": DAYS, "flag": FLAGS}
-    hierarchies = {
-        name: Hierarchy.from_table({f"l{i}": list(column) for i, column in enumerate(zip(*rows, strict=True))})
-        for name, rows in tables.items()
-    }
-    found = []
-    for limit in (100_000, 0):
-        monkeypatch.setattr("duckanon.release.stages.partition.FEW_CLASSES", limit)
-        with duckanon.anonymize(
-            data, quasi_identifiers=list(columns), hierarchies=hierarchies, k=k, bounds=bounds, output=output, seed=1
-        ) as release:
-            assert release.rows_published == 300
-            measures = {(m["metric"], m["attribute"]): m["value"] for m in release.summary()["loss"]}
-            found.append((release.path.read_bytes(), measures))
-    (first, values), (second, expected) = found
-    assert first == second
-    assert values == pytest.approx(expected, nan_ok=True)
