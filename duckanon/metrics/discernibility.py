@@ -7,10 +7,10 @@ from duckanon.metrics.base import Metric, metrics
 
 @metrics.register("discernibility")
 class Discernibility(Metric):
-    """Sum over kept classes of size squared, plus n for each suppressed row.
+    """Sum over published classes of size squared, plus n for each suppressed row.
 
-    In pairs of rows; lower is better. A fully suppressed table has n squared, one of
-    classes of one row n.
+    In pairs of rows; lower is better. A fully suppressed table has n squared, and a table
+    where every row is its own class has n.
 
     References
     ----------

@@ -7,7 +7,7 @@ from duckanon.metrics.base import Metric, metrics
 
 @metrics.register("discernibility_star")
 class DiscernibilityStar(Metric):
-    """Sum over kept classes of size squared.
+    """Sum over published classes of size squared.
 
     In pairs of rows; lower is better. Suppressed rows do not count, so suppressing improves it, down to 0; it is
     normalised by one class of all rows, n squared.

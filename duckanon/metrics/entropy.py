@@ -18,4 +18,4 @@ class Entropy(Metric):
     A. Gionis and T. Tassa, k-anonymization with minimal loss of information, 2009.
     """
 
-    summary = "bits that are missing to tell the original values from the cells"
+    summary = "bits that are missing to know the original values from the cells"

@@ -10,7 +10,7 @@ class Hellinger(Metric):
     """Median over attributes of sqrt(1/2 sum (sqrt p - sqrt q)^2), p and q being shares before and after.
 
     A distance, 0 untouched and 1 fully suppressed; lower is better. It compares the texts that are published with
-    the original ones: a label is another value than its leaves, and suppressed rows have a value of their own.
+    the original ones: a label is another value than its leaves, and suppressed rows count as one more value.
 
     References
     ----------

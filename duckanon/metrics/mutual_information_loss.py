@@ -28,7 +28,7 @@ class MutualInformationLoss(Metric):
     micro-data publishing and analysis, 2021.
     """
 
-    summary = "bits that columns tell of each other, before less after, mean over pairs"
+    summary = "mutual information of two columns before less that after, mean over pairs"
     bounds = (float("-inf"), None)
     best = 0.0
     beyond = True

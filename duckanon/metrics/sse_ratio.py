@@ -9,8 +9,8 @@ from duckanon.metrics.base import Metric, metrics
 class SseRatio(Metric):
     """SSE/SST of the standardised numbers: the share of the columns' variance that lies within classes.
 
-    A share, 0 untouched and 1 fully suppressed; lower is better. See ``sse`` for what is summed: of an attribute it is
-    its own share, of the whole release all squares within classes over all squares, weights having no part in it.
+    A share, 0 untouched and 1 fully suppressed; lower is better. See ``sse`` for what is summed: for an attribute it is
+    the share of that attribute, for the whole release all squares within classes over all squares, without weights.
 
     References
     ----------

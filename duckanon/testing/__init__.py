@@ -1,4 +1,4 @@
-"""Checks that every model, metric and algorithm must pass, third parties' too, and hypothesis strategies.
+"""Checks that every model, metric and algorithm must pass, those of other packages too, and hypothesis strategies.
 
 ``check_model``, ``check_metric`` and ``check_algorithm`` raise an AssertionError that says what is wrong. The module
 ``duckanon.testing.strategies`` needs hypothesis.

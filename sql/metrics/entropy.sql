@@ -1,4 +1,4 @@
--- entropy: bits that tell the original value of every cell from those it can stand for.  Gionis and Tassa 2009.
+-- entropy: bits that are missing to know the original value of every cell.  Gionis and Tassa 2009.
 -- reads:   classes(class_id, n, suppressed), class_cells(class_id, attribute, cell), cell_values(attribute, cell, n), column_values(attribute, n)
 -- params:
 -- returns: attribute, value, worst

@@ -1,4 +1,4 @@
--- mutual_information_loss: bits that columns tell of each other before less those after, mean over pairs.  Senavirathne and Torra 2021.
+-- mutual_information_loss: mutual information of two columns in bits before less that after, mean over pairs.  Senavirathne and Torra 2021.
 -- reads:   pairs(released, first, second, x, y, n)
 -- params:
 -- returns: attribute, value, worst

@@ -1,4 +1,4 @@
--- probabilistic_k_anonymity: the members of each group; none where a block is no permutation, did not move or links too well.  Senavirathne and Torra 2021.
+-- probabilistic_k_anonymity: the members of each group; none where a block is no permutation, was not moved, or links rows too well.  Senavirathne and Torra 2021.
 -- reads:   permuted_blocks(class_id, n, suppressed, strayed, stuck, linkage)
 -- params:  $k
 -- returns: class_id, n, value

@@ -1,4 +1,4 @@
--- companions: where somebody, but fewer than k, left a class for good: persons of it who wait with them, up to k; drawn by a salt from the largest group.
+-- companions: persons who wait with those who left a class for good, where these are fewer than k: up to k together, drawn by a salt from the largest group.
 -- reads:   night_before(person, class_id), night_after(person, class_id), night_groups(class_before, class_after, n)
 -- params:  $k, $salt
 -- returns: person

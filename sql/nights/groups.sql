@@ -1,4 +1,4 @@
--- groups: persons whom an observer of two releases can tell from all others: by the class they stayed in, by the one they left and the one they came to, or by one of these alone (the other is NULL).
+-- groups: persons whom an observer of two releases can distinguish from all others: by the class they stayed in, by those they left and came to, or by one of these alone (the other is NULL).
 -- reads:   night_before(person, class_id), night_after(person, class_id)
 -- returns: class_before, class_after, n
 WITH matched AS (

@@ -1,4 +1,4 @@
--- mutual_information: bits that two columns tell of each other, before and after.  Senavirathne and Torra 2021, equation 3.
+-- mutual_information: mutual information of two columns in bits, before and after.  Senavirathne and Torra 2021, equation 3.
 -- reads:   pairs(released, first, second, x, y, n)
 -- params:
 -- returns: first, second, before, after

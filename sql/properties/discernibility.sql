@@ -1,4 +1,4 @@
--- discernibility: rows that a row cannot be told from, all rows for a suppressed one.  Bayardo and Agrawal 2005.
+-- discernibility: rows that a row cannot be distinguished from, all rows for a suppressed one.  Bayardo and Agrawal 2005.
 -- reads:   classes(class_id, n, suppressed)
 -- params:
 -- returns: class_id, value

@@ -1,4 +1,4 @@
--- entropy: bits that tell the original values of a row's cells from those they can stand for.  Gionis and Tassa 2009.
+-- entropy: bits that are missing to know the original values of a row from its cells.  Gionis and Tassa 2009.
 -- reads:   classes(class_id, suppressed), class_cells(class_id, attribute, cell), cell_values(attribute, cell, n), column_values(attribute, n)
 -- params:
 -- returns: class_id, value

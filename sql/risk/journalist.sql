@@ -1,4 +1,4 @@
--- journalist: risk 1/population where nobody knows who is in the data; marketer: its mean.  El Emam and Dankar 2008.
+-- journalist: risk 1/population where it is not known who is in the data; marketer: its mean.  El Emam and Dankar 2008.
 -- reads:   classes(class_id, n, suppressed), population_classes(class_id, n)
 -- params:  $threshold
 -- returns: at_risk, maximum, average, minimum, affected, marketer, population_unique

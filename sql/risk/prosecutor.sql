@@ -1,4 +1,4 @@
--- prosecutor: reidentification risk 1/size of somebody known to be in the data.  El Emam and Dankar 2008.
+-- prosecutor: reidentification risk 1/size of a person who is known to be in the data.  El Emam and Dankar 2008.
 -- reads:   classes(n, suppressed)
 -- params:  $threshold
 -- returns: at_risk, maximum, average, minimum, affected

@@ -19,6 +19,6 @@ class Discernibility(Property):
     R. Bayardo and R. Agrawal, Data privacy through optimal k-anonymization, 2005.
     """
 
-    summary = "rows that the row cannot be told from; all rows if suppressed"
+    summary = "rows that the row cannot be distinguished from; all rows if suppressed"
     direction = "lower"
     bounds = (1.0, None)

@@ -10,7 +10,7 @@ from duckanon.assess.comparison.properties.base import Property, properties
 @properties.register("entropy")
 @dataclass(frozen=True)
 class Entropy(Property):
-    """Bits that tell the original values of the row's cells from those they can stand for.
+    """Bits that are missing to know the original values of the row from its cells.
 
     The cells of a suppressed row can be any value of their columns. The sum over rows is the metric ``entropy``.
 
@@ -19,6 +19,6 @@ class Entropy(Property):
     A. Gionis and T. Tassa, k-anonymization with minimal loss of information, 2009.
     """
 
-    summary = "bits that tell the original values from those that the cells can stand for"
+    summary = "bits that are missing to know the original values from the cells"
     direction = "lower"
     bounds = (0.0, None)
