@@ -35,7 +35,7 @@ def count_classes(
 ) -> str:
     """Create ``classes(class_id, n, suppressed)`` of a relation; n counts persons where there is an entity.
 
-    With ``keys`` the values that make a class come along as ``q_0``, ``q_1``, ..., and classes are numbered by size.
+    With ``keys``, ``classes`` has the values of the columns as ``q_0``, ``q_1``, ..., and is numbered by size.
     """
     name = engine.fresh("classes")
     aliases = [f"q_{j}" for j in range(len(columns))]
@@ -49,7 +49,7 @@ def count_classes(
         members = exp.Add(this=distinct, expression=nobody)
     counted = exp.select(*(col(a) for a in aliases), named(members, "n")).from_(subquery(inner, "i"))
     counted = counted.group_by(*(col(a) for a in aliases))
-    # Without the values nobody can say which class has which number: any order will do, and sorting them costs.
+    # Without the values the numbers mean nothing: any order will do, and sorting costs time.
     by_size = exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)]) if keys else None
     rank = exp.Window(this=exp.RowNumber(), order=by_size)
     query = exp.select(named(cast(rank, "BIGINT"), "class_id"), col("n"), named(exp.false(), "suppressed"))
@@ -62,7 +62,7 @@ def count_classes(
 def persons(entity: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     """Return two aggregates whose sum counts persons.
 
-    ``count(DISTINCT ...)`` skips NULL: all rows without an entity are taken to be one more person.
+    ``count(DISTINCT ...)`` skips NULL: all rows without an entity count as one more person.
     """
     nobody = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), number(1)).else_(number(0))
     return call("count", exp.Distinct(expressions=[entity])), exp.Max(this=nobody)
@@ -83,11 +83,11 @@ def count_values(
     sensitive: Mapping[str, exp.Expr],
     classes: str,
 ) -> str:
-    """Create ``class_values(class_id, attribute, value, n)``; ``classes`` has the keys of the same columns."""
+    """Create ``class_values(class_id, attribute, value, n)``; ``classes`` has the values of the same columns."""
     keys = [f"q_{j}" for j in range(len(columns))]
     parts: list[exp.Query] = []
     for name, expression in sensitive.items():
-        # Counted first and joined after: there are far fewer combinations than rows.
+        # Grouped before the join: there are far fewer combinations than rows.
         counted = exp.select(*(named(c.copy(), a) for c, a in zip(columns, keys, strict=True)))
         counted = counted.select(named(cast(expression.copy(), "VARCHAR"), "value"))
         counted = counted.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(relation.copy(), "s"))

@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 
 FEW = 10_000
-"""Most values of a column whose texts and labels are looked at in memory, which saves statements."""
+"""Up to this many values of a column, texts and labels are handled in memory, which saves statements."""
 _FLOATS = {"FLOAT", "DOUBLE", "REAL"}
 
 
 def canonical(value: exp.Expr, type_name: str, collated: bool) -> exp.Expr:
     """Return the value as it is counted and published: equal here if and only if equal in the file.
 
-    Negative zero becomes zero, a collation is taken off, and types that Parquet would change become text, those within
-    lists, structs and maps, too.
+    Negative zero becomes zero, collations are removed, and types that Parquet would change become text, also within
+    lists, structs and maps.
     """
     upper = type_name.upper()
     if upper in _FLOATS:
@@ -62,7 +62,7 @@ def canonical(value: exp.Expr, type_name: str, collated: bool) -> exp.Expr:
 
 
 def published_type(type_name: str) -> str:
-    """Return the type a value has after ``canonical``."""
+    """Return the type that a value has after ``canonical``."""
     return kept_type(type_name)
 
 
@@ -95,7 +95,7 @@ class Coded:
 
     ``levels(code, c0, c1, ..., ch)`` maps a value's code to its code on each level, and
     ``labels(level, code, label, leaves)`` names them; level 0 only where ``masked`` says that some values are published
-    as the top label even there. ``arrays`` are both tables once more, where values are few.
+    as the top label even there. ``arrays`` are both tables in memory, where values are few.
     """
 
     dictionary: Dictionary
@@ -112,7 +112,7 @@ class Coded:
 class Frequency:
     """``table(c_0, ..., c_d-1, [carried,] n)``: every distinct tuple of codes with its number of rows.
 
-    ``carried`` names one more column by which rows are told apart: "entity", or "value", the code of a sensitive value.
+    ``carried`` names one more grouping column: "entity", or "value", the code of a sensitive value.
     """
 
     table: str
@@ -122,7 +122,7 @@ class Frequency:
 
     @property
     def entity(self) -> bool:
-        """Whether persons are told apart."""
+        """Whether rows are grouped by person, too."""
         return self.carried == "entity"
 
 
@@ -131,8 +131,8 @@ def dictionary(
 ) -> Dictionary:
     """Create the dictionary of one column of ``source``; NULL is a value like any other.
 
-    ``further(value)`` are values that must have a code, too, though they count no rows; with ``first`` they say, too,
-    what a text is ordered by.
+    ``further(value)`` are values that get a code though no row may have them; with ``first`` they also say by
+    what a text is ordered.
     """
     (only,) = dictionaries(engine, source, [(attribute, expression, further)])
     return only
@@ -221,7 +221,7 @@ def code_levels(
     """Give every label of every level a dense code, in the order of the labels.
 
     ``tree(code, known, l1, ..., lh)`` holds the labels of each value, ``leaves(level, label, leaves)`` how many leaves
-    of the domain lie under each. ``arrays`` are both tables once more, where all values are known and few.
+    of the domain lie under each. ``arrays`` are both tables in memory, where all values are in the hierarchy and few.
     """
     if arrays is not None:
         made = _numbered_arrays(*arrays, height)
@@ -268,7 +268,7 @@ def _numbered_arrays(tree: pa.Table, leaves: pa.Table, height: int) -> tuple[pa.
     codes = tree.column("code")
     levels, labels = {"code": codes, "c0": codes}, []
     for level in range(1, height + 1):
-        # A number whose type is not given is looked at for longer than it is compared.
+        # Finding out the type of a plain number takes longer than the comparison.
         own_level = pa.scalar(level, pa.int32())
         own = tree.column(f"l{level}").combine_chunks()
         label = own.unique()
@@ -296,8 +296,8 @@ def frequency(
 ) -> Frequency:
     """Create the frequency table: the rows are read once, joined with the dictionaries and grouped.
 
-    Rows are also told apart by ``entity``, or by ``value``, the dictionary of a sensitive column. Where ``expected``
-    rows are too many for the memory, the table lies in a file, and rows of persons are left as they are: few are alike.
+    Rows are also grouped by ``entity``, or by ``value``, the dictionary of a sensitive column. If ``expected`` rows are too
+    many for the memory, the table is a file, and rows of persons are not grouped: few are alike.
     """
     name = engine.fresh("frequency")
     query = frequency_query(source, [c.dictionary for c in coded], entity, value)
@@ -335,7 +335,7 @@ def frequency_query(
 
 
 def ungrouped(counts: exp.Select) -> exp.Select:
-    """Return the statement of a frequency table with every row for itself."""
+    """Return the statement of a frequency table without grouping."""
     plain = counts.copy()
     plain.set("group", None)
     plain.set("expressions", [named(number(1), "n") if s.alias == "n" else s for s in plain.expressions])
@@ -353,7 +353,7 @@ def _with_level_zero(values: Dictionary, tree: TableName, height: int, top: str)
 
 
 def _numbered(base: TableName, leaves: TableName, levels: Sequence[int], top: str, domain_size: int) -> exp.Select:
-    """Number the distinct labels of each level in their order, and say how many leaves lie under each."""
+    """Number the distinct labels of each level in their order, with the number of leaves under each."""
     distinct: list[exp.Query] = [
         exp.select(named(number(level), "level"), named(col(f"l{level}"), "label"))
         .distinct(copy=False)
@@ -362,7 +362,7 @@ def _numbered(base: TableName, leaves: TableName, levels: Sequence[int], top: st
     ]
     order = exp.Order(expressions=[exp.Ordered(this=col("label", "g"), desc=False, nulls_first=False)])
     rank = exp.Window(this=exp.RowNumber(), partition_by=[col("level", "g")], order=order)
-    # What is published as the top label on level 0 could be anything, so it stands for the whole domain there, too.
+    # On level 0, too, the top label stands for the whole domain.
     whole = (
         exp.case()
         .when(same(col("label", "g"), text(top)), number(domain_size), copy=False)
@@ -436,9 +436,9 @@ _HUGE, _WIDEST = ("HUGEINT", "UHUGEINT"), "DECIMAL(38,0)"
 
 
 def with_decimals(engine: Engine, relation: Relation, read: bool) -> Relation:
-    """Return a relation whose numbers of 128 bits are decimals; a column with 39 digits stays, and is text to all.
+    """Return a relation whose numbers of 128 bits are decimals; a column with 39 digits is published as text.
 
-    Where rows are not to be ``read`` no column is taken to have so many.
+    Without ``read`` no column is assumed to have that many.
     """
     huge = [c.name for c in relation.columns if c.type.upper() in _HUGE]
     if huge and read:

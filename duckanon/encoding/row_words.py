@@ -1,4 +1,4 @@
-"""Rows as words: keyed hashes of their values, and the sum of these over all rows of a relation."""
+"""Rows as words of 64 bits: keyed hashes of their values, and the sum over all rows of a relation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def words_of(value: exp.Expr, kind: str, slot: int) -> list[exp.Expr]:
 
 def word_of(value: exp.Expr, slot: int) -> exp.Expr:
     """Return a hash of a value under the key of a column."""
-    # A function of one column is worked out once for each value that a file lists.
+    # A function of one column is evaluated once for each dictionary entry of a file.
     return hash_of(call("xor", cast(param(f"slot{slot}"), "UBIGINT"), hash_of(value)))
 
 
@@ -48,7 +48,7 @@ def joined(words: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def secret_words(slots: int) -> dict[str, Any]:
-    """Return secret words, and a text that moves what follows to other places of the words that are hashed."""
+    """Return secret words, and a secret text that is put before texts, so that they are hashed at other offsets."""
     found: dict[str, Any] = {f"slot{i}": secrets.randbits(64) for i in range(slots)}
     return found | {"text": secrets.token_hex(5) + "-" * (1 + secrets.randbelow(5))}
 
@@ -63,7 +63,7 @@ def shuffle_keys(seed: int | None) -> dict[str, int]:
 
 
 def named_in(query: exp.Expr, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those parameters that a statement names: the database refuses others."""
+    """Return the parameters that a statement uses: the database refuses others."""
     wanted = {placeholder.name for placeholder in query.find_all(exp.Placeholder)}
     return {name: value for name, value in values.items() if name in wanted}
 
@@ -71,7 +71,7 @@ def named_in(query: exp.Expr, values: Mapping[str, Any]) -> dict[str, Any]:
 def batches(
     engine: Engine, query: exp.Query, params: Mapping[str, Any], private: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a query; nothing else is asked of the database until they have all come."""
+    """Yield the rows of a query; run no other statement until all have been read."""
     import pyarrow as pa
 
     reader = engine.reader(query, named_in(query, params), batch=BATCH, private=private)

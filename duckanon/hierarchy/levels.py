@@ -1,4 +1,4 @@
-"""Where a hierarchy meets a column: labels for every value, on every level, made in the database."""
+"""A hierarchy bound to a column: labels for every value, on every level, made in the database."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Levels:
     origin: str
     kind: Kind
     unknown: int
-    """How many data values the hierarchy does not know."""
+    """How many values of the data the hierarchy lacks."""
     arrays: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False, compare=False)
-    """Both tables once more, where they were made in memory."""
+    """Both tables, where they were made in memory."""
 
 
 def bind(
@@ -67,7 +67,7 @@ def bind(
 ) -> Levels:
     """Create the private tables of ``Levels`` for the column whose distinct values are in the table ``values``.
 
-    ``texts`` are those of its values, where they are few enough to be looked up in memory.
+    ``texts`` are those of its values, where they are few enough for a lookup in memory.
     """
     from duckanon.hierarchy.auto import Auto, auto
 
@@ -121,7 +121,7 @@ def bind(
 
 
 def _taken_from(listed: pa.Table, texts: pa.Array) -> pa.Table | None:
-    """Return ``(code, known, l1, ..., lh)``, or None where a value is not listed as it is written; NULL need not be."""
+    """Return ``(code, known, l1, ..., lh)``; None if the text of a value is not listed. NULL need not be."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -145,8 +145,8 @@ def _is_null(value: exp.Expr) -> exp.Expr:
 
 
 def _matched(field: Field, domain: str, height: int, top: str) -> Labelling:
-    """Look every value up in the table: by its text, and numbers that are left over by their size."""
-    # Labels of the NULL leaf may be NULL below the top, never at the top: only the top tells a match.
+    """Look up every value in the table: by its text, or else, if it is a number, by its size."""
+    # Labels of the NULL leaf may be NULL below the top, but not at the top: only the top shows a match.
     hit = exp.Not(this=_is_null(col(f"l{height}", "d")))
     labels = [exp.Coalesce(this=col(f"l{height}", "d"), expressions=[text(top)])]
     below = [col(f"l{i}", "d") for i in range(1, height)]
@@ -173,7 +173,7 @@ def _matched(field: Field, domain: str, height: int, top: str) -> Labelling:
 
 
 def _by_number(field: Field, domain: str, labels: exp.Query) -> bool:
-    """Whether values are left over and every leaf reads as a number."""
+    """Whether there are values without a match, and all leaves are numbers."""
     missed = (
         exp.select(exp.Count(this=exp.Star()))
         .from_(subquery(labels, "f"), copy=False)
@@ -193,7 +193,7 @@ def _by_number(field: Field, domain: str, labels: exp.Query) -> bool:
 
 
 def _canonical(field: Field, value: exp.Expr) -> exp.Expr:
-    """Return what numbers are compared by: their size as DOUBLE for floats, else their digits, which is exact."""
+    """Return the form in which numbers are compared: DOUBLE for floats, else their digits, which are exact."""
     if field.type.family == "float":
         return exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
     digits = call("regexp_replace", call("trim", value), text(r"^\+?(-?)0*([0-9])"), text(r"\1\2"))
@@ -203,7 +203,7 @@ def _canonical(field: Field, value: exp.Expr) -> exp.Expr:
 
 
 def _numeric(field: Field, domain: str, labels: exp.Query) -> exp.Select:
-    """Return ``found`` with the left over values matched by number, where one leaf only is that number."""
+    """Return ``found`` with the remaining values matched by number, where exactly one leaf is that number."""
     leaf = exp.select(named(_canonical(field, col("l0")), "number"), named(exp.Min(this=col("l0")), "leaf"))
     leaf = (
         leaf.from_(table(domain), copy=False)
@@ -230,7 +230,7 @@ def _numeric(field: Field, domain: str, labels: exp.Query) -> exp.Select:
 
 
 def _completed(field: Field, labelling: Labelling, top: str) -> exp.Query:
-    """Return ``(code, known, l1, ..., lh)`` of all values: with the top, with NULL, unknown values at the top."""
+    """Return ``(code, known, l1, ..., lh)`` of all values, NULL and unknown ones included; these have the top label."""
     height = labelling.depth + (labelling.top is None)
     is_known = exp.true() if labelling.total else col("known", "q")
 
@@ -251,7 +251,7 @@ def _completed(field: Field, labelling: Labelling, top: str) -> exp.Query:
 
 
 def _unknown(field: Field, tree: str, on_unknown: str) -> tuple[int, bool]:
-    """Return how many values the hierarchy does not know, or say so; and whether NULL is among the values."""
+    """Return how many values the hierarchy lacks, or raise; and whether NULL is among the values."""
     missing = exp.Not(this=col("known", "t"))
     query = (
         exp.select(
@@ -285,7 +285,7 @@ def _leaf_counts(tree: str, height: int) -> exp.Query:
 
 
 def _listed_leaves(levels: pa.Table, null: bool, top: str) -> tuple[pa.Table, int]:
-    """Return ``(level, label, leaves)`` of a hierarchy, and its leaves; a NULL that it lacks is one more of them."""
+    """Return ``(level, label, leaves)`` of a hierarchy, and how many leaves it has; a NULL that it lacks is one more."""
     import pyarrow as pa
 
     if null and not levels.column(0).null_count:
@@ -300,7 +300,7 @@ def _listed_leaves(levels: pa.Table, null: bool, top: str) -> tuple[pa.Table, in
 
 
 def _with_unknown(query: exp.Query, height: int, top: str, size: int) -> exp.Query:
-    """Let the top label mean the whole domain on every level, once unknown values are published as it."""
+    """Let the top label cover the whole domain on every level, because unknown values are published as it."""
     result = exp.select(col("level"), col("label"), col("leaves")).from_(subquery(query, "c"), copy=False)
     covered = exp.and_(exp.LT(this=col("level"), expression=number(height)), same(col("label"), text(top)), copy=False)
     union: exp.Query = result.where(exp.Not(this=exp.paren(covered, copy=False)))

@@ -24,7 +24,7 @@ from duckanon.engine.sql.relations import (
 
 
 def sizes_of_classes(rows: exp.Query, keys: Sequence[str]) -> tuple[exp.Select, str]:
-    """Return the classes of published rows with their number of rows, and the name of that number, which is no key's.
+    """Return the classes of published rows with their number of rows, and the name of that column, which no key has.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def level_cells(cell: Cell) -> exp.Query:
 
 
 def level_covers(cell: Cell, leaves: int) -> exp.Query:
-    """Return which values the cells of a level stand for; one that stands for the whole domain may be any of them."""
+    """Return which values the cells of a level stand for; the top label stands for all of them."""
     if cell.typed:
         return exp.select(named(col("text"), "cell"), col("code")).from_(table(cell.values))
     on = exp.and_(
@@ -116,7 +116,7 @@ def class_shares(
 
 
 def _labelled(alias: str, level: int) -> exp.Expr:
-    """Return what ties labels to the codes ``x`` of a level."""
+    """Return the join condition between labels and the codes ``x`` of a level."""
     of_level = exp.EQ(this=col("level", alias), expression=number(level))
     return exp.and_(of_level, exp.EQ(this=col("code", alias), expression=col(f"c{level}", "x")))
 

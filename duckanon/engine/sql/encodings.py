@@ -26,12 +26,12 @@ class Encoded:
 
     @property
     def cell(self) -> exp.Expr:
-        """The text by which a cell is looked up; NULL is one, too."""
+        """The text by which a cell is looked up; NULL has one, too."""
         return cell_text(self.columns)
 
 
 def cell_text(columns: Sequence[str]) -> exp.Expr:
-    """Return what tells the cells of an attribute apart, which may have two columns for its bounds."""
+    """Return one text for each cell of an attribute, which may have two columns for its bounds."""
     if len(columns) == 1:
         return cast(col(columns[0]), "VARCHAR")
     parts = [exp.PropertyEQ(this=text(c), expression=col(c)) for c in columns]
@@ -57,7 +57,7 @@ def long_form(source: exp.Query, attributes: Sequence[Encoded], keep: Sequence[s
 
 
 def wide_form(source: exp.Query, attributes: Sequence[Encoded], keep: Sequence[str], row: str) -> exp.Select:
-    """Return ``(row, keep, features)``: a column for each feature, 0 where a cell is not known."""
+    """Return ``(row, keep, features)``: a column for each feature, 0 for an unknown cell."""
     query = exp.select(col(row, "r"), *(col(k, "r") for k in keep)).from_(table(ROWS, "r"))
     for j, attribute in enumerate(attributes):
         alias = f"b_{j}"
@@ -69,7 +69,7 @@ def wide_form(source: exp.Query, attributes: Sequence[Encoded], keep: Sequence[s
 
 
 def _numbered(source: exp.Query, attributes: Sequence[Encoded], keep: Sequence[str], row: str) -> exp.Select:
-    """Return rows with their numbers, in the order in which they are read, and the texts of their cells."""
+    """Return rows numbered in the order in which they are read, with the texts of their cells."""
     order = exp.Window(this=exp.RowNumber())
     cells = [named(attribute.cell, f"cell {j}") for j, attribute in enumerate(attributes)]
     numbers = named(exp.Sub(this=order, expression=number(1)), row)

@@ -22,7 +22,7 @@ _READ = re.compile(r"(\w+)\(([^)]*)\)")
 
 @dataclass(frozen=True)
 class SqlFile:
-    """A statement and what its header says of it."""
+    """A statement and its header."""
 
     name: str
     title: str

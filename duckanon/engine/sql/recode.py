@@ -1,4 +1,4 @@
-"""Statements that apply a full-domain recoding: rows to classes, classes to labels, rows in an order of their own."""
+"""Statements that apply a full-domain recoding: rows to classes, classes to labels, and rows in a random order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cell:
     """How one quasi-identifier is recoded: its value in the source, and the tables of its dictionary and levels.
 
     ``size`` is the number of codes on the chosen level; ``constant`` says that the level is the top, which needs no
-    look-up; ``typed`` that the value itself is published (level 0), in its own type; ``enum`` names a type that holds
+    lookup; ``typed`` that the value itself is published (level 0), in its own type; ``enum`` names a type that holds
     the published texts in a few bytes while rows are sorted. ``shares`` names a table ``(class_id, q)`` where the
     distribution of the values of its class is published in place of a label.
     """
@@ -75,11 +75,11 @@ def published_texts(cell: Cell) -> exp.Select:
 def shuffled_rows(
     source: exp.Query, cells: Sequence[Cell], classes: str, kept_columns: Sequence[tuple[str, exp.Expr]]
 ) -> exp.Select:
-    """Return the kept rows as ``(q_0, ..., p_0, ...)``, in an order that depends on their content and a key alone.
+    """Return the published rows as ``(q_0, ..., p_0, ...)``, in an order that depends only on their content and a key.
 
     Rows are sorted by a keyed hash of what is published of them. Rows that are published alike are interchangeable, so
-    the order of the source leaves no trace, and any number of threads gives the same file. Nothing may be joined to the
-    sorted rows: a join keeps no order. So they carry their labels, as enumerated values, through the sort.
+    the order of the source leaves no trace, and any number of threads gives the same file. A join would lose the
+    order, so rows carry their labels through the sort, as values of enumerations.
     """
     inner = exp.select().from_(subquery(source, "s"))
     codes: list[exp.Expr] = []
@@ -126,7 +126,7 @@ def local_rows(
     relations: Mapping[str, str],
     kept_columns: Sequence[tuple[str, exp.Expr]],
 ) -> exp.Select:
-    """Return the kept rows of a local recoding as ``shuffled_rows`` does: a row's class depends on all its values.
+    """Return the published rows of a local recoding as ``shuffled_rows`` does: a row's class depends on all its values.
 
     ``sizes`` are those of the dictionaries; ``tuple_map(w_0, ..., class_id, kept)`` gives every combination of values
     its class, and ``published(class_id, q_0, ...)`` what is published of it.

@@ -1,6 +1,6 @@
-"""Small pieces that statements are built from. Identifiers are always quoted, values always parameters or literals.
+"""The pieces of which statements are built. Identifiers are always quoted, values always parameters or literals.
 
-Pieces are put together as they are, without a copy: whoever changes one that may stand elsewhere, too, copies it first.
+Pieces are combined without a copy: copy a piece before changing it, if another statement may contain it.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def cast(value: exp.Expr, type_name: str) -> exp.Expr:
 
 @lru_cache(256)
 def data_type(name: str) -> exp.DataType:
-    """Return a type by the database's name of it, also one that nobody else knows."""
+    """Return a type by the database's name for it, also one that sqlglot does not know."""
     try:
         return exp.DataType.build(name, dialect=DIALECT)
     except ParseError:
@@ -132,7 +132,7 @@ def data_type(name: str) -> exp.DataType:
 
 
 def in_utc(value: exp.Expr, type_name: str) -> exp.Expr:
-    """Return a point in time as the functions of times know it: they do not know nanoseconds with a time zone."""
+    """Return a timestamp that date functions accept: they do not accept nanoseconds with a time zone."""
     return call("timezone", text("UTC"), value) if type_name.upper().startswith("TIMESTAMPTZ_NS") else value
 
 
@@ -142,7 +142,7 @@ def named(value: exp.Expr, name: str) -> exp.Expr:
 
 
 def same(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return an equality for which NULL is a value like any other."""
+    """Return an equality in which NULL equals NULL."""
     return exp.NullSafeEQ(this=left, expression=right)
 
 
@@ -160,19 +160,19 @@ def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def quoted_member(value: exp.Expr) -> exp.Expr:
-    """Quote a text that has a comma, brace or quote in it, so that two lists of texts never look alike."""
+    """Quote a text that has a comma, brace or quote in it, so that lists of different texts never look alike."""
     odd = call("regexp_matches", value, text('[,{}"]|^$|^ | $'))
     doubled = call("replace", value.copy(), text('"'), text('""'))
     return exp.Case().when(odd, call("concat", text('"'), doubled, text('"'))).else_(value.copy())
 
 
 def left(source: exp.Expr, on: exp.Expr) -> exp.Join:
-    """Return what to give to ``join`` so that rows without a partner stay."""
+    """Return a left join, for ``join``."""
     return exp.Join(this=source, on=on, side="LEFT")
 
 
 def positional(query: exp.Select, name: str, alias: str) -> exp.Select:
-    """Put the rows of a table beside those of a query, first to first, second to second."""
+    """Join the rows of a table to those of a query by position."""
     query.append("joins", exp.Join(this=table(name, alias), method="POSITIONAL"))
     return query
 
@@ -183,7 +183,7 @@ def subquery(select: exp.Query, alias: str) -> exp.Subquery:
 
 
 def union_all(parts: Sequence[exp.Query]) -> exp.Query:
-    """Return the rows of all parts, repeated ones included."""
+    """Return UNION ALL of the parts."""
     result = parts[0]
     for part in parts[1:]:
         result = exp.union(result, part, distinct=False, copy=False)
