@@ -296,8 +296,8 @@ def frequency(
 ) -> Frequency:
     """Create the frequency table: the rows are read once, joined with the dictionaries and grouped.
 
-    Rows are also grouped by ``entity``, or by ``value``, the dictionary of a sensitive column. If ``expected`` rows are too
-    many for the memory, the table is a file, and rows of persons are not grouped: few are alike.
+    Rows are also grouped by ``entity``, or by ``value``, the dictionary of a sensitive column. If ``expected`` rows are
+    too many for the memory, the table is a file, and rows of persons are not grouped: few are alike.
     """
     name = engine.fresh("frequency")
     query = frequency_query(source, [c.dictionary for c in coded], entity, value)

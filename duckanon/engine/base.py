@@ -70,9 +70,6 @@ class Engine(Protocol):
     def create_enum(self, name: str, texts: exp.Query) -> None:
         """Create a private type whose values are the texts of a query."""
 
-    def later(self, name: str, make: Callable[[], object]) -> None:
-        """Have a private table of a fresh name made by the first statement that names it, if there is one."""
-
     def drop(self, *names: TableName) -> None:
         """Drop private tables that exist."""
 

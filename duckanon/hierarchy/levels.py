@@ -285,7 +285,7 @@ def _leaf_counts(tree: str, height: int) -> exp.Query:
 
 
 def _listed_leaves(levels: pa.Table, null: bool, top: str) -> tuple[pa.Table, int]:
-    """Return ``(level, label, leaves)`` of a hierarchy, and how many leaves it has; a NULL that it lacks is one more."""
+    """Return ``(level, label, leaves)`` of a hierarchy, and how many leaves it has, NULL among them."""
     import pyarrow as pa
 
     if null and not levels.column(0).null_count:

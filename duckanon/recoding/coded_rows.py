@@ -16,7 +16,8 @@ from sqlglot import exp
 from duckanon.algorithms.partition.items import CodedPlaces, Items
 from duckanon.encoding.bit_packing import Bits, WordLayout, joined, moved_up, unpacked
 from duckanon.encoding.dictionaries import ENUM_LIMIT, Coded, Dictionary, code_type, dictionary, enumerated_text
-from duckanon.engine.sql.relations import call, cast, col, named, number, param, qualified, same, subquery, table
+from duckanon.engine.sql.dialect import approx_distinct, hash_of, keyed_hash
+from duckanon.engine.sql.relations import call, cast, col, named, number, qualified, same, subquery, table
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.io.shuffled_writer import MANY_ROWS
 from duckanon.plan.publication import has_distance
@@ -122,7 +123,7 @@ class RowCoder:
         params: dict[str, int] = {}
         if plan.entity is not None:
             # A keyed hash in place of the key itself: a collision can only count two persons as one.
-            hidden = call("hash", param("key0"), param("key1"), qualified(plan.entity, "s"))
+            hidden = keyed_hash(qualified(plan.entity, "s"))
             query, params = query.select(named(hidden, PERSON)), self.keys
         for i, expression in enumerate(measured):
             query = query.select(named(qualified(expression, "s"), f"{TARGET}{i}"))
@@ -138,7 +139,7 @@ class RowCoder:
             others = [qualified(plan.expression(a), "s") for a in plan.roles.published]
             others += [qualified(plan.entity, "s")] if plan.entity is not None else []
             extras.append(TIE)
-            query = query.select(named(call("hash", param("key0"), param("key1"), *others), extras[-1]))
+            query = query.select(named(keyed_hash(*others), extras[-1]))
             params = self.keys
         rows = engine.fresh("rows")
         total = (engine.create_file if large else engine.create)(rows, query, params)
@@ -185,7 +186,7 @@ class RowCoder:
             if attribute.role is Role.QUASI_IDENTIFIER or not plain:
                 continue
             some = exp.select(own).from_(subquery(source, "s")).limit(_SAMPLED_ROWS)
-            (several,) = engine.row(exp.select(call("approx_count_distinct", own.copy())).from_(subquery(some, "f")))
+            (several,) = engine.row(exp.select(approx_distinct(own.copy())).from_(subquery(some, "f")))
             if several > _FEW_TEXTS:
                 continue
             values, value = engine.fresh("values"), col("value")
@@ -241,7 +242,7 @@ class RowCoder:
         packed = rows.words is not None
         keys = [*(self.words if packed else self.codes), *(col(e) for e in rows.extras)]
         source = table(rows.words if rows.words is not None else rows.table)
-        several = call("approx_count_distinct", call("hash", *keys))
+        several = approx_distinct(hash_of(*keys))
         (distinct,) = self.engine.row(exp.select(several).from_(source))
         if int(distinct) * _REPEATS > rows.count:
             return None

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, persons
 from duckanon.encoding.dictionaries import published_type
+from duckanon.engine.sql.dialect import is_finite
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -217,4 +218,4 @@ def _text(value: exp.Expr, type_name: str) -> exp.Expr:
     if not ColumnType.parse(type_name).zoned:
         return plain
     utc = exp.DPipe(this=cast(call("timezone", text("UTC"), value.copy()), "VARCHAR"), expression=text("+00"))
-    return exp.case().when(call("isfinite", in_utc(value.copy(), type_name)), utc).else_(plain)
+    return exp.case().when(is_finite(in_utc(value.copy(), type_name)), utc).else_(plain)

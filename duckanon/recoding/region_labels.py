@@ -34,6 +34,7 @@ from duckanon.engine.sql.boxes import (
     run_lists,
     used_levels,
 )
+from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.recode import Cell
 from duckanon.engine.sql.relations import (
     call,
@@ -452,7 +453,7 @@ def _as_it_is(region: RegionColumn) -> bool:
 def _merged(engine: Engine, name: str, parts: Sequence[str]) -> tuple[str, bool]:
     """Give classes that are published alike one number; this is rare."""
     # If there are as many distinct hashes as classes, no two classes are alike.
-    hashes = call("hash", *(col(part) for part in parts))
+    hashes = hash_of(*(col(part) for part in parts))
     query = exp.select(exp.Count(this=exp.Star()), call("count", exp.Distinct(expressions=[hashes])))
     classes, different = engine.row(query.from_(table(name)))
     if classes == different:

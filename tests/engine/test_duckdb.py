@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from duckanon.engine.duckdb.connection import clean_error
 from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.relations import LazyTable, col, registered, table
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, ResourceError
 from duckanon.progress import Event, Progress
 
@@ -33,30 +34,34 @@ def engine():
     found.close()
 
 
-def test_tables_for_later(engine: DuckDBEngine, caplog: pytest.LogCaptureFixture) -> None:
-    """A table is made by the first statement that names it, with those that it needs, and by none otherwise."""
-    first, second, third = (engine.fresh("x") for _ in range(3))
-    engine.later(first, lambda: engine.register(first, pa.table({"a": [1, 2]})))
-    engine.later(second, lambda: engine.create(second, sql(f"SELECT sum(a)::INTEGER AS a FROM {first}")))
-    engine.later(third, lambda: engine.create(third, sql("SELECT 1 AS a")))
+def test_a_lazy_table_is_made_by_the_first_statement_about_it(
+    engine: DuckDBEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = registered(engine, "x", pa.table({"a": [1, 2]}))
+    total = exp.select(exp.Sum(this=col("a")).as_("a"))
+    second = LazyTable(engine, "x", lambda engine, name: engine.create(name, total.copy().from_(table(first))))
+    third = LazyTable(engine, "x", lambda engine, name: engine.create(name, sql("SELECT 1 AS a")))
     with caplog.at_level(logging.DEBUG, "duckanon.sql"):
         engine.rows(sql("SELECT 1"))
         assert len(caplog.records) == 1
+        assert not first.is_made
         for _ in range(2):
-            assert engine.rows(sql(f'SELECT a FROM "{second}"')) == [(3,)]
-        assert len(caplog.records) == 4
+            assert engine.rows(exp.select("a").from_(table(second))) == [(3,)]
+        assert first.is_made
         engine.drop(third)
+        assert not third.is_made
+    engine.drop(first, second)
     with pytest.raises(EngineError, match="does not exist"):
-        engine.rows(sql(f"SELECT a FROM {third}"))
+        engine.rows(exp.select("a").from_(table(second)))
 
 
-def test_a_table_for_later_that_fails_once(engine: DuckDBEngine) -> None:
-    name, needed = engine.fresh("x"), engine.fresh("x")
-    engine.later(name, lambda: engine.create(name, sql(f"SELECT a FROM {needed}")))
+def test_a_lazy_table_that_could_not_be_made_is_made_later(engine: DuckDBEngine) -> None:
+    needed = engine.fresh("x")
+    lazy = LazyTable(engine, "x", lambda engine, name: engine.create(name, sql(f"SELECT a FROM {needed}")))
     with pytest.raises(EngineError, match="does not exist"):
-        engine.rows(sql(f"SELECT a FROM {name}"))
+        table(lazy)
     engine.create(needed, sql("SELECT 1 AS a"))
-    assert engine.rows(sql(f"SELECT a FROM {name}")) == [(1,)]
+    assert engine.rows(exp.select("a").from_(table(lazy))) == [(1,)]
 
 
 def test_a_cursor_of_the_callers_connection() -> None:

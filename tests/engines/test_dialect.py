@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from sqlglot import exp
 
+import duckanon
 from duckanon.engine.base import Engine
 from duckanon.engine.sql import dialect
 from duckanon.engine.sql.relations import cast, named, number, text
+
+PACKAGE = Path(duckanon.__file__).parent
+BY_NAME = re.compile(r'(?:call|builtin|Anonymous)\((?:this=)?"(hash|approx_count_distinct|isfinite|epoch|epoch_us)"')
+
+
+def test_no_other_module_calls_them_by_name() -> None:
+    own = PACKAGE / "engine" / "sql" / "dialect.py"
+    wrong = [str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py") if p != own and BY_NAME.search(p.read_text())]
+    assert wrong == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +34,6 @@ T = TypeVar("T")
 _sql_log = logging.getLogger("duckanon.sql")
 _POLL_SECONDS = 0.2
 _ROW_GROUP = 122_880
-_PRIVATE = re.compile(r"duckanon_\w+")
 
 # Values compare by their bytes and days are cut in UTC, whatever the caller's session says, and no Python variable is
 # taken for a table.
@@ -110,9 +108,7 @@ class DuckDBEngine:
             keep_little(self._whole)
         self._counter = itertools.count()
         self._registered: list[str] = []
-        self._later: dict[str, Callable[[], object]] = {}
         self._settings: dict[str, str] | None = None
-        self._making = threading.RLock()
         self._catalog: DuckDBCatalog | None = None
         self._apart: DuckDBEngine | None = None
         self._depth = 0
@@ -293,16 +289,11 @@ class DuckDBEngine:
         )
         self._execute(" ".join(words), None, _nothing)
 
-    def later(self, name: str, make: Callable[[], object]) -> None:
-        self._later[name] = make
-
     def drop(self, *names: TableName) -> None:
         for one in names:
             if not isinstance(one, str) and not one.is_made:
                 continue
             name = one if isinstance(one, str) else one.name
-            if self._later.pop(name, None) is not None:
-                continue
             if name in self._registered:
                 self.unregister(name)
                 continue
@@ -394,7 +385,6 @@ class DuckDBEngine:
             apart.interrupt()
 
     def close(self) -> None:
-        self._later.clear()
         with contextlib.suppress(duckdb.Error):
             for name in self._registered:
                 self._connection.unregister(name)
@@ -414,23 +404,8 @@ class DuckDBEngine:
 
     def _logged(self, statement: exp.Expr | str) -> str:
         sql = statement if isinstance(statement, str) else self.dialect.sql(statement)
-        if self._later:
-            self._make(_PRIVATE.findall(sql))
         _sql_log.debug("%s", sql)
         return sql
-
-    def _make(self, names: Sequence[str]) -> None:
-        """Make those tables that were left for later."""
-        with self._making:
-            for name in names:
-                make = self._later.pop(name, None)
-                if make is None:
-                    continue
-                try:
-                    make()
-                except BaseException:
-                    self._later[name] = make
-                    raise
 
     def _execute(
         self,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckanon.engine.sql.relations import call, col, in_utc, number
+from duckanon.engine.sql.dialect import epoch_seconds, is_finite
+from duckanon.engine.sql.relations import col, in_utc, number
 from duckanon.hierarchy.rules import ColumnType
 
 
@@ -52,11 +53,11 @@ def size(value: exp.Expr, type_name: str) -> exp.Expr | None:
     if kind.family in ("integer", "decimal", "float"):
         # Types that Parquet lacks are counted as texts, which the cast may meet here.
         plain: exp.Expr = exp.TryCast(this=value, to=exp.DataType.build("DOUBLE"))
-        return exp.case().when(call("isfinite", plain), plain.copy())
+        return exp.case().when(is_finite(plain), plain.copy())
     if kind.family == "date":
-        return exp.Div(this=call("epoch", value), expression=number(86400))
+        return exp.Div(this=epoch_seconds(value), expression=number(86400))
     if kind.family == "timestamp" or kind.name == "TIME":
-        return call("epoch", in_utc(value, kind.name))
+        return epoch_seconds(in_utc(value, kind.name))
     return None
 
 
