@@ -143,7 +143,7 @@ class Made:
         other = copy(self)
         quasi = self.plan.roles.quasi_identifiers
         own = Publication.of(quasi, bounds=self.plan.bounds, output=output, within=self.plan.within)
-        other.plan = replace(self.plan, outputs=own)
+        other.plan = replace(self.plan, publication=own)
         other.known = None
         return other
 
