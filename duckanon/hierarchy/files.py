@@ -63,7 +63,7 @@ def read_csv(path: Path, separator: str = ";") -> CsvTable:
     ragged: list[int] = []
     if is_there(path) and not is_file(path):
         # A pipe could keep the reader for ever.
-        raise HierarchyError(f"The hierarchy file {path.name!r} is no regular file.")
+        raise HierarchyError(f"The hierarchy file {path.name!r} is not a regular file.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             records = _Records(file)

@@ -67,7 +67,7 @@ def require_regular(path: Path) -> None:
     if about is None:
         raise DataError(f"No file matches {str(path)!r}.")
     if not stat.S_ISREG(about.st_mode):
-        raise DataError(f"{path.name!r} is no regular file, but a folder, a pipe, a socket or a device.")
+        raise DataError(f"{path.name!r} is not a regular file, but a folder, a pipe, a socket or a device.")
 
 
 def require_listable(pattern: str) -> None:

@@ -140,7 +140,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes("CANARYé;x\n".encode("latin-1"))
     assert "not UTF-8" in fails(tmp_path / "latin.csv")
     assert "one character" in fails(write(tmp_path, "a;b\n"), ";;")
-    assert "no regular file" in fails(tmp_path)
+    assert "not a regular file" in fails(tmp_path)
 
 
 def test_to_csv_is_read_back(tmp_path: Path) -> None:

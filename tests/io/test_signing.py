@@ -226,7 +226,7 @@ class TestKeys:
         for gone in (None, private):
             if gone is not None:
                 gone.unlink()
-            with pytest.raises(ConfigError, match="is there already"):
+            with pytest.raises(ConfigError, match="exists already"):
                 new_keys(private)
         assert before[1] == public.read_bytes()
 
@@ -238,10 +238,10 @@ class TestKeys:
         (tmp_path / "public").chmod(0o600)
         for name, message in {
             "open": "chmod 600",
-            "empty": "no Ed25519 private key",
-            "public": "no Ed25519 private key",
+            "empty": "not an Ed25519 private key",
+            "public": "not an Ed25519 private key",
             "missing": "no signing key",
-            ".": "no file|cannot be read",
+            ".": "not a file|cannot be read",
         }.items():
             with pytest.raises(ConfigError, match=message):
                 Signer(tmp_path / name).require_usable()

@@ -221,7 +221,7 @@ class TestFolder:
         put(make_sink("folder", tmp_path), release)
         (tmp_path / "people").rename(tmp_path / "elsewhere")
         (tmp_path / "people").symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(ConfigError, match="is no folder"):
+        with pytest.raises(ConfigError, match="is not a folder"):
             put(make_sink("folder", tmp_path), release)
 
     @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ class TestFolder:
         [
             ([], "at least one"),
             (["sex", "SEX"], "twice"),
-            (["name"], "no published column"),
+            (["name"], "not a published column"),
             (COLUMNS, "all published columns"),
         ],
     )

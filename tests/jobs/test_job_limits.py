@@ -64,19 +64,19 @@ def test_a_pipe_as_source_is_refused(tmp_path: Path, named: str) -> None:
     (folder / "people.parquet").unlink()
     fifo(folder / "people.parquet")
     (folder / "link.parquet").symlink_to("people.parquet")
-    with pytest.raises(DataError, match="no regular file") as caught:
+    with pytest.raises(DataError, match="not a regular file") as caught:
         run_job(write(folder, ('"people.parquet"', f'"{named}"')))
     assert exit_code(caught.value) == 3
 
 
 def test_devices_and_pipes_of_any_kind_are_refused(tmp_path: Path) -> None:
     for path in (Path("/dev/zero"), fifo(tmp_path / "x.csv")):
-        with closing(open_engine()) as engine, pytest.raises(DataError, match="no regular file"):
+        with closing(open_engine()) as engine, pytest.raises(DataError, match="not a regular file"):
             Source.file(path, format="csv").open(engine)
     folder = fill(tmp_path)
     (folder / "town.csv").unlink()
     fifo(folder / "town.csv")
-    with pytest.raises(HierarchyError, match="no regular file"):
+    with pytest.raises(HierarchyError, match="not a regular file"):
         run_job(write(folder))
 
 

@@ -219,7 +219,7 @@ def test_rows_of_somebody_else_are_never_replaced(server: Server) -> None:
     assert held(server, "patients") == [(1, "x")]
     assert published_comment(server.uri, "patients") is None
     assert write(server, ROWS, "ready") == 3, "an empty table of the same columns may be filled"
-    with pytest.raises(ConfigError, match="there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         write(server, ROWS, "ready", replace=False)
     assert write(server, ROWS, "fresh", replace=False) == 3
 

@@ -43,10 +43,10 @@ _SETTINGS = (
 _STATES: tuple[tuple[str, type[DuckanonError], str], ...] = (
     ("25006", DataError, "The query wants to write: it must be one SELECT statement"),
     ("42601", DataError, "The query is not one SELECT statement that PostgreSQL understands"),
-    ("42P01", DataError, "The query names a table that is not there"),
-    ("42703", DataError, "The query names a column that is not there"),
+    ("42P01", DataError, "The query names a table that does not exist"),
+    ("42703", DataError, "The query names a column that does not exist"),
     ("42501", EngineError, "The role of the connection may not do that in PostgreSQL: ask for the privilege"),
-    ("0A", DataError, "The query does what PostgreSQL does not allow inside of a SELECT"),
+    ("0A", DataError, "The query does something that PostgreSQL does not allow in a SELECT"),
     ("42", DataError, "PostgreSQL does not understand the query"),
     ("22P05", DataError, "A text has a character that the encoding of the PostgreSQL database does not have"),
     ("22021", DataError, "A text has a character that PostgreSQL cannot hold"),
@@ -54,9 +54,13 @@ _STATES: tuple[tuple[str, type[DuckanonError], str], ...] = (
     ("21", DataError, "PostgreSQL could not run the query on this data"),
     ("2BP01", EngineError, "Views or other objects depend on the table, whose columns change: drop them first"),
     ("23", EngineError, "The rows break a constraint of the PostgreSQL table"),
-    ("40", EngineError, "Another transaction came between: try again"),
+    ("40", EngineError, "Another transaction interfered: try again"),
     ("53", EngineError, "PostgreSQL has no space, memory or connection left"),
-    ("55P03", EngineError, "Another session holds the table for longer than ten seconds: try again when it has ended"),
+    (
+        "55P03",
+        EngineError,
+        "Another session has locked the table for over ten seconds: try again when it has ended",
+    ),
     ("57014", EngineError, "PostgreSQL cancelled the statement"),
 )
 
@@ -69,7 +73,7 @@ _REASONS = (
     ("Connection refused", "nobody answers there"),
     ("No such file or directory", "nobody answers there"),
     ("timeout expired", "the server did not answer in time"),
-    ("SSL", "no encrypted connection could be made"),
+    ("SSL", "no encrypted connection could be established"),
     ("percent-encoded", "the URI has a % that begins no escape"),
     ("too many clients", "the server has no connection left"),
     ("remaining connection slots", "the server has no connection left"),
@@ -199,10 +203,10 @@ class Session:
             guarded(self._connection.rollback)
             self.rows(exp.select(exp.Literal.number(1)))
         except DuckanonError:
-            return EngineError("The connection to PostgreSQL was lost amid the rows.")
+            return EngineError("The connection to PostgreSQL was lost while it sent rows.")
         return DataError(
-            "PostgreSQL stopped amid the rows: it could not read or compute a value, or was told to stop (its message "
-            "is withheld: it may quote data)."
+            "PostgreSQL stopped while it sent rows: it could not read or compute a value, or was interrupted (its "
+            "message is withheld: it may quote data)."
         )
 
     def commit(self) -> None:

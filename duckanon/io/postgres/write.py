@@ -195,7 +195,7 @@ def _target(uri: str | Address, name: str, replace: bool) -> Iterator[tuple[Sess
             yield session, TableName(*wanted), False
             return
         if not replace:
-            raise ConfigError(f"The PostgreSQL table {name!r} is there already, and is not to be replaced.")
+            raise ConfigError(f"The PostgreSQL table {name!r} exists already and may not be replaced.")
         _require_plain(session, there, name)
         # Readers continue; other writers, and changes of columns, wait.
         session.run(" ".join(("LOCK TABLE", _sql(there.node()), "IN SHARE ROW EXCLUSIVE MODE")))
@@ -226,11 +226,11 @@ def _resolved(session: Session, name: str) -> tuple[str, str]:
     if len(parts) == 1:
         (schema,) = session.row(exp.select(call("current_schema")))
         if schema is None:
-            raise DataError(f"No schema of the search path is there: write {name!r} with its schema.")
+            raise DataError(f"No schema of the search path exists: write {name!r} with its schema.")
         return str(schema), parts[0]
     schemas = exp.select(col("nspname")).from_(table("pg_namespace", schema="pg_catalog"))
     if not session.rows(schemas.where(exp.EQ(this=col("nspname"), expression=text(parts[0])))):
-        raise DataError(f"PostgreSQL has no schema {parts[0]!r}: make it before the run.")
+        raise DataError(f"PostgreSQL has no schema {parts[0]!r}: create it before the run.")
     return parts[0], parts[1]
 
 

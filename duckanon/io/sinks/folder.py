@@ -175,7 +175,7 @@ def require_replaceable(target: Path) -> None:
     if not os.path.lexists(target):
         return
     if target.is_symlink() or not target.is_dir():
-        raise ConfigError(f"{target.name!r} is no folder: a folder of Parquet files cannot be published there.")
+        raise ConfigError(f"{target.name!r} is not a folder: a folder of Parquet files cannot be published there.")
     ours = (target / FOLDER_MANIFEST).is_file()
     for path in target.rglob("*"):
         depth = len(path.relative_to(target).parts)
@@ -205,7 +205,7 @@ def _matched(wanted: Sequence[str], columns: Sequence[Column]) -> list[str]:
     for name in wanted:
         column = lowered.get(name.lower())
         if column is None:
-            raise ConfigError(f"partition_by names {name!r}, which is no published column.")
+            raise ConfigError(f"partition_by names {name!r}, which is not a published column.")
         if not _PLAIN_COLUMN.fullmatch(column.name):
             raise ConfigError(f"partition_by names {name!r}: readers do not agree on folders of such a name.")
         if column.type.endswith("]") or column.type.upper().startswith(_NESTED):

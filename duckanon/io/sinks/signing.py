@@ -70,7 +70,7 @@ class Signer:
         if self.key.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(
                 f"The signing key {self.key.name!r} lies in the folder {folder.name!r}, where exports go: keep it "
-                "where nobody gets it who gets the exports."
+                "where those who receive exports cannot get it."
             )
 
     def envelope(self, manifest: str, name: str) -> str:
@@ -94,7 +94,7 @@ class Signer:
             with os.fdopen(descriptor, "rb") as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
-                    raise ConfigError(f"The signing key {name!r} is no file.")
+                    raise ConfigError(f"The signing key {name!r} is not a file.")
                 if status.st_mode & _OTHERS or status.st_uid not in (os.geteuid(), 0):
                     raise ConfigError(
                         f"The signing key {name!r} can be read by others, or is not yours: make it private (chmod 600)."
@@ -108,7 +108,7 @@ class Signer:
         with contextlib.suppress(Exception):
             found_key = serialization.load_pem_private_key(raw, password=None)
         if found_key is None or not isinstance(found_key, ed25519.Ed25519PrivateKey):
-            raise ConfigError(f"{name!r} is no Ed25519 private key in PEM without a password.")
+            raise ConfigError(f"{name!r} is not an Ed25519 private key in PEM without a password.")
         return found_key
 
 
@@ -134,7 +134,7 @@ class PublicKey:
             key = None
         if not isinstance(key, ed25519.Ed25519PublicKey):
             raise ConfigError(
-                f"{path.name!r} is no Ed25519 public key in PEM: 'duckanon keys new' makes one, NAME.pub."
+                f"{path.name!r} is not an Ed25519 public key in PEM: 'duckanon keys new' makes one, NAME.pub."
             )
         return cls(key)
 
@@ -240,7 +240,7 @@ def new_keys(path: Path) -> tuple[Path, Path]:
     public_path = path.with_name(f"{path.name}.pub")
     for one in (path, public_path):
         if os.path.lexists(one):
-            raise ConfigError(f"{one.name!r} is there already: choose another name.")
+            raise ConfigError(f"{one.name!r} exists already: choose another name.")
     secret = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
