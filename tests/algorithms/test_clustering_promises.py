@@ -34,7 +34,7 @@ ALL = ("mdav", "greedy")
     ("name", "asked"), [(n, m) for n in NAMES for m in MODELS if n in ALL or m in ("several", "persons and l")]
 )
 @pytest.mark.thinned(3)
-def test_models_hold(name: str, asked: str) -> None:
+def test_every_class_satisfies_the_models_and_no_row_is_suppressed(name: str, asked: str) -> None:
     more = MODELS[asked]
     with publish(name, quasi_identifiers=["age", "income"], **more) as release:
         assert all(check.holds for check in release.checks)
@@ -171,7 +171,7 @@ def test_what_clusters_have_not(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["knn_clustering", "k_member", "tdg", "kaca"])
-def test_large_seeds(name: str) -> None:
+def test_a_seed_of_63_bits_is_taken_and_a_larger_one_is_refused(name: str) -> None:
     with publish(made(name, seed=2**63 - 1), quasi_identifiers=["income"]) as release:
         assert release.rows_published == ROWS
     with pytest.raises(ParameterError, match="'seed'"):

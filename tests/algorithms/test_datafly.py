@@ -26,7 +26,7 @@ def test_the_path_takes_the_widest_column_and_the_first_of_equals(sizes: list, p
     assert datafly_path(sizes) == path
 
 
-def test_parameters() -> None:
+def test_an_unknown_stop_is_refused() -> None:
     assert Datafly().parameters() == {"stop": "limit"}
     with pytest.raises(ParameterError, match=r"'limit' or 'k'\. Got 'never'"):
         Datafly(stop="never")

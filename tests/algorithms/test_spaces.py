@@ -94,7 +94,9 @@ def test_shares_of_the_range(measure: str, weight: float, null: bool) -> None:
 @pytest.mark.parametrize("weight", [1.0, 2.0])
 @pytest.mark.parametrize("null", [False, True])
 @pytest.mark.parametrize("counts", [None, [1, 5, 1, 3, 2]])
-def test_standard_deviations(weight: float, null: bool, counts: list[int] | None) -> None:
+def test_distances_between_numbers_are_in_standard_deviations(
+    weight: float, null: bool, counts: list[int] | None
+) -> None:
     axis = line([-3.0, 0.5, 1.0, 4.0, 5.0], null, weight)
     items = every([axis], counts if counts is None else [*counts, *([7] if null else [])])
     known = np.repeat(axis.numbers[:5], counts or 1)

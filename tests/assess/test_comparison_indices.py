@@ -36,7 +36,7 @@ def test_rank_is_the_distance_to_the_ideal() -> None:
     assert comparison.better(T3A, T3B, by="rank", ideal=[10] * 10, epsilon=far * 1.001) == "equal"
 
 
-def test_several_properties() -> None:
+def test_comparators_of_several_properties_give_the_figures_of_the_paper() -> None:
     privacy_and_utility = [T3A, U3A], [T3B, U3B]
     assert comparison.weighted(*privacy_and_utility) == pytest.approx(0.65)
     assert comparison.weighted(*reversed(privacy_and_utility), [0.5, 0.5]) == pytest.approx(0.65)

@@ -114,7 +114,7 @@ def test_pipelines_score_raw_rows() -> None:
     assert clone(AnonymousEncoder("midpoint", max_features=7)).get_params()["max_features"] == 7
 
 
-def test_set_output() -> None:
+def test_frames_have_the_index_and_the_names_of_features() -> None:
     rows = RELEASED[["age", "sex"]].set_index(pd.Index([4, 5, 6, 7]))
     encoder = AnonymousEncoder("value_set").set_output(transform="pandas").fit(rows)
     frame = encoder.transform(rows)
@@ -149,7 +149,7 @@ def test_missing_values_are_values() -> None:
     assert middle.transform(rows).toarray().tolist() == [[24.5, 0], [24.5, 1]]
 
 
-def test_midpoints() -> None:
+def test_a_cell_is_encoded_as_its_midpoint() -> None:
     rows = pd.DataFrame({"age": ["[15, 35]", "< 20", ">= 60", "*", "44", "{1, 5}"]})
     found = encode(rows, "midpoint")[0].toarray().ravel().tolist()
     assert found == [25.0, 10.5, 60.0, 30.5, 44.0, 3.0]

@@ -56,7 +56,7 @@ def test_the_snb_solves_its_equations(sizes: list[int], times: int) -> None:
         assert reference.snb_error(other, sizes, population) > 1e-3
 
 
-def test_by_hand() -> None:
+def test_estimates_of_a_small_sample_are_those_by_hand() -> None:
     # Two singletons and a pair of ten people: P(f=1|F=1) = 4/10, P(f=1|F=2) = 2 C(8,3) / C(10,4) = 112/210.
     conditional = (2 / 3 * 0.4) / (2 / 3 * 0.4 + 1 / 3 * 112 / 210)
     assert uniqueness.zayatz({1: 2, 2: 1}, 10) == pytest.approx(2 * conditional / 4)

@@ -127,7 +127,7 @@ def test_warnings_are_counted_and_not_shown() -> None:
     assert (lines["hasty", "raw", "raw"]["warnings"], lines["calm", "raw", "raw"]["warnings"]) == (3, 0)
 
 
-def test_principal_components() -> None:
+def test_principal_components_are_an_encoding_of_their_own() -> None:
     parts = split_of(people())
     options = {"target": "pay", "test": parts.test, "learners": ["knn"], "seeds": 1}
     options["features"] = FEATURES

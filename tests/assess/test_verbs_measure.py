@@ -73,7 +73,7 @@ def test_the_written_file_has_the_loss_of_its_release(
     st.integers(1, 3),
     st.sampled_from([0.0, 0.5]),
 )
-def test_generated_tables(rows: list[tuple[int | None, str]], k: int, limit: float) -> None:
+def test_a_released_table_measures_as_its_release(rows: list[tuple[int | None, str]], k: int, limit: float) -> None:
     data = pa.table({"a": pa.array([r[0] for r in rows], pa.int64()), "b": [r[1] for r in rows]})
     levels: dict[str, Any] = {"a": Hierarchy.intervals(width=5, factors=[2, 5])}
     with duckanon.anonymize(

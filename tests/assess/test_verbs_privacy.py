@@ -85,7 +85,7 @@ def test_levels_are_those_of_the_definitions(rows: list[tuple[Any, Any, Any]]) -
     assert same(values(keyed, "ill"), wanted), "texts have no ranks"
 
 
-def test_a_population() -> None:
+def test_models_of_a_population_need_one_and_count_in_it() -> None:
     people = pa.table({"AGE": [30] * 8 + [50] * 4 + [None] * 4 + [70]})
     keyed = found(PEOPLE, quasi_identifiers=["age"], population=people, models=["k_map(5)", "delta_presence(0, 0.5)"])
     assert keyed["k_map", None, "k"]["value"] == 4
@@ -244,7 +244,7 @@ def test_nothing_but_names_and_numbers_is_in_it() -> None:
     assert "canary" not in text
 
 
-def test_nasty_names() -> None:
+def test_names_with_sql_in_them_are_names() -> None:
     name = 'a"; DROP TABLE x; --'
     data = pa.table({name: [1, 1], "s'": [1, 2], "attribute": [1, 1]})
     keyed = found(data, quasi_identifiers=[name], sensitive=["s'", "ATTRIBUTE"], l=2)

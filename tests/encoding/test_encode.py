@@ -235,7 +235,7 @@ def test_packing_keeps_different_tuples_apart(connection) -> None:
 
 
 @pytest.mark.parametrize(("kind", "published"), [("HUGEINT", "VARCHAR"), ("ENUM('a')", "VARCHAR"), ("DATE", "DATE")])
-def test_published_types(kind: str, published: str) -> None:
+def test_a_type_is_published_in_the_type_expected(kind: str, published: str) -> None:
     assert published_type(kind) == published
 
 

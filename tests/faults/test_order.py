@@ -60,7 +60,9 @@ def publish(sink: Sink, source: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("earlier", [True, False])
-def test_of_files(tmp_path: Path, trace: list[tuple[str, str, str]], kind: str, earlier: bool) -> None:
+def test_a_file_is_synced_before_it_has_its_name(
+    tmp_path: Path, trace: list[tuple[str, str, str]], kind: str, earlier: bool
+) -> None:
     out, source = tmp_path / "out", fill(tmp_path) / "people.parquet"
     out.mkdir()
     for _ in range(1 + earlier):
@@ -82,7 +84,9 @@ def test_of_files(tmp_path: Path, trace: list[tuple[str, str, str]], kind: str, 
 
 
 @pytest.mark.parametrize("earlier", [True, False])
-def test_of_folders(tmp_path: Path, trace: list[tuple[str, str, str]], earlier: bool) -> None:
+def test_all_of_a_folder_is_synced_before_it_has_its_name(
+    tmp_path: Path, trace: list[tuple[str, str, str]], earlier: bool
+) -> None:
     out, source = tmp_path / "out", fill(tmp_path) / "people.parquet"
     out.mkdir()
     for _ in range(1 + earlier):

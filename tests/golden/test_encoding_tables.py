@@ -68,7 +68,7 @@ T_ANO = [("*", "cetaceans")] * 3 + [("*", "mammals")] * 3
 
 
 @pytest.mark.parametrize("method", TABLE_II)
-def test_table_ii(method: str) -> None:
+def test_encodings_are_those_of_table_ii(method: str) -> None:
     matrix, names = encode(pa.table({"R": SHOWN}), method, hierarchies={"R": RACE})
     assert names[7:] == ["R_felidae", "R_canine", "R_cetaceans", "R_mammals"]
     assert matrix.toarray().tolist() == TABLE_II[method]

@@ -96,7 +96,7 @@ def test_the_tables_are_those_of_the_paper(tables: dict[str, duckanon.Release]) 
         assert same == sizes[name]
 
 
-def test_class_sizes(tables: dict[str, duckanon.Release]) -> None:
+def test_class_sizes_are_those_of_the_paper(tables: dict[str, duckanon.Release]) -> None:
     assert vector(tables["T3a"], "class_size") == A
     assert vector(tables["T3b"], "class_size") == B
     assert vector(tables["T4"], "class_size") == T4
@@ -108,7 +108,7 @@ def test_counts_of_the_sensitive_value(tables: dict[str, duckanon.Release]) -> N
     assert comparison.minimum(found) == 1
 
 
-def test_utilities(tables: dict[str, duckanon.Release]) -> None:
+def test_utilities_are_those_of_the_paper(tables: dict[str, duckanon.Release]) -> None:
     assert [round(u, 2) for u in vector(tables["T3a"], "iyengar_utility")] == UTILITY_A
     assert [round(u, 2) for u in vector(tables["T3b"], "iyengar_utility")] == UTILITY_B
 

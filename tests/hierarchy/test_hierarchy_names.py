@@ -180,7 +180,7 @@ def test_tables_are_matched_by_text_on_every_type(type_name: str, value: str) ->
 # Names
 
 
-def test_saved_hierarchies(tmp_path: Path) -> None:
+def test_a_saved_hierarchy_is_replaced_only_on_request(tmp_path: Path) -> None:
     path = str(tmp_path / "duckanon.duckdb")
     with duckdb.connect(path) as con:
         assert saved(con) == []

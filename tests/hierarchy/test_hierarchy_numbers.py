@@ -142,7 +142,7 @@ def test_widths_beyond_any_integer() -> None:
     }
 
 
-def test_given_cuts() -> None:
+def test_intervals_lie_between_the_cuts_given() -> None:
     bound = Bound(Hierarchy.intervals(cuts=[[20, 30, 90], [30]]), ["19", "20", "29", "30", "90", None], "INTEGER")
     assert bound.labels == {
         "19": ("< 20", "< 30", "*"),
@@ -186,7 +186,7 @@ def test_given_cuts() -> None:
         ({"width": 5, "top": ""}, "'top' parameter"),
     ],
 )
-def test_intervals_refuse(arguments: dict[str, object], message: str) -> None:
+def test_wrong_parameters_of_intervals_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(HierarchyError, match=message):
         Hierarchy.intervals(**arguments)  # type: ignore[arg-type]
 
@@ -215,7 +215,7 @@ def test_quantiles_of_nothing_but_nan() -> None:
 
 
 @pytest.mark.parametrize(("bins", "then"), [(1, None), (10, [3]), (10, [10]), (5000, None), (4, [2, 4])])
-def test_quantiles_refuse(bins: int, then: list[int] | None) -> None:
+def test_wrong_parameters_of_quantiles_are_refused(bins: int, then: list[int] | None) -> None:
     with pytest.raises(HierarchyError, match="quantiles"):
         Hierarchy.quantiles(bins, then)
 
@@ -223,7 +223,7 @@ def test_quantiles_refuse(bins: int, then: list[int] | None) -> None:
 # Made where none is given
 
 
-def test_grid_widths() -> None:
+def test_widths_of_a_grid_divide_each_other() -> None:
     assert grid_widths(17, 90, integer=True) == [5, 10, 50]
     assert grid_widths(0, 1_000_000, integer=True) == [50_000, 100_000, 500_000]
     assert [float(w) for w in grid_widths(0.0, 1.0, integer=False)] == [0.05, 0.1, 0.5]

@@ -53,7 +53,7 @@ def test_mask_of_the_empty_text() -> None:
         {"positions": [[1]], "levels": 2},
     ],
 )
-def test_mask_refuses(arguments: dict[str, object]) -> None:
+def test_wrong_parameters_of_mask_are_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(HierarchyError, match="mask"):
         Hierarchy.mask(**arguments)  # type: ignore[arg-type]
 
@@ -63,7 +63,7 @@ def test_a_mask_of_long_texts_needs_its_levels() -> None:
         Bound(Hierarchy.mask(), ["CANARY" + "x" * 34], "VARCHAR")
 
 
-def test_prefixes() -> None:
+def test_prefixes_are_as_long_as_asked() -> None:
     bound = Bound(Hierarchy.prefix([3, 1]), ["E11.9", "E1", "I10", None], "VARCHAR")
     assert bound.labels == {
         "E11.9": ("E11", "E", "*"),
@@ -96,7 +96,7 @@ def test_a_prefix_that_the_next_hierarchy_does_not_know() -> None:
 
 
 @pytest.mark.parametrize(("lengths", "then"), [([], None), ([1, 3], None), ([0], None), ([2], 5), ("3", None)])
-def test_prefix_refuses(lengths: list[int], then: object) -> None:
+def test_wrong_parameters_of_prefix_are_refused(lengths: list[int], then: object) -> None:
     with pytest.raises(HierarchyError, match="prefix"):
         Hierarchy.prefix(lengths, then)  # type: ignore[arg-type]
 
@@ -132,7 +132,7 @@ def test_the_day_of_a_timestamp_with_zone_is_the_day_in_utc() -> None:
     assert list(bound.labels.values()) == [("2024-05-18", "*")]
 
 
-def test_odd_dates() -> None:
+def test_infinite_and_early_dates_have_labels() -> None:
     bound = Bound(Hierarchy.dates(), ["infinity", "-infinity", "0987-01-01", "0044-03-15 (BC)"], "DATE")
     assert bound.labels["infinity"] == ("infinity",) * 4 + ("*",)
     assert bound.labels["-infinity"] == ("-infinity",) * 4 + ("*",)
@@ -156,7 +156,7 @@ def test_the_day_is_passed_over_on_a_date() -> None:
         ("month", "must be a list"),
     ],
 )
-def test_dates_refuse(levels: list[str], message: str) -> None:
+def test_wrong_levels_of_dates_are_refused(levels: list[str], message: str) -> None:
     with pytest.raises(HierarchyError, match=message):
         Hierarchy.dates(levels)
 
@@ -180,7 +180,7 @@ def test_a_leap_day_child_is_a_year_older_on_the_first_of_march() -> None:
 
 
 @pytest.mark.parametrize(("day", "bands"), [("today", [5]), (5, [5]), ("2024-01-01", [5, 7]), ("2024-01-01", [])])
-def test_age_refuses(day: object, bands: list[int]) -> None:
+def test_wrong_parameters_of_age_are_refused(day: object, bands: list[int]) -> None:
     with pytest.raises(HierarchyError, match="age"):
         Hierarchy.age(day, bands)  # type: ignore[arg-type]
 
@@ -216,7 +216,7 @@ def test_order_follows_an_enum() -> None:
     assert bound.labels == {"low": ("{low, mid}", "*"), "mid": ("{low, mid}", "*"), "high": ("{high}", "*")}
 
 
-def test_random_trees() -> None:
+def test_a_random_tree_depends_on_its_seed_alone() -> None:
     values = [f"{i:03d}" for i in range(60)]
     first = Bound(Hierarchy.random(7, max_children=3), values, "VARCHAR", threads=1)
     again = Bound(Hierarchy.random(7, max_children=3), values, "VARCHAR", threads=4)
@@ -241,12 +241,12 @@ def test_random_tree_of_plain_integers() -> None:
 @pytest.mark.parametrize(
     "arguments", [{"seed": -1}, {"seed": "x"}, {"seed": 1, "max_children": 1}, {"seed": 1, "ordered": 2}]
 )
-def test_random_refuses(arguments: dict[str, object]) -> None:
+def test_wrong_parameters_of_random_are_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(HierarchyError, match="random"):
         Hierarchy.random(**arguments)  # type: ignore[arg-type]
 
 
-def test_order_refuses() -> None:
+def test_a_wrong_fanout_of_order_is_refused() -> None:
     with pytest.raises(HierarchyError, match="'fanout' parameter of order must be an integer >= 2"):
         Hierarchy.order(1)
 

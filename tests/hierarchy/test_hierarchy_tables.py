@@ -227,7 +227,7 @@ def test_from_table_refuses(data: object) -> None:
         Hierarchy.from_table(data)
 
 
-def test_from_query() -> None:
+def test_a_hierarchy_is_read_from_a_query_and_errors_quote_no_value() -> None:
     with duckdb.connect() as con:
         con.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'low'), (9, 'high')) t(a, b)")
         made = Hierarchy.from_query(con, "SELECT a, b FROM t ORDER BY a")

@@ -278,7 +278,7 @@ def test_csv_of_pandas_with_its_index(tmp_path: Path) -> None:
     assert _kinds(tmp_path / "x.csv") == {("index", ""), ("order", "")}
 
 
-def test_gzip_headers(tmp_path: Path) -> None:
+def test_a_name_and_a_time_in_a_gzip_header_are_found(tmp_path: Path) -> None:
     text = _shuffled().to_pandas().to_csv(index=False).encode()
     with gzip.GzipFile(tmp_path / "x.csv.gz", "wb") as file:
         file.write(text)

@@ -128,7 +128,7 @@ def test_killed_in_between_is_finished_by_the_next(out: Path, monkeypatch: pytes
     assert [n for n in names(out) if n.startswith("p-1")] == []
 
 
-def test_folders(out: Path) -> None:
+def test_old_folders_are_removed_and_others_stay(out: Path) -> None:
     for day in (1, 2, 3):
         put_folder(out / f"people-{day}", day)
     (out / "people-0").mkdir()

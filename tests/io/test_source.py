@@ -59,7 +59,7 @@ def files(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "jsonl", "tsv"])
 @pytest.mark.thinned(2)
-def test_files(files: Path, suffix: str) -> None:
+def test_a_file_is_read_by_path_and_by_text(files: Path, suffix: str) -> None:
     path = files / f"t.{suffix}"
     assert ages(path) == ages(str(path)) == [30, 30, 40, 40]
 
@@ -96,7 +96,7 @@ def test_globs_folders_and_lists(tmp_path: Path) -> None:
     assert ages([tmp_path / "part0" / "t.parquet", tmp_path / "part1" / "t.parquet"]) == [30, 30, 40, 40]
 
 
-def test_hive_partitions(tmp_path: Path) -> None:
+def test_columns_of_hive_partitions_are_read(tmp_path: Path) -> None:
     ds.write_dataset(
         TABLE,
         tmp_path / "d",
@@ -124,7 +124,7 @@ def test_tables_views_and_queries(con, name: str) -> None:
     assert ages(name, connection=con) == [30, 30, 40, 40]
 
 
-def test_a_schema(con) -> None:
+def test_a_table_in_a_schema_is_found(con) -> None:
     assert ages("clinic.people", connection=con) == [31, 31, 41, 41]
 
 
@@ -222,7 +222,7 @@ DUPLICATES = pa.Table.from_arrays([pa.array([1, 2]), pa.array(["x", "y"])], name
 
 
 @pytest.mark.parametrize("names", [["a", "a"], ["a", "A"], ["b", "a", "c", "a"]])
-def test_duplicate_names(names: list[str]) -> None:
+def test_a_column_that_occurs_twice_is_refused(names: list[str]) -> None:
     with pytest.raises(DataError, match="'a' occurs more than once"):
         refuse_duplicates(names)
 
@@ -281,7 +281,7 @@ def test_the_same_name_deeper_in_a_parquet_file_is_fine(tmp_path: Path) -> None:
         (None, "NoneType cannot be read"),
     ],
 )
-def test_bad_sources(con, data: object, message: str) -> None:
+def test_a_source_that_is_none_is_refused_and_changes_nothing(con, data: object, message: str) -> None:
     with pytest.raises(ParameterError if "SELECT" in message else DataError, match=message):
         ages(data, connection=con)
     assert con.execute("SELECT count(*) FROM people").fetchone() == (4,)

@@ -302,5 +302,5 @@ class TestWrongJobs:
         (errors.DuckanonError(""), 1),
     ],
 )
-def test_exit_codes(error: BaseException | None, code: int) -> None:
+def test_an_error_has_its_exit_code(error: BaseException | None, code: int) -> None:
     assert exit_code(error) == code

@@ -390,7 +390,7 @@ def test_no_value_stands_in_json_and_files_are_private(nights: Nights) -> None:
     assert plain_type("ENUM('a', 'b)')") == "ENUM"
 
 
-def test_odd_names(nights: Nights) -> None:
+def test_a_frozen_recoding_of_columns_with_odd_names_gives_the_same_rows(nights: Nights) -> None:
     data = Town(120, 14).table().rename_columns(["id", 'a"g;e', "zi p\n", "ill", "who"])
     for algorithm in ("datafly", "mondrian"):
         way: dict[str, Any] = {"algorithm": algorithm, "quasi_identifiers": ['a"g;e', "zi p\n"]}

@@ -73,7 +73,7 @@ def test_a_failed_run_says_nothing_of_a_release() -> None:
 @pytest.mark.parametrize(
     "name", ['say "x"', "back\\slash", "two\nlines", "\\n", 'end\\"', "ü {}=,", "", "\u2028", "\r"]
 )
-def test_odd_names(tmp_path: Path, name: str) -> None:
+def test_labels_with_odd_characters_are_read_back(tmp_path: Path, name: str) -> None:
     text = textfile([run(job=name, table=name)])
     assert read(text)["duckanon_rows_in"] == {(name, name): 20000}
     path = tmp_path / "x.prom"

@@ -63,7 +63,7 @@ def cases(count: int) -> None:
             assert abs(sums[j] - plain) < 1e-9
 
 
-def test_compiled() -> None:
+def test_compiled_kernels_give_what_their_references_give() -> None:
     cases(300)
 
 

@@ -52,7 +52,7 @@ def test_what_is_refused(changes: dict, error: type[ConfigError], message: str) 
             verb(TABLE, **(GOOD | changes))
 
 
-def test_resolving() -> None:
+def test_names_of_models_and_algorithms_are_resolved() -> None:
     assert Requirements.of(k=3, models=[KAnonymity(4)]).models == (KAnonymity(3), KAnonymity(4))
     assert resolve_algorithm("datafly") == Datafly()
     assert resolve_algorithm(Datafly(stop="k")) == Datafly(stop="k")

@@ -60,7 +60,7 @@ def job(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return path
 
 
-def test_published_twice(job: Path, server: Server) -> None:
+def test_a_job_that_runs_twice_is_published_and_verified_twice(job: Path, server: Server) -> None:
     runs = []
     for _ in range(2):
         result = run_job(job)

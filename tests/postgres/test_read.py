@@ -205,7 +205,7 @@ def test_duplicate_names_are_refused(server: Server, engine: DuckDBEngine) -> No
                 Source.postgres(server.uri, **source).open(engine, read=whole)
 
 
-def test_queries(server: Server, engine: DuckDBEngine) -> None:
+def test_a_query_is_read_whatever_ends_it(server: Server, engine: DuckDBEngine) -> None:
     server.run("CREATE TABLE t AS SELECT i AS a, 'x' || i AS b FROM generate_series(1, 3) i")
     for query, expected in [
         ("SELECT max(a) AS m FROM t", [(3,)]),

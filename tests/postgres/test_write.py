@@ -147,7 +147,7 @@ def test_values_that_would_change_are_refused(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ['say "hi"', "ünï 漢", "semi;colon--", "it's", "UPPER", "x) y", "s.o.odd"])
-def test_odd_names(server: Server, name: str) -> None:
+def test_tables_and_schemas_with_odd_names_are_written(server: Server, name: str) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
     data = pa.table({name: [1], f"{name} 2": ["x"]})
     server.run('CREATE SCHEMA "odd ""schema"')
@@ -388,7 +388,7 @@ def test_many_rows_in_batches_with_progress(server: Server) -> None:
     assert published_comment(server.uri, "out") == ""
 
 
-def test_no_rows(server: Server) -> None:
+def test_a_table_without_rows_is_written(server: Server) -> None:
     assert write(server, ROWS.slice(0, 0)) == 0
     assert held(server) == []
 

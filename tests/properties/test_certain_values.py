@@ -55,7 +55,7 @@ def test_all_tables_of_six_rows() -> None:
 
 
 @pytest.mark.slow
-def test_adult(data: Path) -> None:
+def test_tight_bounds_of_adult_are_downcoded_and_a_grid_is_not(data: Path) -> None:
     found = {bounds: adult(data, bounds) for bounds in ("tight", "grid")}
     assert found["tight"].success > found["tight"].base_rate + 0.05
     assert found["grid"].level == "nothing"

@@ -107,7 +107,7 @@ def test_clusters_are_the_references_thousands_more(name: str, block: int) -> No
 
 @pytest.mark.parametrize("name", ["mdav", "mdav_scanned", "v_mdav", "knn", "knn_stable", "tdg", "tdg_stable"])
 @pytest.mark.thinned(2)
-def test_larger_tables(name: str) -> None:
+def test_larger_tables_are_clustered_as_by_the_reference(name: str) -> None:
     """Trees have several levels then, and some of their leaves are empty long before others."""
     for seed in range(4):
         compare(name, seed, least=300, most=450)

@@ -144,7 +144,7 @@ OUTPUTS = ("interval", "bounds", "struct", "set", "lca")
 
 @pytest.mark.parametrize("seed", range(7))
 @pytest.mark.thinned(2)
-def test_releases(seed: int) -> None:
+def test_features_of_a_release_are_those_of_the_reference(seed: int) -> None:
     """The features of an original value are among those of its cell, and shares are those of the class."""
     dice = random.Random(seed)
     n = dice.randint(20, 60)

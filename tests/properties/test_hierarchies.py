@@ -278,7 +278,7 @@ def test_masked_positions_nest_and_hide(values: set[str], chosen: list[set[int]]
 
 
 @given(st.sets(NASTY, min_size=1, max_size=8), st.sets(st.integers(1, 8), min_size=1, max_size=4))
-def test_prefixes_nest(values: set[str], lengths: set[int]) -> None:
+def test_levels_of_prefixes_nest(values: set[str], lengths: set[int]) -> None:
     made = applied(Hierarchy.prefix(sorted(lengths, reverse=True)), pa.array(sorted(values)))
     assert made.levels is not None
     nested(made.levels)

@@ -62,7 +62,7 @@ def test_cuts_by_gain_are_the_references(choose: str) -> None:
 
 
 @pytest.mark.parametrize("relaxed", [False, True])
-def test_larger_tables(relaxed: bool) -> None:
+def test_larger_tables_are_divided_as_by_the_reference(relaxed: bool) -> None:
     for number in range(8):
         rng = random.Random(f"larger {relaxed} {number}")
         compare(draw(rng, most=1500, relaxed=relaxed), rng)
@@ -87,7 +87,7 @@ def test_more_axes_than_a_word_has_bits() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(20))
-def test_thousands_more(block: int) -> None:
+def test_thousands_of_tables_are_divided_as_by_the_reference(block: int) -> None:
     hows = [{}, {"relaxed": True}, {"lines": True}, *({"choose": choose} for choose in slow.GAINS)]
     for how in hows:
         compare_many(f"more {block} {how}", 500, **how)

@@ -311,7 +311,7 @@ def test_a_job_has_them_as_its_form(tmp_path: Path) -> None:
     assert pa.types.is_integer(pq.read_schema(result.written["release"]).field("age").type)
 
 
-def test_in_sql() -> None:
+def test_sql_publishes_aggregates_in_their_types() -> None:
     with duckanon.connect() as connection:
         connection.execute(
             "CREATE TABLE people AS SELECT (20 + i % 30)::SMALLINT AS age, i % 4 AS ill FROM range(60) AS r(i)"

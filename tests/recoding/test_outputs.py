@@ -235,7 +235,7 @@ def test_what_a_job_may_not_say(old: str, new: str, message: str, tmp_path: Path
         load_job(write(fill(tmp_path), (old, new)))
 
 
-def test_in_sql() -> None:
+def test_sql_publishes_each_output_in_its_columns() -> None:
     connection = duckanon.connect()
     connection.execute(
         "CREATE TABLE people AS SELECT 20 + i % 30 AS age, ['f', 'm'][1 + i % 2] AS sex, i % 4 AS ill "

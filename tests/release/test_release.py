@@ -238,7 +238,7 @@ def test_unknown_values_published_as_the_top_form_a_class_of_k() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 5])
-def test_no_rows(k: int, tmp_path: Path, temp_folder: Path) -> None:
+def test_a_table_without_rows_is_refused(k: int, tmp_path: Path, temp_folder: Path) -> None:
     pq.write_table(people(1).slice(0, 0), tmp_path / "empty.parquet")
     for data in (people(1).slice(0, 0), tmp_path / "empty.parquet"):
         with pytest.raises(DataError, match="has no rows"):

@@ -220,7 +220,7 @@ def test_escape_keeps_ordinary_names_readable() -> None:
 
 
 @pytest.mark.parametrize("kind", ["htm", "MD", "", None, []])
-def test_unknown_formats(kind: Any) -> None:
+def test_an_unknown_format_is_refused(kind: Any) -> None:
     with pytest.raises(ParameterError, match="Unknown report format"):
         render(SUMMARY, kind)
     assert formats() == ("json", "md", "html")

@@ -20,7 +20,7 @@ def test_every_error_belongs_to_the_family_and_says_what_it_is(error: type[Excep
 
 
 @pytest.mark.parametrize("name", ["JobError", "RoleError", "ParameterError"])
-def test_config_errors(name: str) -> None:
+def test_an_error_about_what_was_asked_is_a_config_error(name: str) -> None:
     assert issubclass(getattr(errors, name), ConfigError)
 
 

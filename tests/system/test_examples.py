@@ -39,7 +39,7 @@ def test_every_script_is_numbered_and_known() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.stem)
 @pytest.mark.thinned(2)
-def test_script(
+def test_a_script_runs_and_leaves_nothing_behind(
     script: Path,
     tmp_path: Path,
     temp_folder: Path,

@@ -42,7 +42,7 @@ def test_datafly_keeps_the_rules_with_the_papers_stop() -> None:
     check_algorithm(Datafly(stop="k"))
 
 
-def test_names() -> None:
+def test_a_registry_is_sorted_and_finds_its_members_by_name() -> None:
     assert "k_anonymity" in models
     assert "nothing" not in models
     assert list(models) == sorted(models)
