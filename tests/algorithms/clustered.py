@@ -1,4 +1,4 @@
-"""A table for the algorithms that make clusters, and what is published of it."""
+"""A table for clustering algorithms, and what is published of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters through the front door: promises, blocks, what is refused, and how much changes from one k to the next."""
+"""Clustering with `anonymize`: requirements, blocks, refusals, and how little changes from one k to the next."""
 
 from __future__ import annotations
 

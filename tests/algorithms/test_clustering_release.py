@@ -1,4 +1,4 @@
-"""Clusters through the front door: what is published of them, and what does not matter."""
+"""Clustering with `anonymize`: what is published, and what has no influence on it."""
 
 from __future__ import annotations
 

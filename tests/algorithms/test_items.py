@@ -1,4 +1,4 @@
-"""Places that come as codes in pieces are those of one array, and lie in words as an array's do."""
+"""Codes read in pieces are those of one array, and are packed into the same words."""
 
 from __future__ import annotations
 

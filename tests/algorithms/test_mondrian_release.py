@@ -1,4 +1,4 @@
-"""Mondrian through the front door: what is asked of it, what it says, and that the gate does not trust it."""
+"""Mondrian with `anonymize`: its options, its report, and that the gate does not trust it."""
 
 from __future__ import annotations
 

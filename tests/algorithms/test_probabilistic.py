@@ -1,4 +1,4 @@
-"""Probabilistic k-anonymity from end to end: what is published, what the gate catches, and what is said of it."""
+"""Probabilistic k-anonymity from end to end: the published table, the gate and the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes as a space with distances, and the regions of classes: against direct formulas."""
+"""Distances between items and the regions of classes, compared with direct formulas."""
 
 from __future__ import annotations
 

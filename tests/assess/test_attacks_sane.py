@@ -1,4 +1,4 @@
-"""Attacks succeed where everything is given away, are at chance where nothing is, and keep to 1/k in between."""
+"""Attacks succeed on raw data, are at chance on suppressed data, and stay near 1/k in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A permutation with a seed that can be guessed is undone; one with a key of the operating system is not."""
+"""A permutation with a seed that can be guessed is undone; one with the operating system's randomness is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The encoder: whatever duckanon publishes can be read, raw rows fit, and scikit-learn takes it for one of its own."""
+"""The encoder reads everything that duckanon publishes, encodes raw rows, and is a scikit-learn transformer."""
 
 from __future__ import annotations
 

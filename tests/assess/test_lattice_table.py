@@ -1,4 +1,4 @@
-"""The lattice as a table: every node against looking at all of them, and what a search of a release knows."""
+"""The lattice as a table: every node compared with brute force, and what the search of a release found out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What minimality tells: as by counting every world, and what it does to known examples."""
+"""The minimality attack agrees with counting all possible tables, and succeeds on known examples."""
 
 from __future__ import annotations
 

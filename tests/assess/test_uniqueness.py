@@ -1,4 +1,4 @@
-"""Population uniqueness: beside slow references, on populations whose uniqueness is known, on little."""
+"""Population uniqueness compared with slow references, on populations of known uniqueness and on small samples."""
 
 from __future__ import annotations
 

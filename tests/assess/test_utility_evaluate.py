@@ -1,4 +1,4 @@
-"""What a release teaches, beside what raw rows teach and what nobody needs to learn."""
+"""Models trained on a release, compared with models trained on raw rows and with a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Held-out rows touch nothing that is anonymized or learned; whatever lets them is found out."""
+"""Held-out rows are used neither to anonymize nor to train; a leak is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores, beside those counted pair by pair."""
+"""Scores compared with counting pair by pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The split: made once, the same every time, and nobody on both sides."""
+"""The split into training and test rows is made once, is repeatable, and keeps persons on one side."""
 
 from __future__ import annotations
 

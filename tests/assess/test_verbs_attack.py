@@ -1,4 +1,4 @@
-"""Attacks find what can be found, and only chance where there is nothing."""
+"""Attacks find what can be found, and no more than chance where there is nothing."""
 
 from __future__ import annotations
 

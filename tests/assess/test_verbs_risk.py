@@ -1,4 +1,4 @@
-"""privacy and risk, beside counting by hand."""
+"""privacy and risk compared with counts by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of many rows, codes share words: whatever is made of the rows is the same as where each code has its own column."""
+"""Codes of many rows are packed into words; the release is the same as with one column for each code."""
 
 from __future__ import annotations
 

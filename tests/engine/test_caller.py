@@ -1,4 +1,4 @@
-"""A connection of the caller: what stands open on it stays as it is, and only committed rows are read."""
+"""The caller's connection keeps its open results and transactions, and only committed rows are read."""
 
 from __future__ import annotations
 

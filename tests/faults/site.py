@@ -1,4 +1,4 @@
-"""A place with a good export in it, where runs are killed, and what must be true there before and after the next."""
+"""A place with a valid export, in which runs are killed, and what must hold before and after the next run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing that is interrupted at any moment ends: DuckDB 2.0.0 with its own settings now and then waits for ever."""
+"""Interrupted writes end. DuckDB 2.0.0 with its default settings sometimes waits for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed at any point, an export is the old one or the new one, never half, and nothing raw is left behind."""
+"""After a kill at any point an export is the old one or the new one, never half, and no raw data is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power loss: everything is on the disk before it gets its name, and its name before the run says that it is done."""
+"""Power loss: content is synced before it gets its name, and names before the run reports success."""
 
 from __future__ import annotations
 

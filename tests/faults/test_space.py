@@ -1,4 +1,4 @@
-"""A full disk: the run says so, the old export stays byte for byte, and with room again the next run ends well."""
+"""A full disk is reported, the old export stays byte for byte, and the next run with room succeeds."""
 
 from __future__ import annotations
 

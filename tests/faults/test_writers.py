@@ -1,4 +1,4 @@
-"""Many processes at one target: whole results only, and who comes too late is told so."""
+"""Many processes write to one target: each result is complete, and a late writer is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ADULT teaches, raw and released: known figures, and both ends."""
+"""Models trained on ADULT, raw and released: known scores, and both extremes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of level 1 as intervals: bounds come from the hierarchy, never from the rows."""
+"""Groups of level 1 as intervals: bounds come from the hierarchy, never from the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hierarchies in files, frames, queries and trees, their validation; and what is never told about them."""
+"""Hierarchies from files, frames, queries and trees, their validation, and that errors quote no value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request, four doors: Python, SQL, job files and the command line have the same parameters and defaults."""
+"""One request, four interfaces: Python, SQL, job files and the command line have the same parameters and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DuckDB guesses of a CSV file from its first rows and other rows show to be wrong: quotes, and large integers."""
+"""CSV dialects and types that DuckDB guesses wrongly from the first rows: quotes, and large integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as rows: no value is changed because another file, or other rows, were looked at first."""
+"""Reading files: no value changes because other files or other rows were read first."""
 
 from __future__ import annotations
 

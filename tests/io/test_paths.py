@@ -1,4 +1,4 @@
-"""Paths that may not be looked at, texts that are no paths, and what worker threads may touch."""
+"""Paths without permission, texts that are no paths, and what worker threads may use."""
 
 from __future__ import annotations
 

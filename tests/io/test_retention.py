@@ -1,4 +1,4 @@
-"""Retention: whole old exports of ours go, nothing else does."""
+"""Retention removes complete old exports of duckanon, and nothing else."""
 
 from __future__ import annotations
 

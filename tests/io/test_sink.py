@@ -1,4 +1,4 @@
-"""Publishing: all or nothing, one writer, and a manifest that tells when anything was changed."""
+"""Publishing: all or nothing, one writer at a time, and a manifest that reveals every change."""
 
 from __future__ import annotations
 

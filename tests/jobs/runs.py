@@ -1,4 +1,4 @@
-"""Run records as a job's runner makes them, for tests of what is told about runs."""
+"""Run records as a job writes them, for tests of reports about runs."""
 
 from __future__ import annotations
 

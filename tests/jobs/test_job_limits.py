@@ -1,4 +1,4 @@
-"""What keeps a run from ending, and what is the machine's fault: told as such, and never waited for."""
+"""Runs that do not end, and failures of the machine: they are reported as such, and never waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases of two nights laid upon each other, counted again in plain Python."""
+"""The intersection of the releases of two nights, counted again in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job keeps from night to night: killed at any point, it fits what is published."""
+"""The state of a job between nights: after a kill at any point it fits what is published."""
 
 from __future__ import annotations
 

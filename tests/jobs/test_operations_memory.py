@@ -1,4 +1,4 @@
-"""The peak of memory: in bytes, and of this process alone."""
+"""Peak memory in bytes, of this process alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples for schedulers: what is tried again, and what is not. Airflow and Dagster are stood in for."""
+"""The examples for schedulers: what is tried again and what is not. Airflow and Dagster are replaced by stubs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nights from PostgreSQL to PostgreSQL: nothing below k, nothing that moves, no false alarm."""
+"""Nights from PostgreSQL to PostgreSQL: no group below k, no person that moves, no false alarm."""
 
 from __future__ import annotations
 

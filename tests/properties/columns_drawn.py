@@ -1,4 +1,4 @@
-"""Columns of every type with usual, extreme and odd values, and hierarchies over them with what their labels mean."""
+"""Columns of every type with usual, extreme and odd values, and hierarchies with the meaning of their labels."""
 
 from __future__ import annotations
 

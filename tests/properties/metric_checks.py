@@ -1,4 +1,4 @@
-"""What metrics say of a table and its release against their definitions."""
+"""Metrics of a table and its release, compared with their definitions."""
 
 from __future__ import annotations
 

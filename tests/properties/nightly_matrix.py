@@ -1,4 +1,4 @@
-"""Thirty nights of a clinic by all that a job can be told: a sample in which every two values meet once."""
+"""Thirty nights of a clinic with all options of a job: a sample in which every two values meet once."""
 
 from __future__ import annotations
 

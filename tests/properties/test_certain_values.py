@@ -1,4 +1,4 @@
-"""What bounds give away for certain, over all tiny tables; and in ADULT, beside chance."""
+"""Values that bounds reveal with certainty, over all tiny tables, and in ADULT compared with chance."""
 
 from __future__ import annotations
 

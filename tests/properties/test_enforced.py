@@ -1,4 +1,4 @@
-"""Datafly under every model of a sensitive column against the slow walk, on many random tables."""
+"""Datafly under every model of a sensitive column, compared with a slow reference on many random tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two releases tell together, against a count by hand: no group is missed, and none is made up."""
+"""Groups that two releases reveal together, compared with a count by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every search of the lattice against looking at all nodes, on many random tables."""
+"""Every search of the lattice compared with brute force on many random tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What privacy tells holds when it is asked for, and nothing stricter does: for every model, on random tables."""
+"""The levels that `privacy` reports hold, and nothing stricter does: for every model, on random tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A manifest in which anything was changed, and which was sealed again, is either still as good as it was or not ok."""
+"""A manifest that was changed and signed again is either still valid or not ok."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mondrian through the front door: tables of all types, published in regions, against what was promised of them."""
+"""Mondrian with `anonymize`: tables of all types, published in regions, compared with the requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs night after night, from files and from a database: nothing below k, nothing that moves, no false alarm."""
+"""Jobs night after night, from files and from a database: no group below k, no person that moves, no false alarm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a release have no order: what is said of a release does not change when they are shuffled."""
+"""The order of the rows is random: nothing that is reported of a release changes when they are shuffled."""
 
 from __future__ import annotations
 

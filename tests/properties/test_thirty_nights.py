@@ -1,4 +1,4 @@
-"""Thirty nights of a town in which some come, go and move: no two releases together tell fewer than k persons apart."""
+"""Thirty nights of a town whose people come, go and move: no two releases together reveal fewer than k persons."""
 
 from __future__ import annotations
 

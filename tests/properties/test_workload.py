@@ -1,4 +1,4 @@
-"""Answers of range queries, beside those counted row by row."""
+"""Answers of range queries compared with counts row by row."""
 
 from __future__ import annotations
 

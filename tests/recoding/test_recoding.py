@@ -1,4 +1,4 @@
-"""The recoding: levels, mapping, and one statement that needs no duckanon."""
+"""The recoding: levels, mapping, and one statement that runs without duckanon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate: it counts what is published itself, and catches every lie on the way there."""
+"""The gate counts what is published itself, and catches every lie before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the gate counts classes, and by which keys: values, or hashes that tell all values apart."""
+"""How the gate counts classes, and by which keys: values, or hashes that separate all values."""
 
 from __future__ import annotations
 

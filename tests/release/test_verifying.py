@@ -1,4 +1,4 @@
-"""Verify: what the files alone can say of a promise, and what they cannot."""
+"""Verify: what the files alone can show of a requirement, and what they cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: complete, on one page, and safe against whatever a column is called."""
+"""Reports: complete, on one page, and safe with any name of a column."""
 
 from __future__ import annotations
 

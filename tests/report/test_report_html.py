@@ -1,4 +1,4 @@
-"""The page of a run: it says what the Markdown report says, with pictures, and no name can break out of its text."""
+"""The page of a run: the same content as the Markdown report, with pictures, and names are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one-against-one table, the effect sizes and the meta-metric, beside slow references."""
+"""The one-against-one table, the effect sizes and the meta-metric compared with slow references."""
 
 from __future__ import annotations
 

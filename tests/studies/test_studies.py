@@ -1,4 +1,4 @@
-"""Studies from the command line: small ones of every kind on synthetic rows, results, pages, and going on."""
+"""Studies from the command line: small ones of each kind on synthetic rows, results, pages, and resuming."""
 
 from __future__ import annotations
 

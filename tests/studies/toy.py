@@ -1,4 +1,4 @@
-"""A study that does nothing of use, to see how studies run."""
+"""A study without content, to test how studies run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walls of the house."""
+"""Which modules may import what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that are called or typed as few are, and queries that do not fit: names of our own, 128 bits, only NULL."""
+"""Columns with unusual names or types, and queries that do not fit: our own names, 128 bits, only NULL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users read has the words of the glossary, and none that a practitioner would not say."""
+"""Texts for users contain the words of the glossary, and none that a practitioner would not say."""
 
 from __future__ import annotations
 

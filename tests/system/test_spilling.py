@@ -1,4 +1,4 @@
-"""Tables larger than memory: what lies in files gives the same release, and nothing of it stays."""
+"""Tables larger than memory: data in files gives the same release, and no file stays."""
 
 from __future__ import annotations
 

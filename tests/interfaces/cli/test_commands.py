@@ -1,4 +1,4 @@
-"""The commands: what they print, where, and how they end."""
+"""Commands: their output, their output streams and their exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other people named cannot steer the terminal: no control character reaches it, nor a log or a report."""
+"""Names cannot control the terminal: no control character reaches it, a log or a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lattice at the terminal, and what is said of a search."""
+"""The lattice on the terminal, and the report of a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A password is given in the environment, and is in no message."""
+"""A password is read from the environment and appears in no message."""
 
 from __future__ import annotations
 

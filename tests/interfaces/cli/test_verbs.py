@@ -1,4 +1,4 @@
-"""The commands that look and publish nothing: what they print, as what, and how they end."""
+"""Commands that only read: their output, its formats and their exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement may read of the file system: what its own connection may read, and nothing else."""
+"""A statement may read the files that its own connection may read, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call sees: committed rows only, the rows of now, and of the caller's schema."""
+"""A call reads committed rows only, the rows of now, and the caller's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installing: on any connection, again, on cursors and threads, without a trace in the database or at exit."""
+"""Installing the functions on any connection, repeatedly, on cursors and threads, without a trace at exit."""
 
 from __future__ import annotations
 

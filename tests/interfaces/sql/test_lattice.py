@@ -1,4 +1,4 @@
-"""The lattice in SQL, and how a search is steered there."""
+"""The lattice in SQL, and search options in SQL."""
 
 from __future__ import annotations
 

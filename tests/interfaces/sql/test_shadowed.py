@@ -1,4 +1,4 @@
-"""Macros, types and tables of the caller that are called like what our statements use change no release."""
+"""Macros, types and tables of the caller with the names that our statements use change no release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs in SQL say what they say in Python, and refuse in one line."""
+"""The verbs in SQL return what they return in Python, and refuse in one line."""
 
 from __future__ import annotations
 
