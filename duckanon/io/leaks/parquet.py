@@ -1,4 +1,4 @@
-"""What one Parquet file gives away beyond its rows: dictionaries, statistics, and metadata.
+"""What one Parquet file reveals beyond its rows: dictionaries, statistics, and metadata.
 
 Dictionary pages are decoded: a search for bytes would miss compressed values. A column chunk may begin with a page that
 lists its values; the rows then refer to them by number. Writers that get a dictionary (a categorical column, an
@@ -43,7 +43,7 @@ class Page:
 
 
 def dictionary_page(file: BinaryIO, chunk: Any) -> Page | None:
-    """Return the dictionary page of a column chunk, None where it has none.
+    """Return the dictionary page of a column chunk, or None if it has none.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def dictionary_page(file: BinaryIO, chunk: Any) -> Page | None:
 
     offset = chunk.data_page_offset
     if chunk.dictionary_page_offset is not None:
-        # Some writers leave the offset at 0 where there is no such page, and others do not say it at all.
+        # Without such a page, some writers set the offset to 0, and others leave it out.
         offset = min(offset, chunk.dictionary_page_offset) or offset
     file.seek(offset)
     try:
@@ -77,7 +77,7 @@ def dictionary_page(file: BinaryIO, chunk: Any) -> Page | None:
 
 
 def _plain(raw: bytes, count: int, kind: str) -> list[bytes]:
-    """Return values in the plain encoding, the only one of dictionary pages."""
+    """Return values in the plain encoding, the only encoding of dictionary pages."""
     values: list[bytes] = []
     if kind == "BYTE_ARRAY":
         place = 0
@@ -293,27 +293,27 @@ def _spark(value: str, published: list[str]) -> Iterator[Leak]:
 # Values
 
 ROWS_CHECKED = 1 << 18
-"""Rows of a file whose order is looked at."""
+"""Rows of a file whose order is checked."""
 _PIECES = 64
 
 
 def parquet_leaks(path: Path, parts: int | None = None) -> Iterator[Leak]:
-    """Find what the footer and the dictionary pages tell; ``parts`` row groups are looked at, all by default."""
+    """Find what the footer and the dictionary pages reveal, in ``parts`` row groups, or in all by default."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         texts = [c.path for c in (file.schema.column(i) for i in range(file.metadata.num_columns)) if _is_text(c)]
-    # Texts are read as the codes that the file has.
+    # Texts are read as codes, as the file stores them.
     with pq.ParquetFile(path, read_dictionary=texts) as file, path.open("rb") as raw:
         yield from metadata_leaks(file)
         footer = file.metadata
         count = footer.num_row_groups
-        # The first and the last of them, and some between.
+        # The first and the last of them, and some in between.
         some = np.linspace(0, count - 1, min(count, parts or count)).round().astype(int)
         for group in np.unique(some).tolist():
             for place in range(footer.num_columns):
                 chunk = footer.row_group(group).column(place)
-                # One column of one part at a time: that is what is in memory.
+                # One column of one row group at a time, to save memory.
                 column = _read(file, group, chunk.path_in_schema, footer.schema.column(place))
                 if column is None:
                     continue
@@ -323,9 +323,9 @@ def parquet_leaks(path: Path, parts: int | None = None) -> Iterator[Leak]:
 
 
 def _read(file: Any, group: int, path: str, column: Any) -> Any | None:
-    """Return a column of a row group; None where it is a list that Arrow cannot read.
+    """Return a column of a row group, or None if it is a list that Arrow cannot read.
 
-    DuckDB writes arrays of a fixed length that are NULL in a way that only DuckDB reads.
+    DuckDB writes NULL arrays of a fixed length in a way that only DuckDB reads.
     """
     import pyarrow as pa
 
@@ -342,7 +342,7 @@ def _is_text(column: Any) -> bool:
 
 
 def parquet_pieces(path: Path, rows: int = ROWS_CHECKED) -> tuple[list[tuple[int, Any]], int]:
-    """Return runs of rows of a file as (number of the first, table), ``rows`` at most, and how many rows it has."""
+    """Return runs of at most ``rows`` rows as (number of the first, table), and the number of rows of the file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -363,7 +363,7 @@ def parquet_pieces(path: Path, rows: int = ROWS_CHECKED) -> tuple[list[tuple[int
 
 
 def _readable(file: Any) -> list[str] | None:
-    """Return the columns that Arrow can read where it cannot read all of them (see ``_read``), else None."""
+    """Return the columns that Arrow can read, if it cannot read all of them (see ``_read``), else None."""
     schema, groups = file.metadata.schema, range(min(1, file.metadata.num_row_groups))
     lists = [leaf for leaf in map(schema.column, range(len(schema))) if leaf.max_repetition_level]
     odd = {leaf.path.split(".")[0] for leaf in lists for g in groups if _read(file, g, leaf.path, leaf) is None}
@@ -371,7 +371,7 @@ def _readable(file: Any) -> list[str] | None:
 
 
 def _leaf(column: Any) -> Any:
-    """Return the values of the innermost level as one array without missing ones; texts may come once each."""
+    """Return the values of the innermost level as one array without NULLs; of texts, each may occur only once."""
     import pyarrow as pa
 
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -384,7 +384,7 @@ def _leaf(column: Any) -> Any:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        # Every value once is enough: nobody counts them here.
+        # Each value once is enough: they are not counted.
         counts = np.bincount(array.indices.drop_null().to_numpy(), minlength=len(array.dictionary))
         return array.dictionary.filter(pa.array(counts > 0))
     return array.drop_null()
@@ -395,18 +395,18 @@ def _dictionary(raw: Any, chunk: Any, values: Any) -> Iterator[Leak]:
     try:
         page = dictionary_page(raw, chunk)
     except UndecodableError:
-        yield Leak("dictionary", "A dictionary page could not be decoded: what is in it is not known.", column=column)
+        yield Leak("dictionary", "A dictionary page could not be decoded: its content is unknown.", column=column)
         return
     if page is None or values is None:
         return
-    # DuckDB writes an empty text in place of each value of an enumeration that no row has.
+    # DuckDB writes an empty text for each value of an enumeration that no row has.
     listed = set(page.values) - {b""}
     unused = _unused(listed, values)
     if unused:
         yield Leak("dictionary", "A dictionary has values that no row has.", unused, len(listed), column)
     empty = page.values.count(b"") - 1
     if empty > 0 or (empty == 0 and not _has_empty(values)):
-        text = "A dictionary has empty places: they tell how many values no row has."
+        text = "A dictionary has empty places: they reveal how many values no row has."
         yield Leak("dictionary", text, empty + (not _has_empty(values)), len(page.values), column)
 
 
@@ -425,7 +425,7 @@ def _unused(listed: set[bytes], values: Any) -> int:
         of_rows = values.unique().cast(pa.large_binary())
         used = pc.is_in(pa.array(list(listed), pa.large_binary()), value_set=of_rows)
         return len(listed) - int(pc.sum(used).as_py() or 0)
-    # What is stored is one number for each value. If there are more of them than values, some are no row's.
+    # The dictionary has one number for each value: if it has more than there are values, no row has some of them.
     return max(0, len(listed) - _distinct(values))
 
 
@@ -434,7 +434,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _distinct(values: Any) -> int:
-    """Return how many values differ bit by bit."""
+    """Return the number of distinct values, compared bit by bit."""
     import pyarrow as pa
 
     if not pa.types.is_primitive(values.type) or pa.types.is_boolean(values.type):
@@ -448,7 +448,7 @@ def _distinct(values: Any) -> int:
 
 
 def _statistics(chunk: Any, values: Any, missing: int) -> Iterator[Leak]:
-    """Compare the statistics of a part with its rows."""
+    """Compare the statistics of a row group with its rows."""
     import pyarrow.compute as pc
 
     stats = chunk.statistics
@@ -472,7 +472,7 @@ def _statistics(chunk: Any, values: Any, missing: int) -> Iterator[Leak]:
 
 
 def _below(stated: Any, actual: Any) -> bool:
-    """Say whether a smallest value is below that of the rows, and not just its beginning."""
+    """Return whether a stated minimum is below that of the rows, and not just truncated."""
     if isinstance(stated, str | bytes) and isinstance(actual, str | bytes):
         first, second = _bytes(stated), _bytes(actual)
         return first < second and not second.startswith(first)
@@ -480,7 +480,7 @@ def _below(stated: Any, actual: Any) -> bool:
 
 
 def _above(stated: Any, actual: Any) -> bool:
-    """Say whether a largest value is above that of the rows, and not just its beginning, counted up by one."""
+    """Return whether a stated maximum is above that of the rows, and not just truncated and increased by one."""
     if isinstance(stated, str | bytes) and isinstance(actual, str | bytes):
         first, second = _bytes(stated), _bytes(actual)
         begins = bool(first) and second.startswith(first[:-1]) and len(first) <= len(second)

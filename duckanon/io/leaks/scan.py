@@ -1,4 +1,4 @@
-"""Look at a file or folder that is to be published, duckanon's or not, for what it gives away beyond its rows."""
+"""Examine any file or folder that is to be published for what it reveals beyond its rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
 _INDEX = re.compile(r"(__index_level_\d+__|unnamed: ?\d+|index|level_\d+|row_?(id|nr|num|number)|rowid)", re.I)
 _FEWEST = 8
-"""Rows below which consecutive numbers may be chance."""
+"""With fewer rows, consecutive numbers may be chance."""
 _ORDERS = {
     "sorted": "The rows are sorted by a column.",
     "neighbours": "Rows stand beside rows with near values of a column.",
@@ -42,7 +42,7 @@ def file_leaks(
     parts: int | None = None,
     chance: float = CHANCE,
 ) -> tuple[Leak, ...]:
-    """Find what a published file or folder tells beyond its rows.
+    """Find what a published file or folder reveals beyond its rows.
 
     Parameters
     ----------
@@ -51,26 +51,26 @@ def file_leaks(
     siblings : bool
         Whether to look for leftovers beside a single file, too.
     rows : int
-        Most rows of a file whose order is looked at.
+        Most rows of a file whose order is checked.
     parts : int, optional
-        Most row groups of a file whose dictionaries and statistics are looked at; all by default.
+        Most row groups of a file whose dictionaries and statistics are checked; all by default.
     chance : float
-        How often a random order may be taken for one that is none.
+        How often a random order may be reported as not random.
 
     Returns
     -------
     tuple of Leak
-        By kind; nothing where nothing was found. ``duckanon.io.leaks.KINDS`` says what the kinds are:
+        Sorted by kind; empty if nothing was found. ``duckanon.io.leaks.KINDS`` describes the kinds:
 
         - dictionary: the dictionary pages are decoded and compared with the values of their part of the rows.
         - statistics: smallest and largest values in the footer and the counts of missing ones are compared with the
-          rows. Texts that a writer has cut off are no leak. The index of pages is not read.
+          rows. Texts that a writer has truncated are no leak. The page index is not read.
         - metadata, column_names: the footer's keys, the notes of pandas, Arrow and Spark, the writer's name; paths,
-          addresses and times in them; columns they name that the file has not.
-        - index: a column of consecutive whole numbers, or one that is named like an index and tells all rows apart.
-        - order: columns whose order chance does not make (``order_of``), rows that are equal as a whole being taken
-          for one. Of files with more ``rows`` than that (262,144) as many are looked at, in pieces.
-        - leftovers: files beside the release that are none of duckanon's, and the name and time in a gzip header.
+          addresses and times in them; columns that they name and the file does not have.
+        - index: a column of consecutive whole numbers, or one that is named like an index and distinguishes all rows.
+        - order: columns whose order is not random (``order_of``); rows that are equal as a whole count once. Of files
+          with more than ``rows`` rows (262,144), so many are checked, in pieces.
+        - leftovers: files beside the release that are not duckanon's, and the name and time in a gzip header.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _rows(pieces: Sequence[tuple[int, Any]], total: int, chance: float) -> Itera
         ranks = _ranks(columns)
         if ranks is not None:
             ranked[field.name] = ranks
-    # Whole rows that are equal may stand together: which of them is whose, nobody can tell.
+    # Rows that are equal as a whole may be neighbours: they reveal nothing about each other.
     firsts = [_first_of_runs([ranks[i] for ranks in ranked.values()]) for i in range(len(pieces))] if ranked else []
     for name, ranks in ranked.items():
         thinned = [(first, values[some]) for (first, _), values, some in zip(pieces, ranks, firsts, strict=True)]
@@ -143,7 +143,7 @@ def _rows(pieces: Sequence[tuple[int, Any]], total: int, chance: float) -> Itera
 
 
 def _ranks(columns: Sequence[Any]) -> list[NDArray[np.int64]] | None:
-    """Return the values of a column as numbers in their order, nested ones in some order; None for other types."""
+    """Return the ranks of a column's values, of nested values in any order; None for other types."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -166,7 +166,7 @@ def _ranks(columns: Sequence[Any]) -> list[NDArray[np.int64]] | None:
 
 
 def _in_numbers(kind: Any) -> Any:
-    """Return a type with numbers in the place of dates and times: Python's own end with the year 9999."""
+    """Return a type with numbers instead of dates and times: those of Python end with the year 9999."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
@@ -206,7 +206,7 @@ def _numbering(field: Any, columns: Sequence[Any], total: int) -> Iterator[Leak]
     if seen < _FEWEST or every.null_count or pc.count_distinct(every).as_py() < seen:
         return
     edges = pc.min_max(every).as_py()
-    # Of a large file only pieces are here: the numbers of all rows lie as close as those of the whole table would.
+    # Only pieces of a large file are here, so the numbers may be spread over the whole table.
     consecutive = edges["max"] - edges["min"] < total if seen == total else edges["max"] - edges["min"] < 2 * total
     if consecutive or _INDEX.fullmatch(field.name):
         yield Leak("index", "A column numbers the rows.", total, total, field.name)
