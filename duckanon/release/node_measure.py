@@ -1,4 +1,4 @@
-"""Any metric of any node of the lattice, by the statement that measures a release."""
+"""Any metric of a node of the lattice, computed by the statement that measures a release."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NodeMeasure:
     bound: Sequence[Levels]
 
     def __call__(self, metric: str, node: Node) -> float:
-        """Return the value, infinite where there is none; the node's tables are gone then."""
+        """Return the value, infinite if there is none, and drop the node's tables."""
         cells = cells_at(self.plan, self.counted, self.bound, node.levels)
         relations = _NodeRelations(self, node, cells)
         try:

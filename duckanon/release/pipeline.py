@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tampering:
-    """What tests do between the stages, to make sure that the gate finds every lie; by default nothing.
+    """Changes between the stages, with which tests verify that the gate finds every lie; by default none.
 
     ``recoded`` returns what is used in place of a recoding, ``file`` changes the written file before it is checked.
     """
@@ -33,7 +33,7 @@ class Tampering:
 
 
 def run(plan: Plan, engine: Engine, stage: Path | None = None, tampering: Tampering | None = None) -> Release:
-    """Carry out a plan: encode, search or partition, recode, write, and let the gate decide.
+    """Carry out a plan: encode, search or partition, recode, write, check.
 
     ``stage`` is a folder on the file system of the later target, so that publishing is a rename. All passes over a
     table read one snapshot of it.

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """What the gate let pass."""
+    """A release that passed the gate."""
 
     rows: int
     columns: tuple[Column, ...]
@@ -77,11 +77,11 @@ def check(
 ) -> Checked:
     """Raise a PrivacyViolation unless the file keeps every promise, and each cell stands for the value of its row.
 
-    A ``staged`` file is to be published: it is brought to the disk meanwhile.
+    A ``staged`` file will be published: it is synced to the disk meanwhile.
     """
     release, recoder = engine.parquet([written.path]), recoded.recoder
     rows = count_rows(engine, release)
-    # What is read here is what the gate reads; a file that changes after that has another digest, and is checked again.
+    # The digest is of what the gate reads: a file that changes later has another one, and is checked again.
     with engine.progress.step("gate", rows), workers(min(2, engine.threads())) as pool:
         digest = pool.submit(_digest, written.path, staged)
         leaks = pool.submit(require_no_leaks, written.path)
@@ -103,7 +103,7 @@ def check(
 
 def _digest(path: Path, staged: bool) -> str:
     if staged:
-        # Whoever publishes it syncs it again, and says what is wrong.
+        # Publishing syncs it again, and reports errors.
         with suppress(OSError):
             sync(path)
     return file_digest(path)
@@ -118,7 +118,7 @@ def require_types(plan: Plan, engine: Engine, written: exp.Query) -> dict[str, s
     if list(types) != plan.published_names:
         raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
     own = exp.select(*(named(plan.expression(a), a.name) for a in plan.roles.published))
-    # What types are called once they were in a file.
+    # The names of types after they were in a file.
     empty = engine.fresh("types")
     engine.create_file(empty, own.from_(subquery(plan.relation.query.copy(), "s")).limit(0))
     declared = {c.name: c.type for c in engine.columns(exp.select("*").from_(table(empty)))}
@@ -167,7 +167,7 @@ def _person(plan: Plan) -> exp.Expr | None:
 
 
 def _evidence(plan: Plan, engine: Engine, recoder: Recoder) -> Evidence | None:
-    """Return what ties permuted rows to those of the source, and make sure that it has no others."""
+    """Return what ties permuted rows to those of the source; it must have no other rows."""
     passed, person, keys = passed_columns(plan), _person(plan), shuffle_keys(plan.seed)
     evidence = recoder.evidence(passed, person, keys)
     if evidence is None:
@@ -195,7 +195,7 @@ _SELF_EXPLAINING = (Intervals, Cuts, Quantiles, Dates, Suppress, Auto)
 
 
 def _claim(plan: Plan, engine: Engine, encoded: Encoded, types: Mapping[str, str]) -> Claim:
-    """Return what rows side by side are compared with."""
+    """Return what the rows before and after recoding are compared with."""
     quasi, passed = plan.roles.quasi_identifiers, passed_columns(plan)
     shown = []
     for attribute, own, levels, hierarchy in zip(

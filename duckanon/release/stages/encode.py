@@ -48,7 +48,7 @@ class SensitiveValues:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A source whose quasi-identifiers have codes, and what is to be solved."""
+    """A source whose quasi-identifiers have codes, and the problem for the search."""
 
     problem: Problem
     levels: tuple[Levels, ...]
@@ -75,7 +75,7 @@ class Encoded:
 
 
 def encode(plan: Plan, engine: Engine) -> Encoded:
-    """Read the source: dictionaries, hierarchies, and axes or the counts that searches of the lattice work on."""
+    """Read the source: dictionaries, bound hierarchies, and axes or the counts that a search of the lattice needs."""
     source = plan.relation.query
     rows = count_rows(engine, source)
     _require_rows(plan, rows)
@@ -86,7 +86,7 @@ def encode(plan: Plan, engine: Engine) -> Encoded:
             columns = zip(plan.roles.quasi_identifiers, coded, hierarchies, strict=True)
             axes = tuple(place_column(plan, engine, *column) for column in columns)
             algorithm = plan.algorithm.on_axes(engine, coded, axes)
-            # Rows are divided without it: the table is made if anybody asks for it.
+            # Rows are divided, not tuples: this frequency table is never made.
             counted = Frequency(engine.fresh("frequency"), coded, rows)
             problem = _problem(plan, engine, counted, {})
             return Encoded(problem, levels, hierarchies, sensitive, domain_nodes, algorithm, axes)
@@ -127,7 +127,7 @@ def _problem(plan: Plan, engine: Engine, counted: Frequency, tallies: dict[str, 
 def _encode_columns(
     plan: Plan, engine: Engine, source: exp.Query
 ) -> tuple[tuple[Coded, ...], tuple[Levels, ...], tuple[Hierarchy, ...]]:
-    """Return the quasi-identifiers with the codes of their values and levels, and the hierarchies that were used."""
+    """Return the quasi-identifiers with their codes, their bound hierarchies, and these as given or made."""
     coded, bound, used, columns = [], [], [], []
     for attribute in plan.roles.quasi_identifiers:
         further = _further_values(plan, engine, attribute)
@@ -164,7 +164,7 @@ def _further_values(plan: Plan, engine: Engine, attribute: Attribute) -> exp.Que
 
 
 def code_hierarchy(engine: Engine, values: Dictionary, levels: Levels) -> Coded:
-    """Give the labels of a bound hierarchy their codes."""
+    """Return the codes of the labels of a bound hierarchy."""
     tables = (levels.tree, levels.leaves, levels.height, levels.size, levels.top)
     return code_levels(engine, values, *tables, levels.unknown > 0, levels.arrays)
 

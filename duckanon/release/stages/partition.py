@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     Totals = dict[str, tuple[NDArray[np.int64], tuple[NDArray[np.int64], ...]]]
 
 _BATCH = 250_000
-"""Items that are read at a time where they do not all fit."""
+"""Items that are read at a time where not all fit into memory."""
 _OF_PERSONS = 48
-"""Bytes of an item that are needed to tell persons apart."""
+"""Bytes of an item for counting persons."""
 
 
 def partition(plan: Plan, engine: Engine, encoded: Encoded) -> Found:
@@ -87,7 +87,7 @@ class Divider:
 
     @property
     def plan(self) -> Plan:
-        """What is to be done."""
+        """The plan of the release."""
         return self.coder.plan
 
     @property
@@ -96,9 +96,9 @@ class Divider:
         return self.coder.engine
 
     def divide(self, expected: int) -> Division:
-        """Code the rows, divide them, and say what class each is in."""
+        """Code the rows, divide them, and store the class of each."""
         engine, coder = self.engine, self.coder
-        # The compiler's library takes a second to load: that is done while the database is at work.
+        # The compiler takes a second to load: that is done while the database works.
         with engine.progress.step("code", expected), workers(min(2, self.engine.threads())) as pool:
             pool.submit(coder.algorithm.load)
             rows = coder.rows(expected)
@@ -144,7 +144,7 @@ class Divider:
         return tuple(kinds)
 
     def _cuts(self, cutting: Cutting) -> Cuts | None:
-        """Return all cuts: those between parts, and those that were made within them."""
+        """Return all cuts: those between parts, and those within them."""
         import numpy as np
 
         if not self.plan.remember:
@@ -192,7 +192,7 @@ class Divider:
         return self._stored("ids", pa.table(of_items))
 
     def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
-        """Divide the items part by part, see ``_at_once``; what is not at work lies in files."""
+        """Divide the items part by part, see ``_at_once``; other parts are in files meanwhile."""
         import numpy as np
 
         engine = self.engine
@@ -213,7 +213,7 @@ class Divider:
             if classes is None:
                 classes = ClassFile(engine.scratch() / engine.fresh("classes"), files.count, tuple(of_items))
             classes.put(rid, of_items)
-            # What a part needed is not kept beside what the database needs.
+            # Memory of a part is returned before the database needs it.
             del items, rid, of_items
             give_back()
         assert classes is not None
@@ -225,7 +225,7 @@ class Divider:
         return name
 
     def _read(self, source: str, extras: Sequence[str], counted: bool, packed: bool = False) -> exp.Select:
-        """Return the codes of the items and what else the search looks at, in the order of the items."""
+        """Return the codes of the items and the other columns of the search, in the order of the items."""
         codes = self.coder.words if packed else self.coder.codes
         columns = [*codes, *(col(e) for e in extras), *([col("n")] if counted else [])]
         query = exp.select(*columns).from_(table(source))
@@ -237,7 +237,7 @@ class Divider:
         return np.array([[0, p.axis.size - 1 - p.axis.null] for p in self.coder.placed], dtype=np.int32)
 
     def _keep(self, items: Items, parts: Parts, kept: NDArray[np.bool_], units: NDArray[np.int64]) -> dict[str, Any]:
-        """Store the classes of a part, and return the class of every item, with what else is known of it."""
+        """Store the classes of a part; return the class of every item, and the permuted codes, if there are any."""
         import numpy as np
         import pyarrow as pa
 
@@ -320,14 +320,14 @@ class Divider:
             if parts.cuts is not None:
                 parts = replace(parts, cuts=np.concatenate([self._between(ordered, starts), parts.cuts]))
         if allowed.all() and items.entity is None and parts.judged:
-            # Every side of every cut was asked; the gate asks again.
+            # Models were asked at every cut; the gate asks again.
             rows = rows_of(parts, items.counts)
             return parts, np.ones(len(rows), dtype=np.bool_), rows
         kept, units = judge(parts, items, rules)
         return parts, kept if parts.refused is None else kept & ~parts.refused, units
 
     def _regions(self, items: Items) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Return the order that brings rows together which are equal ``within`` some columns, and where they end."""
+        """Return the order that groups rows by the columns of ``within``, and where each group ends."""
         import numpy as np
 
         count = len(items)
@@ -342,7 +342,7 @@ class Divider:
         return order, np.concatenate([[0], np.flatnonzero(changes), [count]]).astype(np.int64)
 
     def _between(self, ordered: Items, starts: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the cuts between values that stay apart: by one column after the other, a group for each value."""
+        """Return the cuts between the groups of ``within``: by one column after the other, a group for each value."""
         import numpy as np
 
         names = [c.dictionary.attribute for c in self.coder.coded]
@@ -355,13 +355,13 @@ class Divider:
             over = np.searchsorted(whole, pieces[:-1], side="right") - 1
             cut = [starts[whole[over]], starts[whole[over + 1]], starts[pieces[:-1]], starts[pieces[1:]]]
             own = np.stack([*cut, *(np.full(len(over), n) for n in (axis, 0, -1))], axis=1)
-            # What has one value only is not cut.
+            # Groups of one value are not cut.
             lines.append(own[(own[:, WHOLE] != own[:, PIECE]) | (own[:, WHOLE_END] != own[:, PIECE_END])])
             whole = pieces
         return np.concatenate(lines).astype(np.int32)
 
     def _require(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_]) -> None:
-        """Raise unless the rows, or enough of the regions, satisfy the models before anything is divided."""
+        """Raise unless all rows, or enough groups of ``within``, satisfy the models before anything is divided."""
         lost = int(rows[~allowed].sum()) + self.classes.suppressed_rows
         if lost <= self.allowed and (allowed.any() or self.plan.within):
             return

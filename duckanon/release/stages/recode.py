@@ -35,7 +35,7 @@ def recode(plan: Plan, engine: Engine, encoded: Encoded, found: Found, path: Pat
     """Make what is published of every class; ``path`` is where the rows will be written."""
     counted, levels = encoded.problem.frequency, encoded.levels
     if found.partition is not None and encoded.algorithm.permutes:
-        # No value is generalized: hierarchies at most said what is near what.
+        # No value is generalized: hierarchies only served as distances.
         return Recoded(PermutedRows(plan, engine, counted, found.partition))
     if found.partition is not None:
         recoder: Recoder = Regions(plan, engine, counted, levels, found.partition)

@@ -1,4 +1,4 @@
-"""The second stage on the lattice: an algorithm chooses a node, or one after the other for what the first leaves."""
+"""The second stage on the lattice: an algorithm chooses a node; or several, each for the rows that are left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """What was chosen: passes over the lattice, each with its node, or a partition of the rows."""
+    """The result of the search: passes over the lattice, each with its node, or a partition of the rows."""
 
     suppressed: int
     """How many rows are not published."""
@@ -26,11 +26,11 @@ class Found:
     passes: tuple[Pass, ...] = ()
     partition: Division | None = None
     seen: Seen | None = field(default=None, repr=False)
-    """The nodes that the first search knows, where it says so."""
+    """The nodes that the first pass visited or inferred, if the algorithm reports them."""
 
 
 def search(plan: Plan, engine: Engine, encoded: Encoded) -> Found:
-    """Find a node of the lattice, or several, one after the other for what is left."""
+    """Find a node of the lattice; or several, each for the rows that the last one left."""
     problem = encoded.problem
     with engine.progress.step("search", unit="nodes"):
         if plan.search_options.iterative:
@@ -42,7 +42,7 @@ def search(plan: Plan, engine: Engine, encoded: Encoded) -> Found:
             f"All {encoded.rows} rows would be suppressed: no class has {problem.min_size} {plan.unit}. Lower the "
             "suppression limit so that values are generalized instead."
         )
-    # Those of the first pass are the problem's own, which the release keeps: its lattice may be asked for.
+    # Tables of the first pass stay: the lattice of the release can be listed.
     for later in passes[1:]:
         engine.drop(*(tally.frequency.table for tally in later.problem.tallies.values()))
     first = passes[0].node

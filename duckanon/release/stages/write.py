@@ -1,4 +1,4 @@
-"""The fourth stage: the rows of a release in a private Parquet file, in an order that tells nothing.
+"""The fourth stage: the rows of a release in a private Parquet file, in a random order.
 
 Where persons are counted, a second private file has the entity keys, hashed, beside the published quasi-identifiers.
 """
@@ -31,7 +31,7 @@ _ORDER = "duckanon order"
 
 @dataclass(frozen=True)
 class Written:
-    """The private files of a release; nothing in them was checked yet."""
+    """The private files of a release, not yet checked."""
 
     path: Path
     persons: Path | None = None
@@ -76,7 +76,7 @@ def write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
 
 
 def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, int]) -> exp.Select:
-    """Return the rows from a private file, still to be sorted: to look up and to sort at a time takes more memory.
+    """Store the rows in a private file; return a query that sorts them: lookups and a sort together need more memory.
 
     They are sorted with short codes in place of texts.
     """
@@ -122,7 +122,7 @@ def write_persons(plan: Plan, recoder: Recoder, path: Path) -> None:
     person = hidden_person(plan.entity, param("key0"), param("key1"))
     assert person is not None
     rows = recoder.rows([(ENTITY, person)])
-    # Nobody sees it, so it is left in the order in which it comes.
+    # Nobody sees this file: its order does not matter.
     rows.set("order", None)
     columns = [*recoder.shown, (ENTITY, "p_0")]
     recoder.engine.write_parquet(recoder.released(rows, columns), path, shuffle_keys(plan.seed))
