@@ -378,9 +378,9 @@ def _require_partition(algorithm: Algorithm, publication: Publication) -> None:
 
 
 def _require_ordered(algorithm: Algorithm, names: Sequence[str]) -> None:
-    known = {name.lower() for name in names}
+    lowered = {name.lower() for name in names}
     for name in getattr(algorithm, "ordered", ()):
-        if name.lower() not in known:
+        if name.lower() not in lowered:
             raise ParameterError(f"'ordered' names {name!r}, which is no quasi-identifier.{did_you_mean(name, names)}")
 
 
@@ -400,7 +400,7 @@ def _resolve_hierarchies(
     possible = [*names, *roles.named(Role.SENSITIVE)]
     lowered = {n.lower(): n for n in possible}
     resolved: dict[str, Hierarchy | None] = dict.fromkeys(names)
-    kept = saved(engine) if any(isinstance(spec, str) for spec in given.values()) else []
+    in_database = saved(engine) if any(isinstance(spec, str) for spec in given.values()) else []
     for name, spec in given.items():
         if not isinstance(name, str):
             raise ParameterError(f"hierarchies must map the names of columns. Got a {type(name).__name__}.")
@@ -410,7 +410,7 @@ def _resolve_hierarchies(
                 f"A hierarchy is given for {name!r}, which is no quasi-identifier and not sensitive."
                 f"{did_you_mean(name, possible)}"
             )
-        resolved[column] = resolve(spec, engine, base, kept)
+        resolved[column] = resolve(spec, engine, base, in_database)
     return resolved
 
 

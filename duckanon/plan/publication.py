@@ -56,16 +56,16 @@ class Publication:
         _one_of("bounds", bounds, BOUNDS)
         names = [a.name for a in quasi_identifiers]
         lowered = {name.lower(): name for name in names}
-        kept = tuple(dict.fromkeys(lowered[name.lower()] for name in within))
+        unchanged = tuple(dict.fromkeys(lowered[name.lower()] for name in within))
         given = named_kinds(output, names)
         kinds = {}
         for attribute in quasi_identifiers:
             kind = given.get(attribute.name, "interval")
-            _require_fit(attribute, kind, kept)
-            if isinstance(output, str) and attribute.name not in kept:
+            _require_fit(attribute, kind, unchanged)
+            if isinstance(output, str) and attribute.name not in unchanged:
                 kind = output if _fits(attribute.type, output) else "interval"
             kinds[attribute.name] = kind
-        return cls(bounds, kinds, kept)
+        return cls(bounds, kinds, unchanged)
 
     @property
     def given(self) -> list[str]:
@@ -136,7 +136,7 @@ def extended(
     ['age', 'zip', 'ward']
     """
     names = column_names(quasi_identifiers, "quasi_identifiers")
-    known = {name.lower() for name in names}
+    listed_names = {name.lower() for name in names}
     listed = {role: c for role, c in (others or {}).items() if isinstance(c, Sequence) and not isinstance(c, str)}
     roles = {n.lower(): role for role, columns in listed.items() for n in columns if isinstance(n, str)}
     for name in column_names(within, "within"):
@@ -145,17 +145,19 @@ def extended(
                 f"within names {name!r}, which is given as {roles[name.lower()]}, too: a column of within is a "
                 "quasi-identifier, and a column has one role."
             )
-        if name.lower() not in known:
-            known.add(name.lower())
+        if name.lower() not in listed_names:
+            listed_names.add(name.lower())
             names.append(name)
     return names
 
 
-def _one_of(name: str, value: object, known: Sequence[str]) -> None:
+def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     if not isinstance(value, str):
-        raise ParameterError(f"{name} must be one of {', '.join(known)}. Got a {type(value).__name__}.")
-    if value not in known:
-        raise ParameterError(f"{name} must be one of {', '.join(known)}. Got {value!r}.{did_you_mean(value, known)}")
+        raise ParameterError(f"{name} must be one of {', '.join(allowed)}. Got a {type(value).__name__}.")
+    if value not in allowed:
+        raise ParameterError(
+            f"{name} must be one of {', '.join(allowed)}. Got {value!r}.{did_you_mean(value, allowed)}"
+        )
 
 
 def named_kinds(output: object, columns: Sequence[str]) -> dict[str, str]:

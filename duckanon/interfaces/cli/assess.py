@@ -26,11 +26,11 @@ from duckanon.interfaces.cli.options import (
     Table,
     TableFile,
     Verbose,
+    about_release,
     file_of,
     given,
     hierarchies,
     names,
-    of_job,
     source_of,
 )
 from duckanon.interfaces.cli.screen import (
@@ -85,10 +85,10 @@ def privacy(
 ) -> None:
     """Show what a table satisfies: of each model, the strictest parameter that holds."""
     source = source_of(file, database, table)
-    from duckanon.assess.privacy import privacy as look
+    from duckanon.assess.privacy import privacy as assess
 
     wanted = given(k=k, l=l, t=t, models=models, entity_key=entity_key)
-    result = look(
+    result = assess(
         source,
         quasi_identifiers=names(quasi_identifiers),
         sensitive=names(sensitive),
@@ -212,20 +212,11 @@ def measure(
     verbose: Verbose = False,
 ) -> None:
     """Measure what a release lost, by each metric that can be computed."""
-    if quasi_identifiers is None and job is None:
-        raise typer.BadParameter("Give the quasi-identifiers (-q), or a job (--job) that has them.")
-    from duckanon.assess.comparison.loss import measure as look
+    from duckanon.assess.comparison.loss import measure as assess
     from duckanon.io.source import Source
 
-    about = of_job(job) if job is not None else {}
-    own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive), "metrics": names(metrics)}
-    about |= {key: value for key, value in own.items() if value} | given(k=k)
-    # A job may have hierarchies of sensitive columns, too; where it has none, the release was made by automatic ones.
-    wanted = {name.lower() for name in about["quasi_identifiers"]}
-    known = {name: h for name, h in about.pop("hierarchies", {}).items() if name.lower() in wanted}
-    known |= hierarchies(hierarchy) or {}
-    made = known if known or job is not None else None
-    result = look(Source.file(original), Source.file(release), hierarchies=made, **about)
+    about = about_release(job, quasi_identifiers, sensitive, hierarchy, k)
+    result = assess(Source.file(original), Source.file(release), **about, **given(metrics=names(metrics) or None))
     screen, rows = Screen.of(ctx), [m.to_dict() for m in result]
     if screen.as_json:
         screen.document({"original": original, "release": release, "loss": rows})
@@ -300,9 +291,9 @@ def risk(
     With --previous also for somebody who has an earlier release of the same people.
     """
     source = source_of(file, database, table)
-    from duckanon.assess.risk import risk as look
+    from duckanon.assess.risk import risk as assess
 
-    result = look(
+    result = assess(
         source,
         quasi_identifiers=names(quasi_identifiers),
         threshold=threshold,
@@ -434,9 +425,9 @@ def suggest(
     No value of the table is shown.
     """
     source = source_of(file, database, table)
-    from duckanon.assess.suggest import suggest as look
+    from duckanon.assess.suggest import suggest as assess
 
-    result = look(source, max_size=max_size, threshold=threshold, by=by).to_pylist()
+    result = assess(source, max_size=max_size, threshold=threshold, by=by).to_pylist()
     screen = Screen.of(ctx)
     if screen.as_json:
         screen.document({"source": source.name, "columns": result})

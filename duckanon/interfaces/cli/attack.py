@@ -14,11 +14,10 @@ from duckanon.interfaces.cli.options import (
     K,
     Sensitive,
     Verbose,
+    about_release,
     file_of,
     given,
-    hierarchies,
     names,
-    of_job,
 )
 from duckanon.interfaces.cli.screen import Screen, sections, shown_path
 
@@ -88,26 +87,16 @@ def attack(
     verbose: Verbose = False,
 ) -> None:
     """Attack a release, and show what an adversary learns beyond chance."""
-    if quasi_identifiers is None and job is None:
-        raise typer.BadParameter("Give the quasi-identifiers (-q), or a job (--job) that has them.")
-    from duckanon.assess.attacks.attack import attack as look
+    from duckanon.assess.attacks.attack import attack as assess
     from duckanon.io.source import Source
 
-    about: dict[str, Any] = of_job(job) if job is not None else {}
-    about |= given(k=k)
-    own = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive)}
-    about |= {name: value for name, value in own.items() if value}
-    wanted = {name.lower() for name in about["quasi_identifiers"]}
-    made = {name: h for name, h in about.pop("hierarchies", {}).items() if name.lower() in wanted}
-    made |= hierarchies(hierarchy) or {}
-    result = look(
+    result = assess(
         Source.file(original),
         Source.file(release),
         control=file_of(control),
-        hierarchies=made if made or job is not None else None,
         sample=sample,
         seed=seed,
-        **about,
+        **about_release(job, quasi_identifiers, sensitive, hierarchy, k),
         **given(attacks=names(attacks) or None, known=names(known) or None, key=key),
     )
     if html is not None:

@@ -75,7 +75,7 @@ def lattice(
     screen, wanted = Screen.of(ctx), require_metrics(names(metrics) or ["loss"])
     loaded = load_job(job)
     with Bars(screen.watched) as bars:
-        engine = loaded.open_engine(bars if screen.watched else None)
+        engine = loaded.open_engine(bars.listener)
         try:
             plan = loaded.table().plan(engine)
             result = nodes_of(plan, engine, wanted, most=most)
@@ -196,16 +196,16 @@ def compare(
     if picture is not None and picture.suffix.lower() not in PICTURES:
         # Said before the work, not after it.
         raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
-    from duckanon.assess.comparison.compare import compare as look
+    from duckanon.assess.comparison.compare import compare as assess
 
     screen = Screen.of(ctx)
     with ExitStack() as stack:
         releases = {}
         for name, job in zip(_labels(jobs), jobs, strict=True):
             with Bars(screen.watched) as bars:
-                releases[name] = stack.enter_context(_made(job, bars if screen.watched else None))
+                releases[name] = stack.enter_context(_made(job, bars.listener))
         chosen = given(by=names(by) or None, properties=names(properties) or None, row_id=row_id)
-        result = look(releases, **chosen)
+        result = assess(releases, **chosen)
     drawn = result.plot(picture) if picture is not None else None
     if screen.as_json:
         screen.document({**result.to_dict(), "picture": drawn})

@@ -39,7 +39,7 @@ Data = Annotated[
 _PROPERTIES = {
     "total": "every value of the data has a row",
     "functional": "each leaf has one row, and no cell is empty",
-    "nested": "equal labels have equal parents, and no way up is a loop",
+    "nested": "equal labels have equal parents, and there are no loops",
     "rooted": "the last level has one label",
 }
 _COUNTS = ("leaves", "height", "duplicates", "gaps", "ragged", "not_nested", "loops", "tops", "missing")

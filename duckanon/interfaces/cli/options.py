@@ -183,6 +183,30 @@ def of_job(path: Path) -> dict[str, Any]:
     }
 
 
+def about_release(
+    job: Path | None,
+    quasi_identifiers: Iterable[str] | None,
+    sensitive: Iterable[str] | None,
+    hierarchy: Iterable[str] | None,
+    k: int | None,
+) -> dict[str, Any]:
+    """Return what is said of a release by options and by the job that made it; options have precedence.
+
+    Hierarchies are None without any: then the values of the release show how it was generalized. A release of a job
+    without hierarchies was made with automatic ones, which are found again.
+    """
+    if quasi_identifiers is None and job is None:
+        raise typer.BadParameter("Give the quasi-identifiers (-q), or a job (--job) that has them.")
+    about = of_job(job) if job is not None else {}
+    columns = {"quasi_identifiers": names(quasi_identifiers), "sensitive": names(sensitive)}
+    about |= {name: value for name, value in columns.items() if value} | given(k=k)
+    # A job may also have hierarchies of sensitive columns.
+    wanted = {name.lower() for name in about["quasi_identifiers"]}
+    by_column = {name: h for name, h in about.get("hierarchies", {}).items() if name.lower() in wanted}
+    by_column |= hierarchies(hierarchy) or {}
+    return {**about, "hierarchies": by_column if by_column or job is not None else None}
+
+
 def file_of(path: str | None) -> Any:
     from duckanon.io.source import Source
 

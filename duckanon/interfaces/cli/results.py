@@ -168,24 +168,24 @@ def _box(result: Result, width: int | None) -> None:
     widths = [max(map(cell_len, (head, *(row[i] for row in texts)))) for i, head in enumerate(heads)]
     # Nothing is cut in a file or a pipe.
     cut = out.is_terminal or width is not None
-    limits, kept = fit(widths, out.width) if cut else (widths, list(range(len(widths))))
+    limits, visible_columns = fit(widths, out.width) if cut else (widths, list(range(len(widths))))
     if not cut:
         out = console(width=max(80, sum(widths) + 3 * len(widths) + 1))
-    gap = next((i for i, (a, b) in enumerate(pairwise(kept), 1) if b != a + 1), None)
+    gap = next((i for i, (a, b) in enumerate(pairwise(visible_columns), 1) if b != a + 1), None)
     table = Table(box=box.SQUARE, header_style="bold")
-    for place, i in enumerate(kept):
+    for place, i in enumerate(visible_columns):
         if place == gap:
             table.add_column("…", no_wrap=True)
         right: Justify = "right" if result.numeric and result.numeric[i] else "left"
         table.add_column(Text(heads[i]), justify=right, no_wrap=True, width=limits[i], overflow="ellipsis")
     for row, values in zip(texts, result.rows, strict=True):
-        cells = [Text(row[i], style="dim" if values[i] is None else "") for i in kept]
+        cells = [Text(row[i], style="dim" if values[i] is None else "") for i in visible_columns]
         if gap is not None:
             cells.insert(gap, Text("…", style="dim"))
         table.add_row(*cells)
     out.print(table)
-    hidden = len(widths) - len(kept)
-    columns = f", {len(kept)} of {len(widths)} columns" if hidden else ""
+    hidden = len(widths) - len(visible_columns)
+    columns = f", {len(visible_columns)} of {len(widths)} columns" if hidden else ""
     out.print(Text(_counted(result) + columns, style="dim"))
 
 
@@ -200,19 +200,19 @@ def fit(widths: Sequence[int], available: int) -> tuple[list[int], list[int]]:
     [0, 3]
     """
 
-    def needed(limits: Sequence[int], kept: Sequence[int]) -> int:
-        gap = 4 if len(kept) < len(widths) else 0
-        return sum(limits[i] + 3 for i in kept) + 1 + gap
+    def needed(limits: Sequence[int], visible_columns: Sequence[int]) -> int:
+        gap = 4 if len(visible_columns) < len(widths) else 0
+        return sum(limits[i] + 3 for i in visible_columns) + 1 + gap
 
-    kept = list(range(len(widths)))
+    visible_columns = list(range(len(widths)))
     limits = list(widths)
     for cap in range(max(widths, default=0), _NARROWEST - 1, -1):
         limits = [min(w, cap) for w in widths]
-        if needed(limits, kept) <= available:
-            return limits, kept
-    while len(kept) > 1 and needed(limits, kept) > available:
-        kept.pop(len(kept) // 2)
-    return limits, kept
+        if needed(limits, visible_columns) <= available:
+            return limits, visible_columns
+    while len(visible_columns) > 1 and needed(limits, visible_columns) > available:
+        visible_columns.pop(len(visible_columns) // 2)
+    return limits, visible_columns
 
 
 def _counted(result: Result) -> str:

@@ -107,7 +107,7 @@ def _run(
     from duckanon.jobs import run_job
 
     with Bars(screen.watched and log is None) as bars:
-        listener: Any = bars if screen.watched else None
+        listener: Any = bars.listener
         if log is not None:
             from duckanon.jobs.monitoring import LoggedProgress, configure
 
@@ -150,7 +150,7 @@ def plan(
     ran = []
     if sql:
         with Bars(screen.watched) as bars:
-            ran = job_statements(job, table, bars if screen.watched else None)
+            ran = job_statements(job, table, bars.listener)
     if screen.as_json:
         screen.document({**planned.to_dict(), **({"statements": [one.to_dict() for one in ran]} if sql else {})})
     else:
@@ -180,21 +180,21 @@ def demo(
     with replacing(data) as staged, Bars(screen.watched) as bars, Progress(bars).step("make the table"):
         write_hospital(staged, rows)
     # A job that somebody has changed since is theirs: it is run as it is.
-    kept = job.exists() and job.read_bytes() != example.read_bytes()
-    if not kept:
+    changed = job.exists() and job.read_bytes() != example.read_bytes()
+    if not changed:
         with replacing(job) as staged:
             shutil.copyfile(example, staged)
     if not screen.as_json:
-        _tell_demo(screen, data, job, rows, kept)
+        _show_demo(screen, data, job, rows, changed)
     # Another number of rows than last time is what was asked for.
-    _run(screen, job, more={"data": data, "job": job, "job_changed": kept}, accept_drift=True)
+    _run(screen, job, more={"data": data, "job": job, "job_changed": changed}, accept_drift=True)
     if screen.rich:
-        _tell_next(screen, data, job)
+        _show_next(screen, data, job)
 
 
-def _tell_demo(screen: Screen, data: Path, job: Path, rows: int, kept: bool) -> None:
+def _show_demo(screen: Screen, data: Path, job: Path, rows: int, changed: bool) -> None:
     made = f"{shown_path(data)}: {count(rows, 'rows')} of invented hospital stays"
-    ran = f"{shown_path(job)}: the job{', with your changes' if kept else ''}"
+    ran = f"{shown_path(job)}: the job{', with your changes' if changed else ''}"
     if not screen.rich:
         screen.line(f"data: {made}")
         screen.line(f"job: {ran}")
@@ -204,7 +204,7 @@ def _tell_demo(screen: Screen, data: Path, job: Path, rows: int, kept: bool) -> 
     sections(screen, [("Made", Text(f"{made}\n{ran}"))])
 
 
-def _tell_next(screen: Screen, data: Path, job: Path) -> None:
+def _show_next(screen: Screen, data: Path, job: Path) -> None:
     from rich.text import Text
 
     release = job.parent / "release"
@@ -424,8 +424,8 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
         what = "groups" if "permutation" in summary else "classes"
         classes = f"{check['violating_classes']} of {check['classes']} {what} broken"
         screen.line(f"{check['model']} ({parameters(check['parameters'])}): {verdict}, {classes}")
-    kept = f"{counts['rows_in']} in, {counts['rows_published']} published, {counts['rows_suppressed']} suppressed"
-    screen.line(f"rows: {kept}")
+    line = f"{counts['rows_in']} in, {counts['rows_published']} published, {counts['rows_suppressed']} suppressed"
+    screen.line(f"rows: {line}")
     spread = f"{figure(sizes['min'])} to {figure(sizes['max'])} {summary['unit']}, median {figure(sizes['median'])}"
     screen.line(": ".join(classes_row(summary, f"{counts['classes']}, of {spread}")))
     for name, text in permutation_rows(summary.get("permutation") or {}):

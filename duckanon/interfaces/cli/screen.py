@@ -269,6 +269,11 @@ class Bars:
             if self._progress is not None:
                 self._progress.stop()
 
+    @property
+    def listener(self) -> Bars | None:
+        """The listener for progress events, or None if nothing is drawn."""
+        return self if self._shown else None
+
     def __call__(self, event: Event) -> None:
         """Take an event; called from several threads."""
         with self._lock:

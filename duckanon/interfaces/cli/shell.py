@@ -125,8 +125,8 @@ def one_line(message: str) -> str:
     'Parser Error: syntax error at or near "SELCT"'
     """
     lines = [line.strip() for line in message.strip().splitlines()]
-    kept = [line for line in lines[: lines.index("")] if line] if "" in lines else lines
-    return " ".join(kept) or "The database gave no reason."
+    first = [line for line in lines[: lines.index("")] if line] if "" in lines else lines
+    return " ".join(first) or "The database gave no reason."
 
 
 class Session:

@@ -73,7 +73,7 @@ def study(
             only=_only(only),
             workers=workers or cores(),
             dry_run=dry_run,
-            progress=bars if screen.watched else _Said(screen),
+            progress=bars.listener or _Said(screen),
         )
     if screen.as_json:
         screen.document(result.to_dict())

@@ -116,7 +116,7 @@ def utility(
     options |= given(learners=names(learners) or None)
     asked = given(average=average) | {"n": queries, "seed": seed}
     with Bars(screen.watched) as bars:
-        options["progress"] = bars if screen.watched else None
+        options["progress"] = bars.listener
         if Path(release).suffix.lower() == ".toml":
             if job is not None:
                 raise typer.BadParameter("--job goes with a released file: here RELEASE is the job.")
@@ -181,16 +181,16 @@ def _of_file(
     from duckanon.io.source import Source
 
     about = of_job(job) if job is not None else {}
-    known = {key: about[key] for key in ("quasi_identifiers", "hierarchies") if key in about}
+    described = {key: about[key] for key in ("quasi_identifiers", "hierarchies") if key in about}
     source, released = Source.file(original), Source.file(release)
     held = Source.file(test) if test is not None else None
-    result = evaluate(source, released, target=target, test=held, **known, **options)
+    result = evaluate(source, released, target=target, test=held, **described, **options)
     if not asked["n"]:
         return result, None
-    if not known:
+    if not described:
         raise typer.BadParameter("--queries of a released file needs --job, which names its quasi-identifiers.")
-    hierarchies = {c: h for c, h in known["hierarchies"].items() if c in known["quasi_identifiers"]}
-    columns = known["quasi_identifiers"]
+    hierarchies = {c: h for c, h in described["hierarchies"].items() if c in described["quasi_identifiers"]}
+    columns = described["quasi_identifiers"]
     return result, queries(source, released, columns=columns, hierarchies=hierarchies, **asked)
 
 
@@ -340,7 +340,7 @@ def tune(
             seeds=seeds,
             seed=seed,
             results=results,
-            progress=bars if screen.watched else None,
+            progress=bars.listener,
         )
     written = result.write(output) if output is not None else None
     drawn = result.plot(picture) if picture is not None else None

@@ -46,9 +46,9 @@ def package_folder() -> Path:
 
 
 def refuse_materialization(node: Mapping[str, Any]) -> None:
-    """Raise where dbt would keep a release of ``node`` in a way that is not one checked table.
+    """Raise if dbt would keep a release of ``node`` in a way that is not one checked table.
 
-    ``node`` is what dbt tells about the work of a thread. An ephemeral model is not kept: it is part of others.
+    ``node`` is what dbt reports about the work of a thread. An ephemeral model is not stored: it is part of others.
 
     Examples
     --------
@@ -63,12 +63,12 @@ duckanon is not installed: materialize the model as a table.
     if node.get("resource_type") not in ("model", "snapshot") or kind in _CHECKED:
         return
     what = {"view": "A view", "incremental": "An incremental model", "snapshot": "A snapshot"}
-    reason = _REASONS.get(kind, "is not known to be one table, made anew and checked")
+    reason = _REASONS.get(kind, "may not be one table that is made anew and checked")
     raise UnsupportedError(f"{what.get(kind, 'Its materialization')} {reason}: materialize the model as a table.")
 
 
 def functions_of(node: Callable[[], Mapping[str, Any]]) -> list[Function]:
-    """Return duckanon's functions for sessions of dbt, in which ``node`` tells what the calling thread works on."""
+    """Return duckanon's functions for sessions of dbt, whose ``node`` is what the calling thread works on."""
     from duckanon.interfaces.sql.door import FUNCTIONS
 
     def guarded(function: Function) -> Function:

@@ -235,8 +235,10 @@ def _classes(request: Call) -> exp.Query:
 
 
 def _list_hierarchies(request: Call) -> exp.Query:
-    kept = saved(request.engine)
-    listed = [(name, "saved") for name in kept] + [(name, "shipped") for name in shipped() if name not in kept]
+    in_database = saved(request.engine)
+    listed = [(name, "saved") for name in in_database] + [
+        (name, "shipped") for name in shipped() if name not in in_database
+    ]
     rows = exp.values([(text(name), text(origin)) for name, origin in listed], alias="h", columns=["name", "origin"])
     return exp.select("name", "origin").from_(rows)
 

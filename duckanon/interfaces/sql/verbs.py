@@ -203,25 +203,25 @@ def _compare_releases(request: Call, shared: tuple[Parameter, ...]) -> exp.Query
         raise ParameterError(f"compare_releases: what must be one of {', '.join(TABLES)}.{did_you_mean(what, TABLES)}")
     if what != "metrics":
         about.setdefault("metrics", [])
-    own = {p.name: p for p in shared if p.name != "source"}
+    parameters = {p.name: p for p in shared if p.name != "source"}
     made = {}
     with ExitStack() as stack:
         for name, variation in variations.items():
-            given = {**arguments, **_varied(name, variation, own)}
+            given = {**arguments, **_varied(name, variation, parameters)}
             made[name] = anonymize(source, engine=request.engine, **{"quasi_identifiers": [], **given})
             stack.callback(made[name].folder.close)
         return as_query(rows(compare(made, **about), what))
 
 
-def _varied(name: str, variation: Any, own: Mapping[str, Parameter]) -> dict[str, Any]:
+def _varied(name: str, variation: Any, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     """Return the arguments of one release, checked as those of ``anonymize`` are."""
     label = f"compare_releases, release {name!r}"
     if not isinstance(variation, dict):
         raise ParameterError(f"{label}: give its arguments as a struct, such as {{'k': 5}}.")
     for key in variation:
-        if key not in own:
-            raise ParameterError(f"{label}: there is no parameter {key!r}.{did_you_mean(key, own)}")
-    return checked(Function(label, tuple(own.values()), _privacy), variation)
+        if key not in parameters:
+            raise ParameterError(f"{label}: there is no parameter {key!r}.{did_you_mean(key, parameters)}")
+    return checked(Function(label, tuple(parameters.values()), _privacy), variation)
 
 
 _SOURCE = Parameter("source", "text", required=True)
