@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -150,15 +153,36 @@ def root(
     """Anonymize tables in DuckDB: k-anonymity and more, verified on the published file."""
 
 
+def _with_common_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that also takes the options that all commands have; their callbacks do what they ask for."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, as_json: bool = False, verbose: bool = False, **options: Any) -> Any:
+        return command(*args, **options)
+
+    signature = inspect.signature(command, eval_str=True)
+    common = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("as_json", Json), ("verbose", Verbose))
+    ]
+    parameters = [*signature.parameters.values(), *common]
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped
+
+
 def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
     """Accept the common options also between a group and its command."""
 
 
 for _module in (run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell):
     _module.add_to(app)
-for _group in app.registered_groups:
-    if _group.typer_instance is not None:
-        _group.typer_instance.callback()(_group_options)
+_groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
+for _group in _groups:
+    _group.callback()(_group_options)
+for _command in [command for group in (app, *_groups) for command in group.registered_commands]:
+    if _command.callback is not None:
+        _command.callback = _with_common_options(_command.callback)
 
 
 def main() -> None:

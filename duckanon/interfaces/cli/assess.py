@@ -15,17 +15,19 @@ from duckanon.interfaces.cli.options import (
     Database,
     EntityKey,
     Hierarchies,
-    Json,
     K,
     L,
     Models,
+    OfJob,
+    Original,
     Population,
     QuasiIdentifiers,
+    QuasiIdentifiersOrJob,
+    Released,
     Sensitive,
     T,
     Table,
     TableFile,
-    Verbose,
     about_release,
     file_of,
     given,
@@ -33,18 +35,7 @@ from duckanon.interfaces.cli.options import (
     names,
     source_of,
 )
-from duckanon.interfaces.cli.screen import (
-    RIGHT,
-    WHOLE,
-    Row,
-    Screen,
-    count,
-    figure,
-    grid,
-    headed,
-    sections,
-    share,
-)
+from duckanon.interfaces.cli.screen import RIGHT, WHOLE, Row, Screen, count, figure, grid, headed, sections, share
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -80,8 +71,6 @@ def privacy(
     entity_key: EntityKey = None,
     database: Database = None,
     table: Table = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Show what a table satisfies: of each model, the strictest parameter that holds."""
     source = source_of(file, database, table)
@@ -187,29 +176,16 @@ def _verdict(row: Row) -> str:
 
 def measure(
     ctx: typer.Context,
-    original: Annotated[
-        str, typer.Argument(metavar="ORIGINAL", help="The original table: a file.", show_default=False)
-    ],
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table: a file.", show_default=False)],
-    quasi_identifiers: Annotated[
-        list[str] | None,
-        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="The quasi-identifiers.", show_default=False),
-    ] = None,
+    original: Original,
+    release: Released,
+    quasi_identifiers: QuasiIdentifiersOrJob = None,
     sensitive: Sensitive = None,
     k: K = None,
     metrics: Annotated[
-        list[str] | None,
-        typer.Option("--metric", "-m", metavar="A,B,...", help="The metrics. By default all.", show_default=False),
+        list[str] | None, typer.Option("--metric", "-m", metavar="A,B,...", help="The metrics. By default all.")
     ] = None,
     hierarchy: Hierarchies = None,
-    job: Annotated[
-        Path | None,
-        typer.Option(
-            "--job", metavar="JOB.toml", help="Take the columns, hierarchies and k from a job.", show_default=False
-        ),
-    ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    job: OfJob = None,
 ) -> None:
     """Measure what a release lost, by each metric that can be computed."""
     from duckanon.assess.comparison.loss import measure as assess
@@ -254,37 +230,23 @@ def risk(
     threshold: Annotated[float, typer.Option("--threshold", help="The highest acceptable risk.")] = 0.2,
     population: Population = None,
     population_size: Annotated[
-        int | None,
-        typer.Option("--population-size", help="How many people the data are a sample of.", show_default=False),
+        int | None, typer.Option("--population-size", help="How many people the data are a sample of.")
     ] = None,
     sampling_fraction: Annotated[
-        float | None,
-        typer.Option("--sampling-fraction", help="The share of the people that is in the data.", show_default=False),
+        float | None, typer.Option("--sampling-fraction", help="The share of the people that is in the data.")
     ] = None,
-    previous: Annotated[
-        str | None,
-        typer.Option("--previous", help="An earlier release of the same people.", show_default=False),
-    ] = None,
+    previous: Annotated[str | None, typer.Option("--previous", help="An earlier release of the same people.")] = None,
     original: Annotated[
-        str | None,
-        typer.Option("--original", help="The original table, to find persons of --previous again.", show_default=False),
+        str | None, typer.Option("--original", help="The original table, to find persons of --previous again.")
     ] = None,
     k: Annotated[
         int | None,
-        typer.Option(
-            "--k",
-            "-k",
-            min=1,
-            help="The smallest acceptable group that both releases together single out.",
-            show_default=False,
-        ),
+        typer.Option("--k", "-k", min=1, help="The smallest acceptable group that both releases together single out."),
     ] = None,
     hierarchy: Hierarchies = None,
     entity_key: EntityKey = None,
     database: Database = None,
     table: Table = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Estimate the risk of reidentification for three kinds of adversaries.
 
@@ -417,8 +379,6 @@ def suggest(
     ] = "uniqueness",
     database: Database = None,
     table: Table = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Suggest a role for each column: which ones identify or single out people.
 

@@ -10,10 +10,13 @@ import typer
 from duckanon.interfaces.cli.options import (
     ASSESS,
     Hierarchies,
-    Json,
+    Html,
     K,
+    OfJob,
+    Original,
+    QuasiIdentifiersOrJob,
+    Released,
     Sensitive,
-    Verbose,
     about_release,
     file_of,
     given,
@@ -34,27 +37,16 @@ def add_to(app: typer.Typer) -> None:
 
 def attack(
     ctx: typer.Context,
-    original: Annotated[
-        str, typer.Argument(metavar="ORIGINAL", help="The original table: a file.", show_default=False)
-    ],
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table: a file.", show_default=False)],
+    original: Original,
+    release: Released,
     control: Annotated[
         str | None,
-        typer.Option(
-            "--control",
-            metavar="FILE",
-            help="People who are not in the release, for comparison: a file.",
-            show_default=False,
-        ),
+        typer.Option("--control", metavar="FILE", help="People who are not in the release, for comparison: a file."),
     ] = None,
-    quasi_identifiers: Annotated[
-        list[str] | None,
-        typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="The quasi-identifiers.", show_default=False),
-    ] = None,
+    quasi_identifiers: QuasiIdentifiersOrJob = None,
     sensitive: Sensitive = None,
     attacks: Annotated[
-        list[str] | None,
-        typer.Option("--attack", "-a", metavar="A,B,...", help="The attacks. By default all.", show_default=False),
+        list[str] | None, typer.Option("--attack", "-a", metavar="A,B,...", help="The attacks. By default all.")
     ] = None,
     known: Annotated[
         list[str] | None,
@@ -65,26 +57,13 @@ def attack(
             show_default="half",
         ),
     ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", help="A column of both tables that identifies persons.", show_default=False),
-    ] = None,
+    key: Annotated[str | None, typer.Option("--key", help="A column of both tables that identifies persons.")] = None,
     k: K = None,
     hierarchy: Hierarchies = None,
-    job: Annotated[
-        Path | None,
-        typer.Option(
-            "--job", metavar="JOB.toml", help="Take the columns, hierarchies and k from a job.", show_default=False
-        ),
-    ] = None,
+    job: OfJob = None,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Attack at most this many people.")] = 5000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed with which they are drawn.")] = 0,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write a report as an HTML page.", show_default=False),
-    ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    html: Html = None,
 ) -> None:
     """Attack a release, and show what an adversary learns beyond chance."""
     from duckanon.assess.attacks.attack import attack as assess

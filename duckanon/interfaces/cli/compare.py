@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import (
-    ASSESS,
-    PICTURES,
-    Json,
-    Verbose,
-    given,
-    names,
-)
+from duckanon.interfaces.cli.options import ASSESS, PICTURES, Picture, given, names
 from duckanon.interfaces.cli.screen import (
     RIGHT,
     WHOLE,
@@ -50,7 +43,7 @@ def add_to(app: typer.Typer) -> None:
 
 def lattice(
     ctx: typer.Context,
-    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")],
     pareto: Annotated[bool, typer.Option("--pareto", help="Only the Pareto front of risk and loss.")] = False,
     metrics: Annotated[
         list[str] | None,
@@ -64,8 +57,6 @@ def lattice(
     ] = None,
     top: Annotated[int, typer.Option("--top", min=0, help="How many nodes to show; 0 for all.")] = 20,
     most: Annotated[int, typer.Option("--most", min=1, help="Refuse a lattice with more nodes.")] = 200_000,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """List the levels that a job could choose, the best first. Publishes nothing."""
     from duckanon.algorithms.full_domain.listing import require_metrics
@@ -160,7 +151,7 @@ def _levels(row: Row) -> str:
 
 def compare(
     ctx: typer.Context,
-    jobs: Annotated[list[Path], typer.Argument(metavar="JOB.toml", help="Two or more jobs.", show_default=False)],
+    jobs: Annotated[list[Path], typer.Argument(metavar="JOB.toml", help="Two or more jobs.")],
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -181,14 +172,9 @@ def compare(
         ),
     ] = None,
     row_id: Annotated[
-        str | None, typer.Option("--row-id", help="A column of the sources that identifies rows.", show_default=False)
+        str | None, typer.Option("--row-id", help="A column of the sources that identifies rows.")
     ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE", help="Draw the comparison: PNG, SVG or PDF.", show_default=False),
-    ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    picture: Picture = None,
 ) -> None:
     """Compare the releases of several jobs, row by row. Publishes nothing."""
     if len(jobs) < 2:

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import (
-    MORE,
-    Json,
-    Verbose,
-)
+from duckanon.interfaces.cli.options import MORE
 from duckanon.interfaces.cli.screen import Screen, count, grid, headed, sections, shown_path
 
 if TYPE_CHECKING:
@@ -31,11 +27,8 @@ class Kind(StrEnum):
     HIERARCHIES = "hierarchies"
 
 
-Column = Annotated[str | None, typer.Option("--column", "-c", help="The column with the values.", show_default=False)]
-Data = Annotated[
-    str | None,
-    typer.Option("--data", help="A table whose values the hierarchy must all have: a file.", show_default=False),
-]
+Column = Annotated[str | None, typer.Option("--column", "-c", help="The column with the values.")]
+Data = Annotated[str | None, typer.Option("--data", help="A table whose values the hierarchy must all have: a file.")]
 _PROPERTIES = {
     "total": "every value of the data has a row",
     "functional": "each leaf has one row, and no cell is empty",
@@ -57,34 +50,23 @@ def add_to(app: typer.Typer) -> None:
 
 def build(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The table: a file.", show_default=False)],
-    column: Annotated[str, typer.Option("--column", "-c", help="The column with the values.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The CSV file to write.", show_default=False)],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The table: a file.")],
+    column: Annotated[str, typer.Option("--column", "-c", help="The column with the values.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The CSV file to write.")],
     rule: Annotated[
         str | None,
         typer.Option(
-            "--rule",
-            help="The rule: intervals, quantiles, mask, prefix, dates, age, order, random or suppress.",
-            show_default=False,
+            "--rule", help="The rule: intervals, quantiles, mask, prefix, dates, age, order, random or suppress."
         ),
     ] = None,
-    rule_file: Annotated[
-        Path | None, typer.Option("--rule-file", help="A TOML file with the rule.", show_default=False)
-    ] = None,
-    width: Annotated[
-        str | None, typer.Option("--width", help="The width of level 1, for intervals.", show_default=False)
-    ] = None,
+    rule_file: Annotated[Path | None, typer.Option("--rule-file", help="A TOML file with the rule.")] = None,
+    width: Annotated[str | None, typer.Option("--width", help="The width of level 1, for intervals.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A key of the rule, such as --set factors=[2,2]. Can be repeated.",
-            show_default=False,
+            "--set", metavar="KEY=VALUE", help="A key of the rule, such as --set factors=[2,2]. Can be repeated."
         ),
     ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Build a hierarchy from the values of a column by a rule, and write it as CSV in the format of ARX."""
     if (rule is None) == (rule_file is None):
@@ -150,15 +132,11 @@ def validate(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME_OR_FILE",
-            help="The hierarchy: a CSV file, a rule in a TOML file, or a ready-made one.",
-            show_default=False,
+            metavar="NAME_OR_FILE", help="The hierarchy: a CSV file, a rule in a TOML file, or a ready-made one."
         ),
     ],
     data: Data = None,
     column: Column = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Check that a hierarchy is total, functional, nested and rooted. Exit code 0 if it can be used, else 1."""
     if (data is None) != (column is None):
@@ -255,12 +233,8 @@ def _word(holds: bool | None) -> str:
 
 def show(
     ctx: typer.Context,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME_OR_FILE", help="A ready-made hierarchy, or a file.", show_default=False)
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="A ready-made hierarchy, or a file.")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many lines to show.")] = 10,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Show the levels of a hierarchy: how many labels each has, and the first lines."""
     from duckanon.engine.open import open_engine
@@ -350,14 +324,8 @@ def list_(
     ctx: typer.Context,
     kind: Annotated[
         Kind | None,
-        typer.Argument(
-            metavar="KIND",
-            help="models, algorithms, metrics or hierarchies. By default all of them.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="KIND", help="models, algorithms, metrics or hierarchies. By default all of them."),
     ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """List models, algorithms, metrics and ready-made hierarchies."""
     screen = Screen.of(ctx)
@@ -373,8 +341,6 @@ def list_(
 
 def _listed(kind: Kind) -> list[dict[str, str]]:
     if kind is Kind.HIERARCHIES:
-        from duckanon.interfaces.cli.hierarchies import listed
-
         return listed()
     if kind is Kind.METRICS:
         from duckanon.metrics.base import metrics

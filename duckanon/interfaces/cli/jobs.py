@@ -12,11 +12,9 @@ from duckanon.interfaces.cli.options import (
     MAKE,
     Database,
     JobFile,
-    Json,
     OneTable,
     Table,
     TableFile,
-    Verbose,
     source_of,
 )
 from duckanon.interfaces.cli.screen import Screen, count, shown_path
@@ -40,8 +38,6 @@ def init(
     database: Database = None,
     table: Table = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Draft a job file from a table. Roles are guessed, with reasons."""
     from duckanon.errors import ConfigError
@@ -71,7 +67,10 @@ def init(
 
 
 @jobs.command("validate")
-def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: Verbose = False) -> None:
+def validate(
+    ctx: typer.Context,
+    job: JobFile,
+) -> None:
     """Check a job file, and whether it fits its source. Reads the schema only."""
     from duckanon.jobs import load_job, plan_job
 
@@ -101,11 +100,7 @@ def validate(ctx: typer.Context, job: JobFile, as_json: Json = False, verbose: V
 
 @jobs.command("schema")
 def schema(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file.", show_default=False)
-    ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
 ) -> None:
     """Write the JSON Schema of job files, with which editors check them."""
     from duckanon.jobs.keys import schema_text
@@ -117,7 +112,9 @@ def schema(
 
 
 def history(
-    ctx: typer.Context, job: JobFile, table: OneTable = None, as_json: Json = False, verbose: Verbose = False
+    ctx: typer.Context,
+    job: JobFile,
+    table: OneTable = None,
 ) -> None:
     """Show the past runs of a job: rows, suppression, loss and classes."""
     from duckanon.jobs import load_job

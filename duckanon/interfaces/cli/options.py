@@ -113,53 +113,44 @@ QuasiIdentifiers = Annotated[
         "-q",
         metavar="A,B,...",
         help="The quasi-identifiers, separated by commas. Can be repeated.",
-        show_default=False,
     ),
 ]
 Sensitive = Annotated[
-    list[str] | None,
-    typer.Option("--sensitive", "-s", metavar="A,B,...", help="The sensitive columns.", show_default=False),
+    list[str] | None, typer.Option("--sensitive", "-s", metavar="A,B,...", help="The sensitive columns.")
 ]
-K = Annotated[int | None, typer.Option("-k", "--k", help=PARAMETERS["k"].about, show_default=False)]
-L = Annotated[int | None, typer.Option("-l", "--l", help=PARAMETERS["l"].about, show_default=False)]
-T = Annotated[
-    float | None,
-    typer.Option("-t", "--t", help=PARAMETERS["t"].about, show_default=False),
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--model", metavar="MODEL", help=PARAMETERS["models"].about, show_default=False),
-]
+K = Annotated[int | None, typer.Option("-k", "--k", help=PARAMETERS["k"].about)]
+L = Annotated[int | None, typer.Option("-l", "--l", help=PARAMETERS["l"].about)]
+T = Annotated[float | None, typer.Option("-t", "--t", help=PARAMETERS["t"].about)]
+Models = Annotated[list[str] | None, typer.Option("--model", metavar="MODEL", help=PARAMETERS["models"].about)]
 TableFile = Annotated[
     str | None,
-    typer.Argument(
-        metavar="FILE",
-        help="The table: Parquet, CSV or JSON. A glob or a folder of Parquet files, too.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="FILE", help="The table: Parquet, CSV or JSON. A glob or a folder of Parquet files, too."),
 ]
-EntityKey = Annotated[str | None, typer.Option("--entity-key", help=PARAMETERS["entity_key"].about, show_default=False)]
-Database = Annotated[
-    Path | None, typer.Option("--database", help="A DuckDB database, in place of FILE.", show_default=False)
-]
-Table = Annotated[str | None, typer.Option("--table", help="A table or view of --database.", show_default=False)]
-JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
-OneTable = Annotated[
-    str | None, typer.Option("--table", help="The table, where the job has several.", show_default=False)
-]
+EntityKey = Annotated[str | None, typer.Option("--entity-key", help=PARAMETERS["entity_key"].about)]
+Database = Annotated[Path | None, typer.Option("--database", help="A DuckDB database, in place of FILE.")]
+Table = Annotated[str | None, typer.Option("--table", help="A table or view of --database.")]
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")]
+OneTable = Annotated[str | None, typer.Option("--table", help="The table, where the job has several.")]
 Hierarchies = Annotated[
     list[str] | None,
     typer.Option(
         "--hierarchy",
         metavar="COLUMN=NAME",
         help="The hierarchy of a column: a ready-made one, or a file. Can be repeated.",
-        show_default=False,
     ),
 ]
-Population = Annotated[
-    str | None,
-    typer.Option("--population", metavar="FILE", help=PARAMETERS["population"].about, show_default=False),
+Population = Annotated[str | None, typer.Option("--population", metavar="FILE", help=PARAMETERS["population"].about)]
+Original = Annotated[str, typer.Argument(metavar="ORIGINAL", help="The original table: a file.")]
+Released = Annotated[str, typer.Argument(metavar="RELEASE", help="The released table: a file.")]
+QuasiIdentifiersOrJob = Annotated[
+    list[str] | None,
+    typer.Option("--quasi-identifiers", "-q", metavar="A,B,...", help="The quasi-identifiers, without a --job."),
 ]
+OfJob = Annotated[
+    Path | None, typer.Option("--job", metavar="JOB.toml", help="Take the columns, hierarchies and k from a job.")
+]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write a report as an HTML page.")]
+Picture = Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Draw the result: PNG, SVG or PDF.")]
 PICTURES = (".png", ".svg", ".pdf")
 
 

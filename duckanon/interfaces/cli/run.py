@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import (
-    MAKE,
-    JobFile,
-    Json,
-    OneTable,
-    Verbose,
-)
+from duckanon.interfaces.cli.options import MAKE, JobFile, OneTable
 from duckanon.interfaces.cli.screen import (
     WIDEST,
     Bars,
@@ -82,19 +76,13 @@ def run(
     recoding: Annotated[
         Recoding | None,
         typer.Option(
-            "--recoding",
-            help="Whether the recoding of the last run is reused, in place of what the job says.",
-            show_default=False,
+            "--recoding", help="Whether the recoding of the last run is reused, in place of what the job says."
         ),
     ] = None,
     accept_drift: Annotated[
         bool, typer.Option("--accept-drift", help="Publish even if the source changed more than the job allows.")
     ] = False,
-    log: Annotated[
-        Log | None, typer.Option("--log", help="Log the steps to standard error.", show_default=False)
-    ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    log: Annotated[Log | None, typer.Option("--log", help="Log the steps to standard error.")] = None,
 ) -> None:
     """Run a job: anonymize, verify, and publish with reports and a manifest."""
     more: dict[str, Any] = {"day": day.date() if day else None, "recoding": str(recoding) if recoding else None}
@@ -137,8 +125,6 @@ def plan(
     sql: Annotated[
         bool, typer.Option("--sql", help="Also do a dry run, and show the statements that read rows.")
     ] = False,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Show what a job would do, step by step.
 
@@ -163,8 +149,6 @@ def demo(
     folder: Annotated[Path, typer.Option("--folder", help="The folder for the data, the job and the release.")] = Path(
         "demo"
     ),
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Make a table of invented hospital stays and anonymize it."""
     from duckanon.engine.private_files import data_folder

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from duckanon.errors import DuckanonError, ParameterError, did_you_mean
-from duckanon.interfaces.cli.options import MORE, Json, Verbose
+from duckanon.interfaces.cli.options import MORE
 from duckanon.interfaces.cli.results import MODES, Result, cell, fetch, tables, write
 from duckanon.interfaces.cli.screen import Screen, count
 from duckanon.interfaces.cli.signals import terminated
@@ -66,14 +66,9 @@ def add_to(app: typer.Typer) -> None:
 def sql(
     ctx: typer.Context,
     database: Annotated[
-        Path | None,
-        typer.Argument(metavar="DB", help="A DuckDB database. By default one in memory.", show_default=False),
+        Path | None, typer.Argument(metavar="DB", help="A DuckDB database. By default one in memory.")
     ] = None,
-    command: Annotated[
-        str | None, typer.Option("-c", "--command", help="Run these statements and exit.", show_default=False)
-    ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    command: Annotated[str | None, typer.Option("-c", "--command", help="Run these statements and exit.")] = None,
 ) -> None:
     """Open an SQL shell with anonymize() and its companions.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import MORE, Json, Verbose, names
+from duckanon.interfaces.cli.options import MORE, names
 from duckanon.interfaces.cli.screen import Bars, Screen, count, shown_path
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ def add_to(app: typer.Typer) -> None:
 
 def study(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The study, or 'list' to list them.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The study, or 'list' to list them.")],
     config: Annotated[
-        Path | None,
-        typer.Option("--config", help="A TOML file with settings and tables of your own.", show_default=False),
+        Path | None, typer.Option("--config", help="A TOML file with settings and tables of your own.")
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="With the full settings of the paper: takes hours instead of minutes.")
@@ -45,15 +44,12 @@ def study(
         Path | None, typer.Option("--out", "-o", help="The folder for the results.", show_default="study-NAME")
     ] = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="LABEL=A,B,...", help="Only tasks with these labels.", show_default=False),
+        list[str] | None, typer.Option("--only", metavar="LABEL=A,B,...", help="Only tasks with these labels.")
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", min=1, help="How many processes to use.", show_default="all cores")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is done and what is left.")] = False,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Rerun the experiments of a paper. A run that was stopped is continued."""
     screen = Screen.of(ctx)

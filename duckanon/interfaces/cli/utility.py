@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from duckanon.interfaces.cli.options import ASSESS, PICTURES, Json, Verbose, given, names, of_job
+from duckanon.interfaces.cli.options import (
+    ASSESS,
+    PICTURES,
+    Html,
+    Original,
+    Picture,
+    given,
+    names,
+    of_job,
+)
 from duckanon.interfaces.cli.screen import RIGHT, WHOLE, Bars, Row, Screen, count, headed, sections, share, shown_path
 
 if TYPE_CHECKING:
@@ -38,15 +47,12 @@ def add_to(app: typer.Typer) -> None:
 
 def utility(
     ctx: typer.Context,
-    original: Annotated[
-        str, typer.Argument(metavar="ORIGINAL", help="The original table: a file.", show_default=False)
-    ],
+    original: Original,
     release: Annotated[
         str,
         typer.Argument(
             metavar="RELEASE",
             help="A job (recommended: it anonymizes the rows that are not held out), or a released file.",
-            show_default=False,
         ),
     ],
     target: Target,
@@ -64,12 +70,7 @@ def utility(
     encoding: Encoding = "midpoint",
     test: Annotated[
         str | None,
-        typer.Option(
-            "--test",
-            metavar="FILE",
-            help="Original rows that are not in the release, as test rows.",
-            show_default=False,
-        ),
+        typer.Option("--test", metavar="FILE", help="Original rows that are not in the release, as test rows."),
     ] = None,
     test_size: Annotated[float, typer.Option("--test-size", help="The share of rows held out, without --test.")] = 0.2,
     job: Annotated[
@@ -78,32 +79,19 @@ def utility(
             "--job",
             metavar="JOB.toml",
             help="For a released file: the job that made it, for its columns and hierarchies.",
-            show_default=False,
         ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often randomized learners are trained.")] = 5,
     seed: Seed = 0,
     pca: Annotated[
-        float | None,
-        typer.Option(
-            "--pca", help="Train on principal components with this share of the variance.", show_default=False
-        ),
+        float | None, typer.Option("--pca", help="Train on principal components with this share of the variance.")
     ] = None,
-    queries: Annotated[
-        int, typer.Option("--queries", min=0, help="Also compare this many random range queries.", show_default=False)
-    ] = 0,
-    average: Annotated[
-        str | None, typer.Option("--average", help="Also query the mean of this column.", show_default=False)
-    ] = None,
+    queries: Annotated[int, typer.Option("--queries", min=0, help="Also compare this many random range queries.")] = 0,
+    average: Annotated[str | None, typer.Option("--average", help="Also query the mean of this column.")] = None,
     max_rows: Annotated[
         int, typer.Option("--max-rows", min=1, help="Train on a sample of this size if there are more rows.")
     ] = 100_000,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write a report as an HTML page.", show_default=False),
-    ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    html: Html = None,
 ) -> None:
     """Test how well learners trained on a release predict rows held out.
 
@@ -269,7 +257,7 @@ def _answers(workload: Workload) -> RenderableType:
 
 def tune(
     ctx: typer.Context,
-    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")],
     target: Target,
     learner: Annotated[str, typer.Option("--learner", help="The learner, as for duckanon utility.")] = "random_forest",
     score: Annotated[str, typer.Option("--score", help="The score: f1, accuracy, precision, recall or auroc.")] = "f1",
@@ -279,9 +267,7 @@ def tune(
     ] = "5min",
     k: Annotated[
         list[str] | None,
-        typer.Option(
-            "-k", "--k", metavar="A,B,...", help="Values of k to try, none below that of the job.", show_default=False
-        ),
+        typer.Option("-k", "--k", metavar="A,B,...", help="Values of k to try, none below that of the job."),
     ] = None,
     algorithms: Annotated[
         list[str] | None,
@@ -289,32 +275,22 @@ def tune(
             "--algorithm",
             metavar="NAME",
             help="An algorithm to try, such as mondrian or 'optimal(metric=loss)'. Can be repeated.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Write the best job to this file, in the folder of JOB.toml.", show_default=False
-        ),
+        Path | None, typer.Option("--output", "-o", help="Write the best job to this file, in the folder of JOB.toml.")
     ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE", help="Draw the front: PNG, SVG or PDF.", show_default=False),
-    ] = None,
+    picture: Picture = None,
     results: Annotated[
         Path | None,
         typer.Option(
             "--results",
             metavar="FILE.duckdb",
             help="Keep the results of each candidate, so that a later run continues.",
-            show_default=False,
         ),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often randomized learners are trained.")] = 3,
     seed: Seed = 0,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Find the algorithm and parameters of a job that serve a learning task best. Publishes nothing."""
     if picture is not None and picture.suffix.lower() not in PICTURES:

@@ -12,7 +12,6 @@ from duckanon.interfaces.cli.options import (
     VERIFY,
     Database,
     EntityKey,
-    Json,
     K,
     L,
     Models,
@@ -22,7 +21,6 @@ from duckanon.interfaces.cli.options import (
     T,
     Table,
     TableFile,
-    Verbose,
     given,
     names,
     source_of,
@@ -61,8 +59,6 @@ def check(
     entity_key: EntityKey = None,
     database: Database = None,
     table: Table = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Check whether a table satisfies privacy models. Exit code 0 if it does, else 1."""
     source = source_of(file, database, table)
@@ -109,10 +105,7 @@ def show_checks(screen: Screen, name: str, checks: Sequence[Mapping[str, Any]], 
 
 def verify(
     ctx: typer.Context,
-    export: Annotated[
-        Path,
-        typer.Argument(metavar="EXPORT", help="A folder of exports, a manifest, or a data file.", show_default=False),
-    ],
+    export: Annotated[Path, typer.Argument(metavar="EXPORT", help="A folder of exports, a manifest, or a data file.")],
     database: Annotated[
         str | None,
         typer.Option(
@@ -120,33 +113,21 @@ def verify(
             envvar="DUCKANON_DATABASE",
             help="Of a published table: its DuckDB file, or the address of its server. Set the variable if the "
             "address has a password: other users can see command lines.",
-            show_default=False,
         ),
     ] = None,
     memory: Annotated[
-        str | None,
-        typer.Option(
-            "--memory", help="The memory limit, such as 1GB. Beyond it, temporary files are used.", show_default=False
-        ),
+        str | None, typer.Option("--memory", help="The memory limit, such as 1GB. Beyond it, temporary files are used.")
     ] = None,
     job: Annotated[
         Path | None,
         typer.Option(
-            "--job",
-            metavar="JOB.toml",
-            help="The job whose roles, models and settings the manifest must have.",
-            show_default=False,
+            "--job", metavar="JOB.toml", help="The job whose roles, models and settings the manifest must have."
         ),
     ] = None,
     table: OneTable = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            "--key",
-            metavar="PUBLIC",
-            help="The public key that must verify the manifest's signature.",
-            show_default=False,
-        ),
+        typer.Option("--key", metavar="PUBLIC", help="The public key that must verify the manifest's signature."),
     ] = None,
     accept: Annotated[
         list[str] | None,
@@ -155,11 +136,8 @@ def verify(
             metavar="REASON",
             help="Accept that a model cannot be checked for this reason: persons, source, population or groups. "
             "Can be repeated.",
-            show_default=False,
         ),
     ] = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Verify an export: its files are unchanged, and its privacy models hold.
 
@@ -228,8 +206,6 @@ def new_key(
     file: Annotated[
         Path, typer.Argument(metavar="KEY", help="The private key to write; the public one is KEY.pub.")
     ] = Path("duckanon.key"),
-    as_json: Json = False,
-    verbose: Verbose = False,
 ) -> None:
     """Make a private key that signs manifests, and the public key that verifies them."""
     from duckanon.io.sinks import new_keys
