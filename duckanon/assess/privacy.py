@@ -1,4 +1,4 @@
-"""What a table satisfies: the strongest parameter of every model that can say it, beside what was asked for."""
+"""What a table satisfies: the strongest parameter of every model, beside the results for the models asked for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def privacy(
     models: Sequence[Model | str | Mapping[str, Any]] = (),
     connection: Any = None,
 ) -> pa.Table:
-    """Return what a table satisfies, duckanon's or not: one row for each model, and for each sensitive column it reads.
+    """Return which models a release or any other table satisfies, one row for each model and sensitive column.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ def privacy(
     entity_key : str, optional
         The column that identifies persons: members of a class are then persons instead of rows.
     hierarchies : mapping, optional
-        Of sensitive columns, for ``hierarchical_t_closeness``.
+        Hierarchies of sensitive columns, for ``hierarchical_t_closeness``.
     population : table, optional
         The people from whom the data were drawn, with the quasi-identifiers written as in ``data``, for ``k_map`` and
         ``delta_presence``. One row is one member.
     k, l, t, models : optional
-        Thresholds as ``anonymize`` takes them; whether they hold stands beside what holds.
+        Requirements as ``anonymize`` takes them; the result says of each whether it holds.
     connection : duckdb.DuckDBPyConnection, optional
 
     Returns
@@ -64,14 +64,14 @@ def privacy(
 
     Notes
     -----
-    Models with two parameters show one: of alpha_k_anonymity alpha and of p_sensitive_k_anonymity p, whose k is that of
-    k_anonymity; of recursive_c_l_diversity c, whose l is that of l_diversity; delta is to base 2. Every value holds
-    when it is asked for: where the comparison is strict (c and delta) it is a little larger than the number that has to
-    be exceeded, and where a parameter must be above 0 it is at least 1e-12. Frequencies in the whole table are those
-    of ``data``; of a release those of the table that it was made from.
+    Of models with two parameters one is reported: of alpha_k_anonymity alpha and of p_sensitive_k_anonymity p, at the k
+    of k_anonymity; of recursive_c_l_diversity c, at the l of l_diversity; delta is to base 2. The table satisfies the
+    model with the reported value: where the comparison is strict (c and delta) it is a little larger than the number
+    that has to be exceeded, and where a parameter must be above 0 it is at least 1e-12. Frequencies in the whole table
+    are those of ``data``, and for a release those of the table that it was made from.
 
-    Every registered model takes part; one that reads sensitive values, nodes of a hierarchy or a population is left out
-    where there are none.
+    Every registered model is reported, those of other packages too. A model that reads sensitive values, a hierarchy or
+    a population is left out where there is none.
 
     References
     ----------
@@ -110,16 +110,17 @@ def privacy(
         sizes = dict(zip(("classes", "members", "smallest", "largest", "singletons"), row, strict=True))
         subject.drop(relations)
     del sizes["members"]
-    rows = [{**found, "unit": subject.unit, **sizes} for found in _joined(satisfied, checks, list(subject.sensitive))]
+    rows = [{**level, "unit": subject.unit, **sizes} for level in _joined(satisfied, checks, list(subject.sensitive))]
     return _table(rows)
 
 
 def _levels(
     subject: AssessedTable, relations: Mapping[str, str], model: type[Model]
 ) -> list[tuple[str, str | None, str, float | None]]:
-    """Return model, attribute, parameter and value: for each column that the model can be asked of, if any."""
+    """Return model, attribute, parameter and value, for each sensitive column that the model applies to."""
     file = statement_of(model)
-    if not set(file.reads) <= set(relations):
+    given = {"sensitive", *(name for name, _ in model.level_parameters)}
+    if not set(file.reads) <= set(relations) or not set(file.params) <= given:
         return []
     if "sensitive" not in file.params:
         strongest = levels(subject.engine, relations, model) or dict.fromkeys(b.parameter for b in model.bounds)

@@ -51,10 +51,8 @@ def check_model(model: Model | type[Model]) -> None:
     file = require_statement("models", kind)
     columns = ("class_id", "n", "value", *(["table_value"] if instance.traits.whole_table else []))
     require(file.returns == columns, f"sql/models/{instance.name}.sql must return {', '.join(columns)}.")
-    require(
-        {b.parameter for b in instance.bounds} <= set(instance.parameters()),
-        f"{kind.__name__}.bounds must name parameters.",
-    )
+    bounded = {b.parameter for b in instance.bounds}
+    require(bounded and bounded <= set(instance.parameters()), f"{kind.__name__}.bounds must name parameters.")
     unknown = set(file.params) - set(instance.parameters())
     require(not unknown, f"sql/models/{instance.name}.sql has parameters that the model lacks: {sorted(unknown)}.")
     bound = replace(instance, sensitive=_COLUMN) if _of_column(instance) else instance  # type: ignore[type-var]
