@@ -43,7 +43,10 @@ def check_model(model: Model | type[Model]) -> None:
     instance = _instance(model) if isinstance(model, type) else model
     kind = type(instance)
     require(isinstance(instance, Model), f"{kind.__name__} must derive from duckanon.models.Model.")
-    require(models.get(instance.name) is kind, f"{kind.__name__} is not the model registered as {instance.name!r}.")
+    # A model of another package has its name from its entry point.
+    name = instance.name if list(models) and hasattr(instance, "name") else ""
+    require(name, f"{kind.__name__} is not registered, nor an entry point of duckanon.models.")
+    require(models.get(name) is kind, f"{kind.__name__} is not the model registered as {name!r}.")
     require_documented(kind)
     require_frozen(instance)
     _check_words(instance)
