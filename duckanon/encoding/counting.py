@@ -45,8 +45,8 @@ def count_classes(
     members: exp.Expr = exp.Count(this=exp.Star())
     if entity is not None:
         inner = inner.select(named(entity.copy(), "entity"))
-        distinct, nobody = persons(col("entity"))
-        members = exp.Add(this=distinct, expression=nobody)
+        distinct, without_person = persons(col("entity"))
+        members = exp.Add(this=distinct, expression=without_person)
     counted = exp.select(*(col(a) for a in aliases), named(members, "n")).from_(subquery(inner, "i"))
     counted = counted.group_by(*(col(a) for a in aliases))
     # Without the values the numbers mean nothing: any order will do, and sorting costs time.
@@ -64,8 +64,8 @@ def persons(entity: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
 
     ``count(DISTINCT ...)`` skips NULL: all rows without an entity count as one more person.
     """
-    nobody = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), number(1)).else_(number(0))
-    return call("count", exp.Distinct(expressions=[entity])), exp.Max(this=nobody)
+    without_person = exp.case().when(exp.Is(this=entity.copy(), expression=exp.null()), number(1)).else_(number(0))
+    return call("count", exp.Distinct(expressions=[entity])), exp.Max(this=without_person)
 
 
 def hidden_person(entity: exp.Expr | None, *keys: exp.Expr) -> exp.Expr | None:

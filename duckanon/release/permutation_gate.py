@@ -90,9 +90,9 @@ def count_groups(engine: Engine, evidence: Evidence) -> str:
     members: exp.Expr = rows.copy()
     if evidence.persons:
         # All rows without a person count as one more person.
-        nobody = exp.case().when(exp.Is(this=col(PERSON), expression=exp.null()), number(1)).else_(number(0))
+        without_person = exp.case().when(exp.Is(this=col(PERSON), expression=exp.null()), number(1)).else_(number(0))
         distinct = call("count", exp.Distinct(expressions=[col(PERSON)]))
-        members = exp.Add(this=distinct, expression=exp.Max(this=nobody))
+        members = exp.Add(this=distinct, expression=exp.Max(this=without_person))
     query = exp.select(
         named(col(GROUP), "class_id"),
         named(cast(members, "BIGINT"), "n"),

@@ -425,12 +425,12 @@ class _Truth:
 
         names = self._key_names()
         columns, values, shows, cells = self._packed(names, part)
-        nobody = np.zeros(0, dtype=np.uint64)
+        no_owner = np.zeros(0, dtype=np.uint64)
 
         def read(batch: pa.RecordBatch) -> tuple[NDArray[Any], NDArray[Any]]:
             keys = np.stack([batch.column(name).to_numpy() for name in names])
             through, kept = batch.column("through").to_numpy(), np.array(batch.column(KEPT).to_numpy())
-            owner = np.array(batch.column("owner").to_numpy()) if self.claim.person is not None else nobody
+            owner = np.array(batch.column("owner").to_numpy()) if self.claim.person is not None else no_owner
             counts, sums = np.zeros((len(columns), 2), dtype=np.int64), np.zeros(3, dtype=np.uint64)
             read_rows(keys, columns, values, shows, cells, through, owner, kept, counts, sums)
             return counts, sums

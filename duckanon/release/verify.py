@@ -236,7 +236,7 @@ def verify_export(
 
 
 def _unlisted(place: Path, exports: Sequence[VerifiedExport]) -> list[str]:
-    """Return a problem for each data file that was asked about, by name or by its folder, and that nobody lists."""
+    """Return a problem for each data file, given by name or in a given folder, that no manifest lists."""
     if not is_folder(place):
         asked = [] if _is_manifest(place) else [place]
     elif is_file(place / FOLDER_MANIFEST):
@@ -509,17 +509,17 @@ def _recheck(
     missing = [name for name in statement_of(type(model)).reads if name not in relations]
     if missing:
         kind, reason = _MISSING.get(missing[0], (None, "it needs what is not published"))
-        return _told(promise, NOT_CHECKABLE, reason, kind)
+        return _rechecked_as(promise, NOT_CHECKABLE, reason, kind)
     (check,) = check_models(engine, relations, [model], unit)
     if not check.holds:
         # There are at most as many persons as rows: what rows break, persons break.
-        return _told(promise, BROKEN, _broken(check))
+        return _rechecked_as(promise, BROKEN, _broken(check))
     if unit == "persons" and model.counts_members:
-        return _told(promise, NOT_CHECKABLE, f"{UNCHECKABLE[PERSONS]}; counted in rows it holds", PERSONS)
-    return _told(promise, HOLDS)
+        return _rechecked_as(promise, NOT_CHECKABLE, f"{UNCHECKABLE[PERSONS]}; counted in rows it holds", PERSONS)
+    return _rechecked_as(promise, HOLDS)
 
 
-def _told(promise: Mapping[str, Any], state: str, reason: str = "", kind: str | None = None) -> Rechecked:
+def _rechecked_as(promise: Mapping[str, Any], state: str, reason: str = "", kind: str | None = None) -> Rechecked:
     return Rechecked(promise["model"], dict(promise["parameters"]), promise["text"], state, reason, kind)
 
 

@@ -31,7 +31,7 @@ class DuckDBCatalog:
     """
 
     def __init__(self, engine: DuckDBEngine, path: str, shared: bool) -> None:
-        # The engine owns its catalog: an engine that nobody closes goes when its last user does.
+        # The engine owns its catalog: without a cycle, an engine that was not closed is freed with its last reference.
         self._engine: DuckDBEngine = weakref.proxy(engine)
         self._shared = shared
         self._attached: list[str] = []
@@ -73,7 +73,7 @@ class DuckDBCatalog:
         try:
             yield
         finally:
-            # In a transaction that failed nothing can be set: whoever rolls it back sets it.
+            # Nothing can be set in a failed transaction: the rollback sets it.
             with contextlib.suppress(DuckanonError):
                 self.look_up_in(None)
 
@@ -190,7 +190,7 @@ class DuckDBCatalog:
             catalog = apart.catalog
             catalog.attach(path, _FOREIGN)
             catalog.attach(file, _COPY, writable=True)
-            # DuckDB adds what is attached to what may be touched when it is told so: before that it would be shut out.
+            # Attached files stay accessible; in the other order they could not be attached.
             apart.execute("SET enable_external_access = false")
             catalog.use(_FOREIGN)
             check(catalog.statement_columns(sql))

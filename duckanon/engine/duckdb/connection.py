@@ -1,4 +1,4 @@
-"""The caller's connection: what it says of itself, and the database's errors as ours."""
+"""The caller's connection: its state, and the database's errors without data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
         first = str(error).strip().splitlines()[0]
         return EngineError(f"DuckDB: {first}")
     if isinstance(error, duckdb.ParserException | duckdb.SyntaxException):
-        # Ours can be parsed: this is somebody's query.
+        # Our own statements can be parsed: this is the user's query.
         return ParameterError(
             "The query is not SQL that DuckDB can parse (its message is withheld: it may quote data)."
         )
@@ -60,7 +60,7 @@ def clean_error(error: duckdb.Error) -> DuckanonError:
 
 
 def guarded(action: Callable[[], T]) -> T:
-    """Run an action; turn the database's errors into ours.
+    """Run an action; turn the database's errors into those of ``errors``.
 
     Raised outside the handler, so that the original, which may quote data, is not even left as the error's context.
     """
@@ -78,7 +78,7 @@ def guarded(action: Callable[[], T]) -> T:
 
 _IDLE = str(2**64 - 1)
 _PARTS = re.compile(r'"((?:[^"]|"")*)"|([^",.]+)|([,.])')
-# One connection in several threads: each asks and takes its cursor alone.
+# One connection may be used by several threads: one at a time asks and takes a cursor.
 _asking = threading.Lock()
 
 
@@ -93,9 +93,9 @@ class Caller:
 def cursor_of(connection: object) -> Caller:
     """Return a cursor of a connection; a transaction that is open on it is refused, as a cursor does not see its rows.
 
-    The connection is asked by a statement that is bound and never run: what it says are the names of its columns. So a
-    result that the caller has read half stays. While there is one, DuckDB does not tell its own transaction from one
-    that the caller began, and what is committed is read.
+    The state is read from the column names of a statement that is bound and never run, so that a half-read result of
+    the caller is not lost. While there is one, DuckDB does not distinguish its own transaction from one that the caller
+    began, and committed rows are read.
     """
     if not isinstance(connection, duckdb.DuckDBPyConnection):
         raise ParameterError(f"connection must be a DuckDB connection. Got a {type(connection).__name__}.")

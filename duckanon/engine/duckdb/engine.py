@@ -434,7 +434,7 @@ class DuckDBEngine:
 
         thread = threading.Thread(target=poll, daemon=True)
         try:
-            # An interruption may come while it starts, too: it must not go on with a connection that nobody closes.
+            # An interruption may come while the thread starts: it must not continue on a connection that stays open.
             thread.start()
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Statements about the values of a class: what is published of them in the place of each."""
+"""Statements about the values of a class: means, medians and other outputs that depend on all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from duckanon.engine.sql.relations import TableName, call, cast, col, in_utc, na
 def class_means(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the mean of the values of every class, NULL where NULL is among them.
 
-    Values that are not finite have no part in it. All but floats are summed exactly, and those in their order, so that
+    Values that are not finite are left out. All but floats are summed exactly, and those in their order, so that
     the last digit is the same each time. Dates and times are divided exactly, too: a DOUBLE has too few digits for
     moments, so that a mean of them could lie before or after all of its values.
     """
@@ -43,7 +43,7 @@ def _class_moments(column: BoxColumn, position: int, members: TableName) -> exp.
     added = exp.Sum(this=exp.Mul(this=cast(value, "HUGEINT"), expression=rows))
     total = cast(exp.Sum(this=choose((present(value), rows))), "HUGEINT")
     two = number(2)
-    # Half a unit goes away from zero, and the quotient towards it.
+    # Half a unit is rounded away from zero, the quotient towards zero.
     half = choose((exp.LT(this=added, expression=number(0)), exp.Neg(this=total)), otherwise=total)
     doubled = exp.Add(this=exp.Mul(this=added.copy(), expression=two), expression=exp.paren(half))
     mean = exp.IntDiv(this=exp.paren(doubled), expression=exp.paren(exp.Mul(this=total.copy(), expression=two.copy())))
@@ -54,7 +54,7 @@ def _class_moments(column: BoxColumn, position: int, members: TableName) -> exp.
 
 
 def _by_class(column: BoxColumn, position: int, members: TableName, made: exp.Expr) -> exp.Select:
-    """Return ``(class_id, q)`` of what is made of the members ``m`` of a class, NULL where NULL is among them."""
+    """Return ``(class_id, q)`` of an aggregate over the members ``m`` of a class, NULL where NULL is among them."""
     found = choose((exp.Not(this=call("bool_or", is_null(col("value", "x")))), made))
     query = exp.select(col("class_id", "m"), named(found, "q")).from_(table(members, "m"))
     query = query.join(table(column.axis, "x"), on=equal(col("code", "x"), col(f"c_{position}", "m")))
@@ -64,7 +64,7 @@ def _by_class(column: BoxColumn, position: int, members: TableName, made: exp.Ex
 def class_geometric_means(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
     """Return ``(class_id, q)``: the geometric mean of the values of every class, NULL where NULL is among them.
 
-    All values must be above 0; those that are not finite have no part in it. It is never outside of the values.
+    All values must be above 0; those that are not finite are left out. The mean is never outside the values.
     """
     value, rows = col("tick", "x"), col("n", "m")
     total = exp.Sum(this=choose((present(value), rows)))
@@ -86,7 +86,7 @@ def not_positive(column: BoxColumn) -> exp.Select:
 
 
 def class_medians(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
-    """Return ``(class_id, q)``: the lower median of every class that is kept, NULL where NULL is among its values."""
+    """Return ``(class_id, q)``: the lower median of every published class, NULL where NULL is among its values."""
     by_class = [col("class_id")]
     upto = exp.Window(
         this=exp.Sum(this=col("n")),
@@ -109,7 +109,7 @@ def class_medians(column: BoxColumn, position: int, boxes: str, members: TableNa
 
 
 def class_modes(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
-    """Return ``(class_id, q)``: the most frequent value of every class that is kept, the smallest of several."""
+    """Return ``(class_id, q)``: the most frequent value of every published class, the smallest of several."""
     most = exp.Window(this=exp.Max(this=col("n")), partition_by=[col("class_id")])
     ranked = exp.select(col("class_id"), col("code"), col("n"), named(most, "most"))
     ranked = ranked.from_(subquery(_counts(position, boxes, members), "c"))
@@ -118,13 +118,13 @@ def class_modes(column: BoxColumn, position: int, boxes: str, members: TableName
 
 
 def class_medoids(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
-    """Return ``(class_id, q)``: the value of the row that stands for its class, of every class that is kept."""
+    """Return ``(class_id, q)``: the value of the medoid of every published class."""
     chosen = exp.select(col("class_id"), named(col(f"m_{position}"), "code")).from_(table(boxes))
     return _values(column, chosen.where(col("kept")))
 
 
 def class_shares(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
-    """Return ``(class_id, q)``: for every class that is kept, a map from values to their shares of its rows.
+    """Return ``(class_id, q)``: for every published class, a map from values to their shares of its rows.
 
     Numbers, dates and times are counted by their labels on the first level of the hierarchy. NULL, and values that the
     hierarchy does not know, count as the top label. Keys are in their order, so that equal shares are equal maps.
@@ -156,12 +156,12 @@ def shares_of(counts: exp.Select) -> exp.Select:
 
 
 def _in_order(products: exp.Expr) -> exp.Expr:
-    """Return the sum of floats in their order, whatever the order of the rows."""
+    """Return the sum of floats in ascending order, so that it does not depend on the order of rows."""
     return call("list_sum", call("list_sort", call("list", products)))
 
 
 def _counts(position: int, boxes: str, members: TableName) -> exp.Select:
-    """Return ``(class_id, code, n)``: the values of every class that is kept, with their rows."""
+    """Return ``(class_id, code, n)``: the values of every published class, with their rows."""
     code = col(f"c_{position}", "h")
     query = exp.select(col("class_id", "h"), named(code, "code"), named(exp.Sum(this=col("n", "h")), "n"))
     on = exp.and_(equal(col("class_id", "h"), col("class_id", "b")), col("kept", "b"))
@@ -188,4 +188,4 @@ AGGREGATES = {
     "medoid": class_medoids,
     "proportional": class_shares,
 }
-"""What is made of the values of a class, by the name of the output: ``(column, position, boxes, members)``."""
+"""The statement of an output, by its name: ``(column, position, boxes, members)``."""

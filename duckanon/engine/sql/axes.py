@@ -1,4 +1,4 @@
-"""Statements about the values of a column in their order, and about the nodes of its hierarchy over them."""
+"""Statements about the ordered values of a column, and about the nodes of its hierarchy."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class BoxColumn:
         return self.output == "set" and not self.tight
 
     def key(self, a: exp.Expr, b: exp.Expr, v: exp.Expr) -> list[exp.Expr]:
-        """Return the three numbers of a region in one word, or as few as hold them: a join by one is much faster."""
+        """Return the three numbers of a region in as few words as possible: a join by one word is much faster."""
         from_zero = exp.paren(exp.Add(this=v, expression=number(1)), copy=False)
         return pack([a, b, from_zero], [self.size, self.size, self.height + 2])
 
@@ -83,7 +83,7 @@ class BoxColumn:
         return [col(f"key_{i}", alias) for i in range(len(words))]
 
     def on(self, alias: str, position: int, boxes: str) -> exp.Expr:
-        """Return the condition that ties a class to what is known of its region in the column at that position."""
+        """Return the join condition between a class and its region in the column at that position."""
         words = self.key(*(col(f"{c}_{position}", boxes) for c in "abv"))
         return conjunction(
             [equal(key, exp.paren(word, copy=False)) for key, word in zip(self.keys(alias), words, strict=True)]
@@ -116,7 +116,7 @@ def counted(alias: str) -> exp.Expr:
 
 
 def tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
-    """Return a value as the number of which midpoints and means are made; NULL where it is not finite."""
+    """Return a value as the number from which midpoints and means are computed; NULL if it is not finite."""
     family = column.family
     if family == "date":
         return cast(exp.Div(this=epoch_seconds(value), expression=number(86400)), "BIGINT")
@@ -129,7 +129,7 @@ def tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
 
 
 def from_tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
-    """Return the date or time of which ``tick`` made a number; a number is a DOUBLE."""
+    """Return the inverse of ``tick``; numbers are DOUBLE."""
     if column.family == "date":
         return exp.Add(this=cast(text("1970-01-01"), "DATE"), expression=cast(value, "INTEGER"))
     if column.family == "timestamp":
@@ -137,7 +137,7 @@ def from_tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
     if column.family == "time":
         ticks = cast(value, "BIGINT")
         since = exp.Add(this=cast(text("00:00:00"), "TIME"), expression=call("to_microseconds", ticks))
-        # What is added starts again after a day, of which 24:00 is the end and not the beginning.
+        # Times wrap around after a day, but 24:00 is its end, not its beginning.
         return choose((equal(ticks.copy(), 86_400_000_000), cast(text("24:00:00"), "TIME")), otherwise=since)
     return cast(value, "DOUBLE")
 
@@ -145,8 +145,8 @@ def from_tick(value: exp.Expr, column: BoxColumn) -> exp.Expr:
 def axis_query(column: BoxColumn, place: str, size: exp.Expr | None) -> exp.Select:
     """Return ``(code, place, value, n, text, whole, shown, number, tick)`` of all values, NULL among them.
 
-    ``text`` is what is published of the value itself; where ``whole`` is true, that is the top label. ``shown`` is its
-    text inside of others, ``number`` its ``size``.
+    ``text`` is published for the value itself; where ``whole`` is true, it is the top label. ``shown`` is the text in
+    labels of several values, ``number`` its ``size``.
     """
     query = exp.select(*(col(c, "v") for c in ("code", "value", "n")), col("place", "p"))
     query = query.from_(table(column.values, "v"), copy=False)

@@ -1,4 +1,4 @@
-"""Statements about classes that are regions: how a run of values or a node of a tree is called and what it stands for.
+"""Statements about classes that are regions: the label of a run of values or of a node, and what it stands for.
 
 A region of a column is given by three numbers: the codes ``a`` and ``b`` of its first and last value, and ``v``, the
 level of the node over ``a``, or -1 for the run of values from ``a`` to ``b``.
@@ -104,7 +104,7 @@ def regions_query(
 
 
 def _nodes_query(column: BoxColumn, boxes: str, position: int) -> exp.Select:
-    """Return what ``_ends_query`` does, but for the texts of runs, where no region is a run."""
+    """Return what ``_ends_query`` does where no region is a run, without the texts of runs."""
     keys = [named(col(f"{c}_{position}"), c) for c in "abv"]
     known = exp.select(*keys).distinct(copy=False).from_(table(boxes), copy=False).where(col("kept"), copy=False)
     own = alone = equal(col("v", "k"), 0)
@@ -140,7 +140,7 @@ def _mixed() -> exp.Expr:
 
 
 def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | None) -> exp.Select:
-    """Return regions with what the axis and the grid know of their first and last value."""
+    """Return regions with the columns of the axis and the grid for their first and last value."""
     a, b, v = (col(f"{c}_{position}") for c in "abv")
     end: exp.Expr = b
     if column.null_code is not None:
@@ -155,7 +155,7 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
         # A group is labelled with a single value only if it can have no other value, whatever values occur.
         single = exp.and_(single, _one_value(column), copy=False)
     alone = exp.paren(exp.or_(equal(col("v", "k"), 0), single, copy=False), copy=False)
-    # A value that its hierarchy does not know is published as the top label even by itself.
+    # A value that the hierarchy lacks is published as the top label, even alone.
     hidden = exp.or_(mixed, exp.and_(alone, col("whole", "x"), copy=False), copy=False)
     cases = [(hidden, number(column.height)), (alone, number(0)), (exp.Not(this=run), col("v", "k"))]
     rest: exp.Expr = number(RUN)
@@ -227,7 +227,7 @@ def _run_text(column: BoxColumn) -> exp.Expr:
 
 
 def _bounds(column: BoxColumn, alone: exp.Expr, run: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-    """Return the typed bounds of a region; those of a node are known of single values only."""
+    """Return the typed bounds of a region; nodes have them only if they are single values."""
     ends: list[tuple[exp.Expr, exp.Expr]] = []
     for alias, near, bound, edge in (("x", "gx", "lo", column.first), ("y", "gy", "hi", column.last)):
         if column.grid is not None:
@@ -266,7 +266,7 @@ def cells_query(
             end = call(inner, exp.func("COALESCE", bounds[side], last.copy()), last.copy())
         cases = [(run, end), (own, col("number", "x")), (at_top, last)]
         ends.append(named(choose(*cases, otherwise=col(bound, "n") if nodes is not None else None), bound))
-    # A value that its hierarchy does not know is published as the top label, but on level 0. A grid knows all values.
+    # A value that the hierarchy lacks is published as the top label, but on level 0. A grid has all values.
     value: exp.Expr = equal(col("v", "r"), 0)
     if column.grid is None:
         single = exp.and_(equal(col("v", "r"), RUN), equal(col("a", "r"), col("z", "r")), copy=False)
@@ -357,7 +357,7 @@ def _half(column: BoxColumn, lo: exp.Expr, hi: exp.Expr) -> exp.Expr:
 
 
 def listed_values(column: BoxColumn, regions: str) -> exp.Select:
-    """Return how many values all runs together have."""
+    """Return how many values all runs have in total."""
     query = exp.select().from_(table(regions, "r"), copy=False)
     for alias, code in (("x", "a"), ("y", "z")):
         query = query.join(table(column.axis, alias), on=equal(col("code", alias), col(code, "r")), copy=False)
@@ -376,7 +376,7 @@ def run_lists(column: BoxColumn, regions: str) -> exp.Select:
 
 
 def class_lists(column: BoxColumn, position: int, boxes: str, members: TableName) -> exp.Select:
-    """Return ``(class_id, q)``: the values of every class that is kept, the top label where NULL is among others."""
+    """Return ``(class_id, q)``: the values of every published class, the top label where NULL is among others."""
     held = exp.select(col("class_id", "h"), named(col(f"c_{position}", "h"), "code")).distinct(copy=False)
     on = exp.and_(equal(col("class_id", "h"), col("class_id", "b")), col("kept", "b"), copy=False)
     held = held.from_(table(members, "h"), copy=False).join(table(boxes, "b"), on=on, copy=False)
