@@ -109,7 +109,7 @@ def identifying_sets(
     -------
     pyarrow.Table
         ``columns``, ``size``, ``uniqueness``, ``distinction``, ``separation`` and ``approximate``: whether the figures
-        are estimates. The metadata of the schema say how many sets were ``assessed``, and how many ``left_out``: of
+        are estimates. The metadata of the schema count how many sets were ``assessed``, and how many ``left_out``: of
         very many columns the least promising sets are.
 
     Notes

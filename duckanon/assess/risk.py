@@ -163,9 +163,9 @@ def risk(
         The column that identifies persons. With ``original`` it is a column of that.
     previous : table, optional
         An earlier release of the same people, with the same quasi-identifiers: ``composition`` then counts the persons
-        both releases together tell from all but fewer than k others. Persons are followed by ``entity_key``, if both
-        tables have that column (owners' copies do, published files do not); else by ``original``; else only what the
-        overlap of classes proves is counted, which is little.
+        both releases together distinguish from all but fewer than k others. Persons are followed by ``entity_key``, if
+        both tables have that column (owners' copies do, published files do not); else by ``original``; else only what
+        the overlap of classes is counted, which is little.
     original : table, optional
         The people themselves: each row is placed in the classes of both releases that can hold it. One whose row could
         be in several classes of a release counts in each.

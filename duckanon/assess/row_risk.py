@@ -1,4 +1,4 @@
-"""The size of its class and its risk beside every row, for the owner of the data: never in a release."""
+"""The class size and risk of every row, for the owner of the data: never in a release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns could link a row with a person: a suggestion, to be confirmed by someone who knows the data."""
+"""Which columns could link a row to a person: a suggestion, to be confirmed by someone who knows the data."""
 
 from __future__ import annotations
 

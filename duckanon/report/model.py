@@ -67,7 +67,7 @@ class Grid:
     wide: bool = False
 
     def drawn(self, position: int) -> bool:
-        """Say whether a column has bars."""
+        """Return whether a column has bars."""
         return any(isinstance(row[position], Cell) and row[position].bar for row in self.rows)  # type: ignore[union-attr]
 
 

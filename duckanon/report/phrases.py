@@ -53,7 +53,7 @@ NOT_PROMISED = (
 HIDDEN_PROOF = (
     "Groups cannot be seen in the file, and must not be: what is checked is a private table that ties each published "
     "row to its row of the source and to its group. Its rows are those of the source and those of the file, whole row "
-    "for whole row; every group has as many members as promised; in every group each block of columns has the same "
+    "for whole row; every group has as many members as required; in every group each block of columns has the same "
     "tuples as before; and no block stayed that had to move."
 )
 HIDDEN_MEANING = (

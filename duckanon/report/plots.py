@@ -9,7 +9,7 @@ from duckanon.errors import ParameterError, UnsupportedError
 
 SUFFIXES = (".png", ".svg", ".pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999")
-"""The colours of Okabe and Ito, which people who do not see red or green tell apart, and a grey."""
+"""The colours of Okabe and Ito, safe for colour-blind readers, and a grey."""
 INK = "#333333"
 
 

@@ -89,7 +89,7 @@ def in_bytes(size: float) -> str:
 def visible(value: object) -> str:
     r"""Return a text in one line, with line breaks, control characters and marks of direction as escapes.
 
-    They could begin a new row, steer a terminal, or make a name look like another.
+    Such characters could begin a new row, control a terminal, or disguise a name.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def _reads(model: str) -> set[str]:
 
 
 def _is_of_classes(model: str) -> bool:
-    """Say whether the published classes alone tell whether a model holds."""
+    """Return whether the published classes alone decide whether a model holds."""
     return bool(_reads(model)) and _reads(model) <= {"classes", "class_values"}
 
 
@@ -119,6 +119,6 @@ def _published(summary: Summary) -> list[str]:
 
 
 def _listed(names: Any) -> str:
-    """Return names as the command line reads them: one with a comma or a quote in it stands in double quotes."""
+    """Return names as the command line reads them: one with a comma or a quote in it is put in double quotes."""
     quoted = ['"' + n.replace('"', '""') + '"' if set(n) & set(',"\n\r') or n != n.strip() else n for n in names]
     return ",".join(quoted)

@@ -138,9 +138,7 @@ def get_study(name: str) -> Study:
         try:
             study: Study = getattr(import_module(module), kind)()
         except (ImportError, AttributeError):
-            raise ParameterError(
-                f"There is no study {name!r}: expected an importable module and a class in it."
-            ) from None
+            raise ParameterError(f"Unknown study {name!r}: expected an importable module and a class in it.") from None
         return study
     if name not in _STUDIES:
         raise ParameterError(f"Unknown study {name!r}.{did_you_mean(name, _STUDIES)} Known: {', '.join(_STUDIES)}.")

@@ -1,4 +1,4 @@
-"""Figures of a study: drawn once, kept as PNG and SVG, and put into the page in the colours of the reader's screen."""
+"""Figures of a study: drawn once, kept as PNG and SVG, and embedded in the page for light and dark screens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from duckanon.report import plots
 from duckanon.report.plots import INK, escape
 
 RULE = "#dddbd5"
-# The colours of Okabe and Ito, which people who do not see red or green tell apart; the style sheet has lighter
+# The colours of Okabe and Ito, safe for colour-blind readers; the style sheet has lighter
 # ones for dark screens.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f5d")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))

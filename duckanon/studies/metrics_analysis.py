@@ -53,7 +53,7 @@ def right_picks(metric: Floats, utility: Floats) -> tuple[float, float]:
     tuple of float and float
         A pair with equal metric or equal utility counts half: chance reaches 0.5. The
         second number counts a pair right unless the pick is worse, so that equal ones are right: this is how a rate
-        far above one half comes about where most releases have the same utility. NaN where there is no pair.
+        far above one half occurs where most releases have the same utility. NaN without pairs.
 
     Examples
     --------

@@ -404,7 +404,7 @@ def _trends(made: list[Record]) -> Chapter:
             strength = float(np.mean([abs(r["correlation"]) for r in every]))
             rows.append([short(metric), falling, strength, len(every)])
     about = (
-        "Lines of best fit by table, algorithm and utility. A metric that means what it says has falling lines: the "
+        "Lines of best fit by table, algorithm and utility. A metric that predicts utility has falling lines: the "
         "more is lost, the less is learned."
     )
     header = ["metric", "share of falling lines", "mean absolute correlation", "lines"]

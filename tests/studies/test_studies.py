@@ -228,7 +228,7 @@ def test_settings_are_checked(folder: Path) -> None:
         own.write_text(text)
         with pytest.raises(ConfigError, match=words):
             load_settings(study, own)
-    with pytest.raises(ParameterError, match="There is no study"):
+    with pytest.raises(ParameterError, match="Unknown study"):
         get_study("tests.studies.toy:Nothing")
     with pytest.raises(ParameterError, match=r"Unknown study 'property-vector'\. Did you mean 'property-vectors'"):
         get_study("property-vector")

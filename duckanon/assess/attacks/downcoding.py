@@ -80,7 +80,7 @@ def singled_out(lines: Sequence[Line], cells: NDArray[np.int32], points: Floats,
 
     Notes
     -----
-    Chance is that a place which is taken at random among those in the cell that anybody of the table has, in place of
+    Chance is that a place which is taken at random among those in the cell that occur in the table, in place of
     the bound, gives a predicate that holds for one person alone. Cells of one place, and those that stand for
     everything, have no bounds.
     """
@@ -156,7 +156,7 @@ class Downcoding(Attacker):
     """Describes each class by its cells, and adds that one column has just the value of a published bound.
 
     Success is the share of such predicates that hold for exactly one row of the original; the base rate is the same
-    with any other value of the cell, taken at random among those that occur in the table. Bounds that are somebody's
+    with any other value of the cell, taken at random among those that occur in the table. Bounds that are a person's
     value (``bounds="tight"``) give far more than that; those of a grid or of a hierarchy do not.
 
     A second finding takes the published tuples as they are: points such as medians or medoids may describe one person

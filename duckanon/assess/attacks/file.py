@@ -31,7 +31,7 @@ class File(Attacker):
     def run(self, case: Case) -> list[Finding]:
         findings = []
         for path in _paths(case):
-            # The private file of a release has other files of the release beside it.
+            # A release has other files beside its private file.
             for leak in file_leaks(path, siblings=case.release is None):
                 share = min(leak.count / leak.of, 1.0) if leak.of else 1.0
                 level = LITTLE if leak.kind in _MINOR else MUCH

@@ -1,4 +1,4 @@
-"""Class linkage: the prosecutor looks up the class of a person whose quasi-identifiers are known."""
+"""Class linkage: the prosecutor finds the class of a person whose quasi-identifiers are known."""
 
 from __future__ import annotations
 

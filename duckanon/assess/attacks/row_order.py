@@ -17,8 +17,8 @@ class Position(Attacker):
     """Takes the rows in the order of both tables and compares the columns that were carried over unchanged.
 
     Success is the share of released rows that agree with the original's row of the same number; the base rate is the
-    chance that a released row and a row of the original, both drawn at random, agree. An order that was kept behind
-    suppressed rows is found only up to the first of them.
+    chance that a released row and a row of the original, both drawn at random, agree. An order that was preserved
+    behind suppressed rows is found only up to the first of them.
     """
 
     summary: ClassVar[str] = "rows that agree with the original's row of the same number"
@@ -80,7 +80,7 @@ _WINDOW = 0.01
 
 @attackers.register("order")
 class Order(Attacker):
-    """Looks for rows near their old position: suppressed rows and small changes do not hide an order that was kept.
+    """Looks for rows near their old position: suppressed rows and small changes do not hide a preserved order.
 
     Rows are recognized by the columns that were carried over unchanged, where no other row of either table has the
     same values in them. Success is the share of such rows whose place, as a share of the file, is within 1 % of their

@@ -172,7 +172,7 @@ def _replayed(release: Release) -> tuple[_Call | None, list[NDArray[np.int64]], 
     again.folder.close()
     recoder: Any = again.recoder
     codes = [np.asarray(p.code, dtype=np.int64) for p in recoder.associations.coder.placed]
-    # Of a table that was permuted in parts, the first is enough, but its rows are not told from those of others.
+    # Of a table that was permuted in parts, the first is enough, but its rows cannot be separated from those of others.
     return (calls[0] if len(calls) == 1 else None), codes, recoder.preparation
 
 

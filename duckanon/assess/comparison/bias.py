@@ -20,7 +20,7 @@ QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 def gini(values: Any, counts: Any = None) -> float:
     """Return the Gini coefficient: 0 where all values are equal, towards 1 where few have almost all.
 
-    ``counts`` says how often each value occurs.
+    ``counts`` are the frequencies of the values.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def gini(values: Any, counts: Any = None) -> float:
 def size_counts(release: Release) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Return the sizes of the published classes in ascending order, the rows in classes of each, and rows suppressed.
 
-    Sizes are in what the promise counts.
+    Sizes are in the unit of the requirements.
     """
     import numpy as np
 
@@ -92,7 +92,7 @@ def bias_of(release: Release) -> dict[str, Any]:
 def groups_of(release: Release) -> list[dict[str, Any]]:
     """Return for each published value of each quasi-identifier how much of the risk the rows with it carry.
 
-    Only the published rows are read, so nothing is said of anybody that the file does not say. Sizes are in rows.
+    Only the published rows are read, so nothing is disclosed beyond the file. Sizes are in rows.
     """
     names = list(release.recoding.columns)
     keys = [col(name) for name in names]

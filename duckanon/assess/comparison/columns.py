@@ -28,7 +28,7 @@ def vectors(release: Release, properties: Sequence[str] = DEFAULT, *, row_id: st
     release : Release
     properties : sequence of str
         Names of properties; ``list(duckanon.comparison.properties)`` lists them. Those of sensitive columns give one
-        vector for each, called ``sensitive_count_<column>``; that name asks for a single one.
+        vector for each, called ``sensitive_count_<column>``; that name selects a single one.
     row_id : str, optional
         A column of the source with another value in every row. Without it rows are numbered 0, 1, 2, ... as the source
         lists them: the insertion order of a table, the order of files and of the rows in them.
@@ -81,11 +81,11 @@ def write_properties(
     ----------
     release : Release
     name : str
-        The table that is made; one that exists is an error unless ``replace`` says otherwise.
+        The table that is made; one that exists is an error unless ``replace`` is true.
     properties, row_id
         As for ``vectors``.
     connection : duckdb.DuckDBPyConnection
-        The owner's own. The table tells which row of the source lies in a small class: it is not for publication.
+        A database of the owner. The table shows which rows of the source are in small classes: never publish it.
     replace : bool
 
     Returns

@@ -1,4 +1,4 @@
-"""Releases side by side: which is better, for how many rows, and who pays."""
+"""Releases side by side: which is better, for how many rows, and for which groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Comparison:
         ``index``, ``property``, ``release``, ``wins``, ``draws``, ``losses``, ``incomparable``, ``place`` (1 is best;
         most wins minus losses). The lines whose index and property are NULL sum over all.
     indices : pyarrow.Table
-        ``property`` (NULL where an index looks at all), ``index``, ``release``, ``against``, ``value`` (the index of
+        ``property`` (NULL for an index of all), ``index``, ``release``, ``against``, ``value`` (the index of
         the first beside the second; of unary indices that of the first) and ``verdict``: "better", "worse", "equal" or
         "incomparable".
     dominance : pyarrow.Table

@@ -3,7 +3,7 @@
 A property vector has one number for each row of the original: the size of its class, its utility, ... Higher is better,
 and two vectors are compared row by row, so both must list the same rows in the same order. A release in place of a
 vector stands for the sizes of its rows' classes, in the order of the source. A vector of which lower is better (a loss,
-a risk) is negated before it is compared, as ``compare`` does with the properties that say so.
+a risk) is negated before it is compared, as ``compare`` does with such properties.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def get_index(index: str | Index) -> tuple[Index, bool]:
 
 
 def _takes_one(index: Index) -> bool:
-    """Say whether a function must be given one vector (its own parameters besides have defaults), rather than two."""
+    """Return whether a function takes one vector (its other parameters have defaults), rather than two."""
     if index is rank or index in unary.values():
         return True
     if index in binary.values():
@@ -80,12 +80,12 @@ def _takes_one(index: Index) -> bool:
 
 
 def is_release(values: Any) -> bool:
-    """Say whether this is a release rather than a vector."""
+    """Return whether this is a release rather than a vector."""
     return hasattr(values, "recoding") and hasattr(values, "relations")
 
 
 def vector(values: Any) -> Vector:
-    """Return a property vector; a release stands for the sizes of its rows' classes, in the order of the source."""
+    """Return a property vector; that of a release has the sizes of its rows' classes, in the order of the source."""
     if is_release(values):
         from duckanon.assess.comparison.properties.class_size import ClassSize
         from duckanon.assess.comparison.rows import Rows
@@ -117,7 +117,7 @@ def pair(a: Any, b: Any) -> tuple[Vector, Vector]:
 
 
 def is_set(values: Any) -> bool:
-    """Say whether this is a set of property vectors rather than one: a mapping, a matrix, or a list of vectors."""
+    """Return whether this is a set of property vectors rather than one: a mapping, a matrix, or a list of vectors."""
     if isinstance(values, Mapping):
         return True
     if isinstance(values, list | tuple):
@@ -170,7 +170,7 @@ def average(a: Any) -> float:
 def rank(a: Any, ideal: Any) -> float:
     """Return the Euclidean distance to the most desired vector, 0 at best (section 5.1).
 
-    ``ideal`` may be one number that stands for every row. ``better(a, b, by="rank", ideal=..., epsilon=...)`` calls two
+    ``ideal`` may be one number for all rows. ``better(a, b, by="rank", ideal=..., epsilon=...)`` calls two
     vectors equally good whose distances differ by epsilon or less.
 
     Examples
@@ -260,7 +260,7 @@ WIDE = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 def volume(a: Any, b: Any) -> Decimal:
     """Return the volume of which ``hypervolume`` returns the logarithm, 0 included, however large it is.
 
-    Sums, differences and distances of volumes say something else than those of their logarithms do.
+    Sums, differences and distances of volumes differ in meaning from those of their logarithms.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def _spans(a: Any, b: Any) -> tuple[Vector, Vector]:
 
 
 def dominates(a: Any, b: Any, *, strict: bool = False) -> bool:
-    """Say whether ``a`` is nowhere lower than ``b`` (weak dominance), and with ``strict`` somewhere higher (table 4).
+    """Return whether ``a`` is nowhere lower than ``b`` (weak dominance), and if ``strict`` somewhere higher (table 4).
 
     Of two sets of property vectors, every vector of ``a`` must be nowhere lower than its counterpart.
 
@@ -309,7 +309,7 @@ def dominates(a: Any, b: Any, *, strict: bool = False) -> bool:
 
 
 def incomparable(a: Any, b: Any) -> bool:
-    """Say whether each is somewhere higher than the other (non-dominance of table 4), for vectors and sets of them.
+    """Return whether each is somewhere higher than the other (non-dominance of table 4), for vectors and sets of them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a released table lost, whoever made it."""
+"""The information loss of a released table, whoever made it."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def measure(
         Without a mapping there are no levels, and the domain of a column is the values that it has.
     metrics : sequence of str, optional
     k : int, optional
-        What the table promises; for the metric ``average_class_size_lefevre``.
+        The k that the table satisfies; for the metric ``average_class_size_lefevre``.
     connection : duckdb.DuckDBPyConnection, optional
 
     Notes
     -----
     A cell is an original value, a label of the hierarchy, ``*`` for anything, an interval (``[20, 30)``, ``20-30``,
     ``20~30``), a set of values (``{a, b}``, ``a,b``), or, among numbers, a point that no row had, such as the mean of a
-    cluster. Cells that are none of these are an error, unless no more is asked than metrics that need only classes.
+    cluster. Cells that are none of these are an error, unless only metrics that need classes alone are computed.
 
-    A label's level is looked up. Where several levels have all labels of a column, the lowest is taken: precision,
-    which counts levels, is then an upper bound. Loss counts leaves and is the same on each of them.
+    The level of a label is searched for. Where several levels have all labels of a column, the lowest is taken:
+    precision, which counts levels, is then an upper bound. Loss counts leaves and is the same on each of them.
 
     Metrics that follow rows to their classes (``kl_divergence``, ``non_uniform_entropy``, ``squared_distance_error``,
     ``sse``, ``sse_ratio``) are computed where every original row fits one class only.
@@ -105,7 +105,7 @@ def measure(
             try:
                 domains = cell_domains(source, released, hierarchies)
             except HierarchyError:
-                # Whoever asks for nothing in particular gets what can be had.
+                # By default all metrics that can be computed are.
                 if metrics is not None or hierarchies is not None:
                     raise
             else:
@@ -136,7 +136,7 @@ def _classes(original: AssessedTable, released: AssessedTable) -> str:
 
 
 class _TableRelations(ReleaseRelations):
-    """The relations of a table that anybody may have made, beside its original."""
+    """The relations of any released table, beside its original."""
 
     def __init__(
         self, original: AssessedTable, released: AssessedTable, classes: str, domains: Sequence[QuasiIdentifierDomain]

@@ -1,4 +1,4 @@
-"""Every pair of releases: indices, dominance, gains and losses, and the tournament that they make."""
+"""Every pair of releases: indices, dominance, gains and losses, and a tournament over all pairs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for, resolved: a number for each property, in their order."""
+    """The parameters of a comparison, resolved: a number for each property, in their order."""
 
     by: tuple[str, ...]
     index: str | list[str]
@@ -109,7 +109,7 @@ def _listed(name: str, given: str | Sequence[str]) -> list[str]:
 
 
 def tables(all_rows: Mapping[str, Rows], chosen: Sequence[Property], settings: Settings) -> dict[str, pa.Table]:
-    """Return the tables of a comparison that look at rows."""
+    """Return the tables of a comparison that compare rows."""
     import pyarrow as pa
 
     names = list(all_rows)
@@ -188,7 +188,7 @@ def _ideal(kind: Property, rows: Rows, settings: Settings) -> Any:
     try:
         wished = np.asarray(settings.ideals.get(kind.label, kind.ideal(rows)), dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"ideals: that of {kind.label!r} is no number, and no vector of numbers.") from None
+        raise ParameterError(f"ideals: that of {kind.label!r} is neither a number nor a vector of numbers.") from None
     turned = kind.oriented(np.atleast_1d(wished))
     return float(turned[0]) if wished.ndim == 0 else turned
 

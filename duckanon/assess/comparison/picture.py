@@ -1,4 +1,4 @@
-"""A comparison as a picture: who is protected how much, who gains and who loses, and the indices of every pair."""
+"""A comparison as a picture: protection by row, gains and losses, and the indices of every pair."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def draw(comparison: Comparison, path: str | Path) -> Path:
 
 
 def _short(name: str, most: int = 16) -> str:
-    """Return a name that fits beside a picture: the middle gives way, and a dollar sign is no formula.
+    """Return a name that fits beside a picture: the middle is cut out, and dollar signs are escaped.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def _bare(axes: Any) -> None:
 
 
 def _sizes(axes: Any, comparison: Comparison, names: list[str]) -> None:
-    """Draw which share of the published rows lies in classes of at most each size."""
+    """Draw the share of the published rows in classes up to each size."""
     import numpy as np
 
     counts: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
@@ -213,7 +213,7 @@ def _compact(value: float, digits: int = 3) -> str:
 
 
 def _beside(axes: Any, place: int, share: float, side: int, words: str) -> None:
-    """Write into a long bar, or beside a short one."""
+    """Write a label into a long bar, or beside a short one."""
     inside = share > 0.45
     at = side * (share - 0.02 if inside else share + 0.02)
     away = (side > 0) != inside
@@ -238,7 +238,7 @@ def _maps(comparison: Comparison) -> list[list[dict[str, Any]]]:
 
 
 def _map(axes: Any, lines: list[dict[str, Any]], names: list[str]) -> None:
-    """Draw an index of every pair; the colour says who is better, the number by which value."""
+    """Draw an index of every pair; the colour shows which is better, the number is the index."""
     import numpy as np
     from matplotlib.colors import ListedColormap
 

@@ -1,6 +1,6 @@
 """Every row of the source with its class: what ties the property vectors of two releases together.
 
-A release knows classes, not rows. The owner's source still does: it is read again in the owner's engine, in its own
+A release has classes, not rows. The owner's source has the rows: it is read again in the owner's engine, in its own
 order or by a key of its own, and every row finds its class by the recoding. Nothing of it is ever published.
 """
 
@@ -62,7 +62,7 @@ class Rows:
 
     @classmethod
     def of(cls, release: Release, row_id: str | None = None) -> Rows:
-        """Return the rows of a release; they are numbered once, and the table is kept as long as the release."""
+        """Return the rows of a release; they are numbered once, and the table lasts as long as the release."""
         key = _column(release, row_id) if row_id is not None else None
         relation = "row_classes" if key is None else f"row_classes by {key}"
         if not release.relations.has(relation):
@@ -153,7 +153,7 @@ def numbered(release: Release, key: str | None, *, with_key: bool = False, value
     if release.relations.has("row_map"):
         return _by_rows(release, key, with_key, value)
     if not local and not release.recoding.levels:
-        raise UnsupportedError("This release does not tell which row is in which class.")
+        raise UnsupportedError("This release has no record of which row is in which class.")
     extra = {name: column for name, column in (("key", key if with_key else None), ("value", value)) if column}
     inner = exp.select(
         named(_row_id(release, key), "row_id"),
@@ -249,7 +249,8 @@ def _fingerprints(rows: Rows, columns: list[str]) -> dict[str, int]:
         named(who, "row_id"), *(named(_fixed(release, c), f"v_{i}") for i, c in enumerate(fingerprinted))
     )
     inner = inner.from_(subquery(release.plan.relation.query.copy(), "s"))
-    # Hashed twice: a hash of two values is the exclusive or of both hashes, which would not tell who has which value.
+    # Hashed twice: a hash of two values is the exclusive or of both hashes, which would not depend on which row has
+    # which value.
     mixed = [hash_of(hash_of(col("row_id"), col(f"v_{i}"))) for i in range(len(fingerprinted))]
     hashes = [call("bit_xor", one) for one in mixed]
     values = release.engine.row(exp.select(*hashes).from_(subquery(inner, "r")))

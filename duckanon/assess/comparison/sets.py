@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _EQUAL = 1e-12
 SETS = ("weighted", "lexicographic", "goal")
-"""The comparators that look at several properties at once."""
+"""The comparators of several properties at once."""
 COMPARATORS = ("minimum", "average", "rank", "count_better", "coverage", "spread", "hypervolume", "dominance", *SETS)
 
 
@@ -111,7 +111,7 @@ def lexicographic(a: Any, b: Any, epsilon: Numbers = 0.0, index: Choice = "cover
     """Return the position, from 1, of the first property on which ``a`` is better by more than epsilon (section 5.6).
 
     The properties are given most wanted first, ``epsilon`` is the significance vector, or one number for all. Lower is
-    better, and infinity says that there is no such property. ``ideal`` is as in ``weighted``; the hypervolume is that
+    better, and infinity means that there is no such property. ``ideal`` is as in ``weighted``; the hypervolume is that
     of section 5.4, not its logarithm.
 
     Examples
@@ -134,7 +134,7 @@ def goal(
     """Return the squared distance of an index from its goals, over several properties (section 5.7); lower is better.
 
     With a unary ``index`` ("minimum", "average", "rank" with its ``ideal``) ``b`` plays no part, and ``goal_vectors``,
-    the property vectors that one wishes for, may stand in place of ``goals``: the goals are then their indices. That of
+    the property vectors that are wished for, may replace ``goals``: the goals are then their indices. That of
     "hypervolume" is a volume, not a logarithm.
 
     Examples
@@ -162,14 +162,14 @@ def better(
     index: Choice = "coverage",
     normalize: bool = False,
 ) -> str:
-    """Say which of two vectors, releases or sets of vectors is better by a comparator of the paper.
+    """Return which of two vectors, releases or sets of vectors is better by a comparator of the paper.
 
     Parameters
     ----------
     a, b : vectors, releases, or sets of vectors
-        Higher values are better. A release stands for the sizes of its rows' classes.
+        Higher values are better. A release is compared by the sizes of its rows' classes.
     by : str or function
-        "minimum", "average", "rank", "count_better", "coverage", "spread", "hypervolume", an index of one's own, which
+        "minimum", "average", "rank", "count_better", "coverage", "spread", "hypervolume", an index of your own, which
         is a function of one vector or of two; "dominance"; for sets "weighted", "lexicographic" and "goal", which use
         ``index`` on each property.
     epsilon : number, or one for each property
@@ -182,7 +182,7 @@ def better(
     Returns
     -------
     str
-        "first", "second", "equal", or "incomparable", which only "dominance" can say.
+        "first", "second", "equal", or "incomparable", which only "dominance" can return.
 
     References
     ----------
@@ -258,7 +258,7 @@ def _rank(values: Any, ideal: Any) -> float:
 
 
 def _number(function: Index, *given: Vector) -> float:
-    """Return what an index says, which may be a function of the caller's own."""
+    """Return the value of an index, which may be a function of the caller."""
     index_value = function(*given)
     try:
         value = float(index_value)
@@ -391,7 +391,7 @@ def _weighted(
 def _decide(forth: Decimal, back: Decimal, steps: Sequence[Decimal], epsilon: float, higher: bool = True) -> str:
     """Return which of two sums is better; ``steps`` are the differences of their terms.
 
-    The steps tell what the sums do not where one term is much larger than another: whether the smaller one decides.
+    The steps keep what the sums lose where one term is much larger than another: whether the smaller one decides.
     """
     with localcontext(WIDE):
         difference = sum(steps, Decimal(0))

@@ -154,7 +154,7 @@ def size_of(bound: str, type_name: str) -> float | None:
 
 
 def spans(label: str, type_name: str) -> list[Span] | None:
-    """Return the intervals and points that a text stands for, or None where it is neither.
+    """Return the intervals and points that a text covers, or None where it is neither.
 
     Examples
     --------

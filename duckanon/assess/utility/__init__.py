@@ -1,4 +1,4 @@
-"""Does the release still teach? Encodings of anonymous tables for learners, and what learners make of them."""
+"""Utility of releases: encodings of anonymous tables for learners, scores of learners, and errors of queries."""
 
 from __future__ import annotations
 

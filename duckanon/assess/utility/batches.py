@@ -83,7 +83,7 @@ def _opened(data: Any, size: int) -> Any:
         from pyarrow import parquet
 
         if Path(data).suffix.lower() not in (".parquet", ".pq") or not is_file(data):
-            raise DataError(f"{Path(data).name!r} is no Parquet file: give the path of one, or its rows.")
+            raise DataError(f"{Path(data).name!r} is not a Parquet file: give the path of one, or its rows.")
         return parquet.ParquetFile(data).iter_batches(size)
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
@@ -210,7 +210,7 @@ def cells_of(column: pa.Array) -> Cells:
 
 
 def type_of(kind: pa.DataType) -> str:
-    """Return the database's name of an Arrow type, as far as learners care."""
+    """Return the database's name of an Arrow type, as far as learners need it."""
     import pyarrow as pa
 
     if pa.types.is_integer(kind):

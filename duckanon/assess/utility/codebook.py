@@ -174,7 +174,7 @@ class Codebook:
                 part = fresh[start : start + _CHUNK]
                 self._rows.update(zip(part, self._vectors(part), strict=True))
         vectors = [self._rows[label] for label in labels]
-        # Values that are no cells of the release may be as many as there are rows: they are not kept.
+        # Values that are not cells of the release may be as many as the rows: they are not cached.
         for label in fresh:
             size = len(self._rows[label][0])
             if label in self._published and self._entries + size <= _MOST_ENTRIES:
@@ -225,7 +225,8 @@ class Codebook:
         if self.method == "fill_parent":
             above &= ~(same & (level >= 0) & (levels < level))
             if self._shown is not None:
-                # What no row of the release has no learner has met: a value lies under the nodes that are known.
+                # Learners have only met features of rows of the release: a value gets those of the known nodes above
+                # it.
                 above &= self._shown
             return [_sparse(row.astype(float)) for row in above]
         return [self._one(row, at, same[i]) for i, (row, at) in enumerate(zip(above, features, strict=True))]

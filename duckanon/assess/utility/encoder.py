@@ -27,7 +27,7 @@ class AnonymousEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method : {"one_class", "fill_parent", "fill_child", "proportional", "value_set", "midpoint"}
-        - "one_class": every label is a category of its own. A raw value that was not published by itself has the
+        - "one_class": every label is a category of its own. A raw value that was not published alone has the
           category of the smallest published cell that covers it.
         - "fill_parent": a label has its own feature and those of all labels above it. A raw value has, of these, the
           features that some row of the release has.

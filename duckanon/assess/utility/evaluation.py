@@ -361,7 +361,7 @@ def trial(
         Makes a release of a table, such as ``lambda t: duckanon.anonymize(t, quasi_identifiers=["age"], k=5)``.
     released_test : bool
         Whether the held-out part is anonymized separately, and tested, too. Where it has too few rows for the
-        privacy requirements it is not, and a note says so.
+        privacy requirements it is not, which a note reports.
     look : callable, optional
         Called with the release of the training part, while it is there.
     **options

@@ -69,7 +69,7 @@ def _verdict(evaluation: Evaluation) -> Verdict:
             "warn", "Learners keep little", "Raw rows are no better than the zero rule here, or were not tried."
         )
     best = max(shares, key=lambda learner: shares[learner])
-    text = f"{best} keeps {shares[best]:.0%} of what it learns from raw rows beyond the zero rule (AUROC)."
+    text = f"{best} keeps {shares[best]:.0%} of its gain from raw rows over the zero rule (AUROC)."
     if shares[best] >= 0.5:
         return Verdict("good", "Learners keep most of their quality", text)
     return Verdict("warn", "Learners keep little", text)

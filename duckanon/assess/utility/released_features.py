@@ -81,8 +81,8 @@ def encoder_of(
 ) -> Any:
     """Return a new encoder of generalized columns, by its name or as a copy of the one given.
 
-    ``given`` are hierarchies that the caller named; those of a ``Release`` are its own. What a rule makes of the values
-    of ``original``, the training rows, is looked up here, where their types are known.
+    ``given`` are hierarchies that the caller named; those of a ``Release`` are its own. Rules are
+    applied to the values of ``original``, the training rows, here, where their types are known.
     """
     if not isinstance(encoding, str):
         from sklearn.base import clone
