@@ -91,7 +91,7 @@ class Plan:
     def resolve(cls, request: Request, engine: Engine, *, base: Path | None = None, read: bool = True) -> Plan:
         """Resolve every name of a request and check every parameter.
 
-        Relative paths of hierarchies start from ``base``. With ``read=False`` only the schema of the data is looked at.
+        Relative paths of hierarchies start from ``base``. With ``read=False`` only the schema of the data is read.
         """
         asked: dict[str, Any] = {"k": request.k, "l": request.l, "t": request.t, "models": request.models}
         requirements = Requirements.of(**asked)
@@ -276,7 +276,7 @@ class Plan:
             *(f"hierarchy of {name}: {origin}" for name, origin in plan["hierarchies"].items()),
             *(f"step {number}, {name}: {text}" for number, (name, text) in enumerate(self.steps(), 1)),
         ]
-        # A line break in the name of a column begins no line of its own.
+        # A line break in the name of a column must not begin a new line.
         return "\n".join(
             "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line) for line in lines
         )

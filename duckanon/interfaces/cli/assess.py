@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 LARGER_IS_STRICTER = ("k", "l", "p", "minimum")
-"""Parameters that promise more the larger they are; others promise more the smaller they are."""
+"""Parameters that are stricter the larger they are. All others are stricter the smaller they are."""
 _SETS = 12
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the commands on the command line."""
+    """Add the commands."""
     app.command("suggest", rich_help_panel=ASSESS)(suggest)
     app.command("privacy", rich_help_panel=ASSESS)(privacy)
     app.command("measure", rich_help_panel=ASSESS)(measure)
@@ -92,7 +92,7 @@ def privacy(
 
 
 def show_privacy(screen: Screen, name: str, rows: Sequence[Row]) -> None:
-    """Show the best parameter of every model, and what breaks the thresholds that were given."""
+    """Show the strictest parameter of each model that holds, and what violates the thresholds given."""
     first = rows[0] if rows else None
     sizes = ""
     if first is not None:
@@ -137,7 +137,7 @@ def _level(row: Row) -> str:
 
 
 def bound(parameter: str, value: float) -> str:
-    """Return the best parameter that holds in few digits, rounded so that it still holds.
+    """Return the strictest parameter that holds, in few digits and rounded so that it still holds.
 
     Examples
     --------
@@ -146,14 +146,14 @@ def bound(parameter: str, value: float) -> str:
     """
     if not isfinite(value) or value == 0 or value == round(value):
         return _number(value)
-    # What rounding made of a number is undone first: 0.1 + 0.2 is 0.3.
+    # Rounding errors are removed first: 0.1 + 0.2 is 0.3.
     exact = Decimal(f"{value:.13g}")
     weaker = ROUND_FLOOR if parameter in LARGER_IS_STRICTER else ROUND_CEILING
     return _number(float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=weaker)))
 
 
 def _number(value: float) -> str:
-    """Return a parameter: a whole one without decimals, and neither small nor large ones as zero or in groups.
+    """Format a parameter: whole numbers without decimals, small numbers not as zero.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _number(value: float) -> str:
 
 
 def _verdict(row: Row) -> str:
-    """Return what a model says of the threshold that was asked for, if one was."""
+    """Return whether a model holds with the threshold that was given, if one was."""
     if row.get("holds") is None:
         return ""
     wanted = f" {row['parameter']} = {_number(row['threshold'])}" if row.get("threshold") is not None else ""
@@ -201,7 +201,7 @@ def measure(
 
 
 def show_loss(screen: Screen, name: str, rows: Sequence[Row]) -> None:
-    """Show what a release lost by each metric: of the whole table, of columns where only a few metrics were wanted."""
+    """Show the loss by each metric: of the whole table, and by column if there are only a few metrics."""
     few = len({row["metric"] for row in rows}) <= 3 and any(row["attribute"] for row in rows)
     shown = [row for row in rows if few or row["attribute"] is None]
     if not screen.rich:
@@ -283,7 +283,7 @@ _KNOWS = {
 
 
 def show_risk(screen: Screen, name: str, result: Risk) -> None:
-    """Show how likely the three attackers are right, and who is unique."""
+    """Show the risk from the three adversaries, and how many rows are unique."""
     if not screen.rich:
         screen.line(f"table: {name}")
         for measure, value, _ in result.figures():
@@ -399,7 +399,7 @@ _STYLES = {"identifier": "bold red", "quasi_identifier": "yellow", "sensitive": 
 
 
 def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, threshold: float) -> None:
-    """Show a role for each column, and the smallest sets of columns that single out."""
+    """Show a role for each column, and the smallest identifying sets of columns."""
     sets = _sets(rows)
     if not screen.rich:
         for row in rows:

@@ -31,7 +31,7 @@ _STYLES = {"nothing": "green", "promised": "green", "little": "yellow", "much": 
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the command on the command line."""
+    """Add the command."""
     app.command("attack", rich_help_panel=ASSESS)(attack)
 
 

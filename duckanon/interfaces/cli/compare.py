@@ -36,7 +36,7 @@ _PAIRS = 20
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the commands on the command line."""
+    """Add the commands."""
     app.command("lattice", rich_help_panel=ASSESS)(lattice)
     app.command("compare", rich_help_panel=ASSESS)(compare)
 
@@ -83,7 +83,7 @@ def lattice(
 
 
 def best_first(result: pa.Table, metric: str, pareto: bool) -> list[dict[str, Any]]:
-    """Return the anonymous nodes, the best by a metric first, or the front of risk and metric.
+    """Return the anonymous nodes, the best by a metric first, or the Pareto front of risk and metric.
 
     Where no node is anonymous, all come, those that suppress least first.
     """
@@ -102,7 +102,7 @@ def best_first(result: pa.Table, metric: str, pareto: bool) -> list[dict[str, An
 
 
 def show_nodes(screen: Screen, about: Row, metrics: Sequence[str], rows: Sequence[Row], total: int) -> None:
-    """Show the first of ``total`` nodes: what they lose, risk and suppress, and the levels that make them."""
+    """Show the first of ``total`` nodes: loss, risk, suppression and levels."""
     text = f"{count(about['nodes'], 'nodes')}, {whole(about['anonymous'])} of them anonymous"
     if not screen.rich:
         screen.line(f"{about['source']}: {text}")
@@ -180,7 +180,7 @@ def compare(
     if len(jobs) < 2:
         raise typer.BadParameter("Give at least two jobs.")
     if picture is not None and picture.suffix.lower() not in PICTURES:
-        # Said before the work, not after it.
+        # Before the work, not after it.
         raise typer.BadParameter(f"--picture must end in {', '.join(PICTURES)}.")
     from duckanon.assess.comparison.compare import compare as assess
 
@@ -200,7 +200,7 @@ def compare(
 
 
 def _made(path: Path, progress: Any) -> Any:
-    """Make the release of a job, and leave its target alone."""
+    """Make the release of a job, without publishing it."""
     from duckanon.jobs import load_job
     from duckanon.release import pipeline
 
@@ -214,7 +214,7 @@ def _made(path: Path, progress: Any) -> Any:
 
 
 def _labels(jobs: list[Path]) -> list[str]:
-    """Return names that tell the jobs apart: those of the files, or their paths where files are called alike.
+    """Return distinct names of jobs: the names of their files, or the paths if names are equal.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _labels(jobs: list[Path]) -> list[str]:
 
 
 def show_comparison(screen: Screen, result: Comparison, picture: Path | None) -> None:
-    """Show who wins, by how much, who pays, and what was lost."""
+    """Show which release wins, by how much, for whose rows, and what was lost."""
     ranking, tournament = result.ranking, [r for r in result.tournament.to_pylist() if r["index"] is None]
     places = {row["release"]: row for row in tournament}
     pairs, gains, bias = (t.to_pylist() for t in (result.indices, result.gains, result.bias))

@@ -39,7 +39,7 @@ _COUNTS = ("leaves", "height", "duplicates", "gaps", "ragged", "not_nested", "lo
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the commands on the command line."""
+    """Add the commands."""
     group = typer.Typer(no_args_is_help=True, help="Build, validate and show generalization hierarchies.")
     group.command("build")(build)
     group.command("validate")(validate)
@@ -95,7 +95,7 @@ def build(
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """Return key and value of KEY=VALUE; the value is TOML, or a text where it is none."""
+    """Parse KEY=VALUE. A value that is not TOML is a text."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise typer.BadParameter(f"--set needs KEY=VALUE. Got {text!r}.")
@@ -148,7 +148,7 @@ def validate(
     screen = Screen.of(ctx)
     if screen.as_json:
         about = {"file": name, "kind": "table" if result.rule is None else "rule", "rule": result.rule}
-        # What is asked of a table's rows means nothing for a rule.
+        # Most properties are about the rows of a table. A rule has none.
         asked = [*_PROPERTIES, *_COUNTS] if result.rule is None else ["total", "height", "missing"]
         properties = {key: getattr(result, key) for key in asked}
         screen.document(
@@ -163,7 +163,7 @@ def validate(
 
 
 def _counted(result: Validation) -> dict[str, str]:
-    """Return what was counted for each property."""
+    """Return the counts for each property, in words."""
     repeated = f"{result.duplicates:,} repeated {'leaf' if result.duplicates == 1 else 'leaves'}"
     functional = f"{repeated}, {count(result.gaps, 'empty cells')}, {count(result.ragged, 'ragged lines')}"
     on_loops = f", {result.loops:,} on a loop" if result.loops else ""
@@ -216,7 +216,7 @@ def _show_validation(screen: Screen, name: str, result: Validation) -> None:
     table = grid({}, {"no_wrap": True}, {}, {"style": "dim"})
     for prop, meaning in _PROPERTIES.items():
         holds = getattr(result, prop)
-        # A last level with several labels gets one more level: no fault.
+        # If the last level has several labels, one more level is added, so this is not an error.
         bad = Text("•", style="yellow") if prop == "rooted" else Text("✗", style="bold red")
         mark = Text("-", style="dim") if holds is None else Text("✓", style="bold green") if holds else bad
         table.add_row(mark, prop, meaning, counted[prop])
@@ -362,7 +362,7 @@ def _listed(kind: Kind) -> list[dict[str, str]]:
 
 
 def show_list(screen: Screen, kind: str, rows: Sequence[Mapping[str, str]]) -> None:
-    """Show what a registry holds."""
+    """Show the names in a registry."""
     if not screen.rich:
         for row in rows:
             screen.line("\t".join(row.values()))

@@ -24,7 +24,7 @@ jobs = typer.Typer(help="Draft and check job files.", no_args_is_help=True)
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the commands on the command line."""
+    """Add the commands."""
     app.add_typer(jobs, name="job", rich_help_panel=MAKE)
     app.command("history", rich_help_panel=MAKE)(history)
 

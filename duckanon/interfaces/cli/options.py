@@ -24,7 +24,7 @@ _LOGGER = "duckanon"
 
 
 class _Lines(logging.StreamHandler):  # type: ignore[type-arg]
-    """The log on standard error, as it is at the time of writing."""
+    """The log on standard error."""
 
 
 class _Plain(logging.Formatter):
@@ -49,7 +49,7 @@ def _want_log(wanted: bool) -> bool:
 
 
 def is_verbose() -> bool:
-    """Say whether -v was given."""
+    """Return whether -v was given."""
     return any(isinstance(h, _Lines) for h in logging.getLogger(_LOGGER).handlers)
 
 
@@ -68,7 +68,7 @@ Verbose = Annotated[
 
 
 def names(given: Iterable[str] | None) -> list[str]:
-    """Return the names in comma-separated lists; one with a comma in it is put in double quotes.
+    """Return the names in comma-separated lists. A name that has a comma is put in double quotes.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def given(**arguments: Any) -> dict[str, Any]:
 
 
 def source_of(file: str | None, database: Path | None, table: str | None) -> Source:
-    """Return the table that a command is about: a file, or a table of a database."""
+    """Return the source that the options name: a file, or a table of a database."""
     if (file is None) == (database is None):
         raise typer.BadParameter("Give either FILE or --database with --table.")
     if (database is None) != (table is None):
@@ -96,7 +96,7 @@ def source_of(file: str | None, database: Path | None, table: str | None) -> Sou
 
 
 def hierarchies(given: Iterable[str] | None) -> dict[str, str] | None:
-    """Return the hierarchies in COLUMN=NAME_OR_FILE."""
+    """Parse COLUMN=NAME_OR_FILE."""
     values = {}
     for one in given or ():
         column, equals, name = one.partition("=")
@@ -155,7 +155,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def of_job(path: Path) -> dict[str, Any]:
-    """Return what a job says of its release: columns, hierarchies and k."""
+    """Return the columns, hierarchies and k of a job, as keyword arguments."""
     from duckanon.hierarchy import resolve
     from duckanon.jobs import load_job
 
@@ -181,10 +181,10 @@ def about_release(
     hierarchy: Iterable[str] | None,
     k: int | None,
 ) -> dict[str, Any]:
-    """Return what is said of a release by options and by the job that made it; options have precedence.
+    """Return columns, hierarchies and k of a release, from options and from the job that made it, in that order.
 
-    Hierarchies are None without any: then the values of the release show how it was generalized. A release of a job
-    without hierarchies was made with automatic ones, which are found again.
+    ``hierarchies`` is None without hierarchies and job, and empty for a job without hierarchies, whose release was made
+    with automatic ones.
     """
     if quasi_identifiers is None and job is None:
         raise typer.BadParameter("Give the quasi-identifiers (-q), or a job (--job) that has them.")

@@ -28,20 +28,20 @@ _CONSTANTS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of a statement, as texts or as JSON: the first of them, and how many there are."""
+    """The first rows of a statement, as texts or as JSON, and how many there are."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
     total: int
     exact: bool = True
-    """Whether ``total`` is the number of rows; else there are more."""
+    """Whether ``total`` is the number of rows. Otherwise there are more."""
     changed: bool = False
-    """Whether ``total`` counts rows that were written, and there is nothing to show."""
+    """Whether ``total`` counts rows that were written. Then there is nothing to show."""
     numeric: tuple[bool, ...] = ()
     """Which columns hold numbers."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the rows as mappings; of columns with the same name all but the first get a number."""
+        """Return the rows as mappings. Columns with the same name are numbered, except the first."""
         names: list[str] = []
         for name in self.columns:
             again = sum(n == name or n.startswith(f"{name}_") for n in names)
@@ -50,7 +50,7 @@ class Result:
 
 
 def fetch(connection: Any, statement: str, *, limit: int | None = None, as_json: bool = False) -> Result | None:
-    """Run one statement; None if it gives no rows.
+    """Run one statement and return its rows. None if it has none to return.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def fetch(connection: Any, statement: str, *, limit: int | None = None, as_json:
     """
     parsed = connection.extract_statements(statement)
     kinds = {kind.name for one in parsed for kind in one.expected_result_type}
-    # Other statements than SELECT are done now; a SELECT is bound, and runs when its rows are fetched.
+    # A SELECT is only bound here, and runs when its rows are fetched. Other statements run now.
     relation = connection.sql(statement)
     if relation is None or "QUERY_RESULT" not in kinds:
         return None
@@ -86,13 +86,13 @@ def _spelt(index: int, as_json: bool) -> str:
 
     from duckanon.engine.sql.relations import DIALECT, call, cast, number
 
-    # By its place: two columns of a result may have the same name.
+    # By position, because two columns of a result may have the same name.
     value: exp.Expr = exp.PositionalColumn(this=number(index + 1))
     return cast(call("to_json", value) if as_json else value, "VARCHAR").sql(dialect=DIALECT)
 
 
 def from_json(text: str) -> Any:
-    """Return the value of the database's JSON, in which numbers may be infinite: those become texts.
+    """Parse JSON of the database, in which numbers may be infinite: those become texts.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def cell(text: str | None) -> str:
     """
     if text is None:
         return "NULL"
-    # A control character in the data must not command the terminal.
+    # Control characters in the data must not reach the terminal.
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -166,7 +166,7 @@ def _box(result: Result, width: int | None) -> None:
     texts = [[cell(v) for v in row] for row in result.rows]
     heads = [cell(name) for name in result.columns]
     widths = [max(map(cell_len, (head, *(row[i] for row in texts)))) for i, head in enumerate(heads)]
-    # Nothing is cut in a file or a pipe.
+    # Nothing is truncated in a file or a pipe.
     cut = out.is_terminal or width is not None
     limits, visible_columns = fit(widths, out.width) if cut else (widths, list(range(len(widths))))
     if not cut:
@@ -190,7 +190,7 @@ def _box(result: Result, width: int | None) -> None:
 
 
 def fit(widths: Sequence[int], available: int) -> tuple[list[int], list[int]]:
-    """Return the width of each column, and which columns are shown: those in the middle give way first.
+    """Return the width of each column, and which columns are shown. Columns in the middle are left out first.
 
     Examples
     --------

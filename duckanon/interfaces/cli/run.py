@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Summary = Mapping[str, Any]
 _IN_PLAIN_LINES = ("promised", "verified", "counted", "columns", "notes")
-"""Sections whose figures plain lines have in a form of their own, or leave out."""
+"""Sections that plain lines show in another form, or not at all."""
 
 
 class Log(StrEnum):
@@ -46,7 +46,7 @@ class Log(StrEnum):
 
 
 class Recoding(StrEnum):
-    """Whether a run keeps the recoding of the one before."""
+    """Whether a run reuses the recoding of the previous one."""
 
     FRESH = "fresh"
     FROZEN = "frozen"
@@ -57,7 +57,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything but publi
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the commands on the command line."""
+    """Add the commands."""
     app.command("demo", rich_help_panel=MAKE)(demo)
     app.command("run", rich_help_panel=MAKE)(run)
     app.command("plan", rich_help_panel=MAKE)(plan)
@@ -163,14 +163,14 @@ def demo(
     # Replaced when complete: another demo may be at work in the same folder.
     with replacing(data) as staged, Bars(screen.watched) as bars, Progress(bars).step("make the table"):
         write_hospital(staged, rows)
-    # A job that somebody has changed since is theirs: it is run as it is.
+    # A job that was edited since is run as it is.
     changed = job.exists() and job.read_bytes() != example.read_bytes()
     if not changed:
         with replacing(job) as staged:
             shutil.copyfile(example, staged)
     if not screen.as_json:
         _show_demo(screen, data, job, rows, changed)
-    # Another number of rows than last time is what was asked for.
+    # The number of rows may differ from the last time.
     _run(screen, job, more={"data": data, "job": job, "job_changed": changed}, accept_drift=True)
     if screen.rich:
         _show_next(screen, data, job)
@@ -205,7 +205,7 @@ def _show_next(screen: Screen, data: Path, job: Path) -> None:
 
 
 def written_files(written: Mapping[str, Any]) -> list[tuple[str, Path]]:
-    """Return (what it is, path) of all files of a release."""
+    """Return (kind, path) of all files of a release."""
     if not written:
         return []
     reports = [("report", Path(p)) for p in written.get("reports", ())]
@@ -213,7 +213,7 @@ def written_files(written: Mapping[str, Any]) -> list[tuple[str, Path]]:
 
 
 def show_name(screen: Screen, name: str) -> None:
-    """Show which table of several comes next."""
+    """Show the name of the table that comes next."""
     if not screen.rich:
         screen.line(f"table: {name}")
         return
@@ -224,7 +224,7 @@ def show_name(screen: Screen, name: str) -> None:
 
 
 def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
-    """Show the sections of the report in few lines, and where the files are."""
+    """Show a summary of the report, and where the files are."""
     if not screen.rich:
         _plain_release(screen, summary, written, warnings)
         return
@@ -247,7 +247,7 @@ def show_release(screen: Screen, summary: Summary, written: Mapping[str, Any], w
 
 
 def brief(summary: Summary, warnings: Sequence[str] = ()) -> list[Section]:
-    """Return the sections of the report that a terminal shows; explanations are left to the files."""
+    """Return the sections of the report that a terminal shows. Explanations are in the files only."""
     from duckanon.report.release import Run, sections
 
     return [s for s in sections(Run(summary, {"warnings": warnings})) if s.brief]
@@ -313,7 +313,7 @@ def _columns(summary: Summary) -> RenderableType:
 
     roles = summary["roles"]
     losses = {m["attribute"]: m["value"] for m in summary["loss"] if m["metric"] == "loss"}
-    # Regions stand on no level.
+    # Regions have no level.
     levelled = any(h["level"] is not None for h in summary["hierarchies"])
     table = headed(
         ("column", {"overflow": "fold"}),
@@ -354,12 +354,12 @@ def _columns(summary: Summary) -> RenderableType:
 
 
 def classes_row(summary: Summary, sizes: str) -> tuple[str, str]:
-    """Return what rows are put together in, and how large that is."""
+    """Return the row about classes, or about groups where values were permuted."""
     return ("groups", f"{sizes}, not visible in the release") if "permutation" in summary else ("classes", sizes)
 
 
 def permutation_rows(permutation: Summary) -> list[tuple[str, str]]:
-    """Return in words what was permuted together, and what columns still tell of each other."""
+    """Return rows about which columns were permuted together, and what they still reveal about each other."""
     if not permutation:
         return []
     blocks = "; ".join(", ".join(block) for block in permutation["blocks"])

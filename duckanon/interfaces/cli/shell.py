@@ -59,7 +59,7 @@ class StatementError(DuckanonError):
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the command on the command line."""
+    """Add the command."""
     app.command("sql", rich_help_panel=MORE)(sql)
 
 

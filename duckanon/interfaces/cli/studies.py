@@ -1,4 +1,4 @@
-"""The command ``study``: papers rerun, with what was found in a folder."""
+"""The command ``study``: reruns the experiments of a paper, and writes the results to a folder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from duckanon.studies import Outcome
 
 _EVERY = 30.0
-"""Seconds between two lines of progress where nobody watches."""
+"""Seconds between two lines of progress that are not on a terminal."""
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the command on the command line."""
+    """Add the command."""
     app.command("study", rich_help_panel=MORE)(study)
 
 
@@ -69,7 +69,7 @@ def study(
             only=_only(only),
             workers=workers or cores(),
             dry_run=dry_run,
-            progress=bars.listener or _Said(screen),
+            progress=bars.listener or _ProgressLines(screen),
         )
     if screen.as_json:
         screen.document(result.to_dict())
@@ -79,8 +79,8 @@ def study(
         raise typer.Exit(1)
 
 
-class _Said:
-    """Progress as a line now and then, for logs."""
+class _ProgressLines:
+    """Progress as a line from time to time, for logs."""
 
     def __init__(self, screen: Screen) -> None:
         self._silent = screen.as_json

@@ -40,7 +40,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed: with the sam
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the commands on the command line."""
+    """Add the commands."""
     app.command("utility", rich_help_panel=ASSESS)(utility)
     app.command("tune", rich_help_panel=ASSESS)(tune)
 
@@ -299,7 +299,7 @@ def tune(
     from duckanon.jobs.tuning.search import tune as search
 
     if output is not None:
-        # Said before the work, not after it.
+        # Before the work, not after it.
         require_beside(job, output)
     sizes = [_whole(text) for text in names(k)] or None
     screen = Screen.of(ctx)

@@ -41,7 +41,7 @@ keys = typer.Typer(help="Make keys for signing manifests.", no_args_is_help=True
 
 
 def add_to(app: typer.Typer) -> None:
-    """Put the commands on the command line."""
+    """Add the commands."""
     app.command("check", rich_help_panel=VERIFY)(check)
     app.command("verify", rich_help_panel=VERIFY)(verify)
     app.add_typer(keys, name="keys", rich_help_panel=VERIFY)
@@ -85,7 +85,7 @@ def check(
 
 
 def show_checks(screen: Screen, name: str, checks: Sequence[Mapping[str, Any]], unit: str) -> None:
-    """Show whether a table satisfies its models, with the numbers."""
+    """Show whether a table satisfies the models, with counts."""
     for check in checks:
         model = f"{check['model']} ({parameters(check['parameters'])})"
         broken = f"{whole(check['violating_classes'])} of {count(check['classes'], 'classes')}"
@@ -189,7 +189,7 @@ def _show_verified(screen: Screen, one: VerifiedExport) -> None:
 
 
 def _verdict(screen: Screen, good: bool | None, text: str) -> None:
-    """Show one line: good, bad, or neither where nothing could be said."""
+    """Show one line: good, bad, or neither if it could not be checked."""
     if not screen.rich:
         screen.line(f"{'ok' if good else 'unknown' if good is None else 'not ok'}: {text}")
         return

@@ -1,6 +1,6 @@
-"""Columns of many groups as axes: every group has places, and a unit of size, of its own.
+"""Columns of many groups as axes. Each group has its own places, and its own unit of size.
 
-The places of a group are a run of the axis, so groups that are divided together do not know of each other. Numbers,
+The places of a group are a run of the axis, so groups that are divided together do not affect each other. Numbers,
 dates and times are lines by their size; text, binary values and booleans are lines by their order.
 """
 
@@ -55,7 +55,7 @@ def columns_of(members: pa.Array, starts: Integers) -> list[Values]:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Say whether values of a type are lists."""
+    """Return whether values of a type are lists."""
     import pyarrow as pa
 
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
@@ -87,7 +87,7 @@ def _positions(lists: pa.Array, starts: Integers) -> list[Values]:
 
 
 def stored(column: pa.Array) -> pa.Array:
-    """Return a column whose type is known by how it is stored, as that."""
+    """Return a column of an extension type as its storage type."""
     import pyarrow as pa
 
     if isinstance(column.type, pa.BaseExtensionType):
@@ -132,19 +132,19 @@ def _values(column: pa.Array, what: str) -> Values:
 
 
 def _plain(column: pa.Array) -> NDArray[Any]:
-    """Return numbers as they lie in memory, whatever stands where NULL is."""
+    """Return numbers as they are in memory; those of NULL are undefined."""
     return _words(column, np.dtype(column.type.to_pandas_dtype()))
 
 
 def _words(column: pa.Array, kind: np.dtype[Any], each: int = 1) -> NDArray[Any]:
-    """Return the memory of a column, some words for each value."""
+    """Return the memory of a column, in words for each value."""
     stored = np.frombuffer(column.buffers()[1], dtype=kind, count=(column.offset + len(column)) * each)
     return stored[column.offset * each :]
 
 
 def _floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> Values:
     """Order numbers as the database does: zero has no sign, NaN is one value and the largest."""
-    # Anything may stand where NULL is.
+    # The memory of NULL is undefined.
     with np.errstate(invalid="ignore"):
         sizes = np.where(np.isnan(values), np.nan, values.astype(np.float64) + 0.0)
     bits = sizes.view(np.int64)
@@ -159,13 +159,13 @@ def _decimals(column: pa.Array, missing: NDArray[np.bool_]) -> Values:
         return Values((whole,), whole / scale, missing)
     low, high = _words(column, np.dtype(np.uint64), 2).reshape(-1, 2).T
     near, far = low.astype(np.int64), high.astype(np.int64)
-    # Number by number, because a number's size may not depend on what stands beside it.
+    # One by one, because the size of a number must not depend on its neighbours.
     sizes = np.where(far == near >> 63, near.astype(np.float64), far * 2.0**64 + low)
     return Values((low, far), sizes / scale, missing)
 
 
 def _coded(column: pa.Array) -> Integers | None:
-    """Return the rank of each text among the distinct ones; None for what is no text and no binary value."""
+    """Return the rank of each text among the distinct ones, or None for other types."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

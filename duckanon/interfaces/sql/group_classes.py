@@ -1,7 +1,7 @@
 """Classes within groups in SQL: ``SELECT ward, mondrian_classes(list({'age': age}), 5) FROM stays GROUP BY ward``.
 
-DuckDB hands over many groups at once. Mondrian divides them together, the group being one more axis which is cut first,
-so that a small group costs next to nothing besides its rows; clusters are made group by group.
+DuckDB passes many groups at once. Mondrian divides them together: the group is one more axis, which is cut first, so a
+small group costs little more than its rows. Clusters are made group by group.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     Numbers = Callable[[pa.Array, Integers, int], Integers]
 
 _TOGETHER = 20_000
-"""Most rows that are divided together: as many as one thread takes at once."""
+"""The most rows that are divided together: as many as one thread takes at once."""
 _AHEAD = 2.0
 """The weight of the group: more than any other axis can have."""
 
 
 def answer(name: str, numbers: Numbers, columns: Sequence[Any]) -> Any:
-    """Answer many calls: a struct of the classes and of the reason why there are none."""
+    """Answer many calls: a struct of the classes, and the reason if there are none."""
     import pyarrow as pa
 
     count = len(columns[0])
@@ -122,7 +122,7 @@ def _require_k(ks: pa.Array) -> None:
 
 
 def _classed(groups: pa.Array, k: int, number: Numbers) -> pa.Array:
-    """Return the classes of groups that are all asked for the same k."""
+    """Return the classes of groups that all have the same k."""
     import pyarrow as pa
 
     members, lengths = groups.flatten(), lengths_of(groups)
@@ -143,7 +143,7 @@ def _classed(groups: pa.Array, k: int, number: Numbers) -> pa.Array:
 
 
 def _runs(ends: Integers) -> Iterator[tuple[int, int]]:
-    """Yield runs of groups that are divided together; one that is large is alone."""
+    """Yield runs of groups that are divided together. A large group is a run by itself."""
     first, done = 0, 0
     while first < len(ends):
         last = max(int(np.searchsorted(ends, done + _TOGETHER, side="right")), first + 1)
