@@ -46,8 +46,7 @@ class Publication:
 
         Examples
         --------
-        >>> from duckanon.plan.request import PARAMETERS
-        from duckanon.plan.roles import Role
+        >>> from duckanon.plan.roles import Role
         >>> age = Attribute("age", "INTEGER", Role.QUASI_IDENTIFIER)
         >>> city = Attribute("city", "VARCHAR", Role.QUASI_IDENTIFIER)
         >>> Publication.of([age, city], output="midpoint").kinds
