@@ -46,7 +46,7 @@ GOOD = {"quasi_identifiers": ["age", "zip"], "k": 2}
         ({"unlisted": "error"}, RoleError, "No role is given for 'ill', 'name', 'id'"),
     ],
 )
-def test_what_is_refused(changes: dict, error: type[ConfigError], message: str) -> None:
+def test_a_wrong_parameter_is_refused_before_rows_are_read(changes: dict, error: type[ConfigError], message: str) -> None:
     for verb in (Plan.of, duckanon.anonymize):
         with pytest.raises(error, match=message):
             verb(TABLE, **(GOOD | changes))

@@ -65,7 +65,7 @@ def test_case_is_ignored_where_nothing_fits_exactly() -> None:
         ({"unlisted": "error"}, "No role is given for 'id', 'Zip', 'illness', 'cost', 'note'"),
     ],
 )
-def test_what_is_refused(roles: dict[str, object], message: str) -> None:
+def test_names_that_do_not_fit_the_columns_are_refused(roles: dict[str, object], message: str) -> None:
     with pytest.raises(RoleError, match=message):
         resolve(**roles)
 

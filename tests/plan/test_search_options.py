@@ -80,7 +80,7 @@ def test_weights_move_the_optimum_and_the_loss() -> None:
         ({"algorithm": "datafly_shuffled(shuffle=-1)"}, "int >= 0"),
     ],
 )
-def test_what_is_refused(options: dict[str, Any], message: str) -> None:
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         release(**options)
 
