@@ -1,4 +1,4 @@
-"""Codes and numbers in the bits of 64-bit words: what stands where, and the codes as SQL."""
+"""Codes and numbers packed into 64-bit words: the layout, and packing and unpacking in SQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORD = 64
 
 
 class Bits(NamedTuple):
-    """Where a code stands: in which word, how far up, and the mask of its bits once it is moved down."""
+    """The position of a code: its word, its shift within the word, and the mask of its bits after the shift."""
 
     word: int
     shift: int
@@ -23,7 +23,7 @@ class Bits(NamedTuple):
 
 
 def bits_for(size: int) -> int:
-    """Return how many bits hold the codes ``0 .. size - 1``.
+    """Return how many bits are needed for the codes ``0 .. size - 1``.
 
     Examples
     --------
@@ -35,9 +35,9 @@ def bits_for(size: int) -> int:
 
 @dataclass
 class WordLayout:
-    """How a row of words is filled: ``used`` are the bits of each word that are taken, from the lowest on.
+    """The layout of a row of words: ``used`` is how many bits of each word are taken, from the lowest on.
 
-    ``limit`` is how many bits of a word may be taken; with ``in_order``, no code stands in a word before the last one.
+    At most ``limit`` bits of a word are taken. With ``in_order``, codes are only added to the last word or a new one.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class WordLayout:
     used: list[int] = field(default_factory=list)
 
     def bits(self, size: int) -> Bits:
-        """Take the bits for one of so many codes, in the first word that has them."""
+        """Reserve bits for one of ``size`` codes, in the first word with enough free bits."""
         needed = bits_for(size)
         first = max(0, len(self.used) - 1) if self.in_order else 0
         fitting = (w for w in range(first, len(self.used)) if self.used[w] + needed <= self.limit)
@@ -61,7 +61,7 @@ class WordLayout:
         return Bits(word, self.used[word] - needed, 2**needed - 1)
 
     def number(self) -> int:
-        """Take 32 bits, counted in such numbers: the second half of a word, or a new word."""
+        """Reserve a number of 32 bits: the second half of a word, or a new word; return its index among such numbers."""
         word = next((w for w, used in enumerate(self.used) if used <= WORD // 2), None)
         if word is None:
             return self.numbers(1)
@@ -69,23 +69,23 @@ class WordLayout:
         return 2 * word + 1
 
     def numbers(self, count: int) -> int:
-        """Take numbers of 32 bits beside each other."""
+        """Reserve adjacent numbers of 32 bits; return the index of the first."""
         return 2 * self.words((count + 1) // 2, WORD - WORD // 2 * (count % 2))
 
     def words(self, count: int = 1, last: int = WORD) -> int:
-        """Take whole words, of which the last has so many bits taken."""
+        """Reserve whole words, of which the last has ``last`` bits taken; return the first."""
         self.used += ([WORD] * count)[: count - 1] + [last] * (count > 0)
         return len(self.used) - count
 
 
 def moved_up(code: exp.Expr, shift: int) -> exp.Expr:
-    """Return a code where its bits stand in a word."""
+    """Return a code shifted to its position in a word."""
     wide = cast(code, "UBIGINT")
     return exp.Mul(this=wide, expression=cast(number(1 << shift), "UBIGINT")) if shift else wide
 
 
 def joined(parts: Sequence[exp.Expr]) -> exp.Expr:
-    """Return the word that several codes make, each moved up to its own bits."""
+    """Return the word of several codes, each shifted to its position."""
     word = parts[0] if parts else cast(number(0), "UBIGINT")
     for part in parts[1:]:
         word = exp.BitwiseOr(this=word, expression=part)
@@ -93,7 +93,7 @@ def joined(parts: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def unpacked(word: exp.Expr, bits: Bits) -> exp.Expr:
-    """Return the code that stands in some bits of a word."""
+    """Return the code at a position of a word."""
     moved = exp.paren(exp.BitwiseRightShift(this=word, expression=number(bits.shift)))
     return exp.paren(exp.BitwiseAnd(this=moved, expression=cast(number(bits.mask), "UBIGINT")))
 

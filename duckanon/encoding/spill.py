@@ -1,7 +1,7 @@
-"""Items that do not fit into memory: kept on disk part by part, and their classes in one file in the items' order.
+"""Items that do not fit into memory: on disk part by part, and their classes in one file in the order of the items.
 
-Only codes, hashes and numbers go there, in a folder that nobody else can read. Files are read and written, and not
-mapped, so that what lies in them is no part of the process.
+Only codes, hashes and numbers are stored, in a private folder. The files are not mapped into memory, so that they do
+not count as memory of the process.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ClassFile:
         return np.dtype(np.int32).itemsize * len(self.names)
 
     def put(self, rid: NDArray[np.int64], numbers: Mapping[str, NDArray[np.integer[Any]]]) -> None:
-        """Write the numbers of some items, which ascend."""
+        """Write the numbers of some items, given in ascending order."""
         firsts = np.arange(0, self.count, _BLOCK)
         cuts = np.searchsorted(rid, np.append(firsts, self.count))
         with self.path.open("r+b") as file:

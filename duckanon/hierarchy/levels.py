@@ -203,7 +203,7 @@ def _canonical(field: Field, value: exp.Expr) -> exp.Expr:
 
 
 def _numeric(field: Field, domain: str, labels: exp.Query) -> exp.Select:
-    """Return ``found`` with the remaining values matched by number, where exactly one leaf is that number."""
+    """Return ``labels`` with the remaining values matched by number, where exactly one leaf is that number."""
     leaf = exp.select(named(_canonical(field, col("l0")), "number"), named(exp.Min(this=col("l0")), "leaf"))
     leaf = (
         leaf.from_(table(domain), copy=False)
