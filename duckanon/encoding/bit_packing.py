@@ -61,7 +61,7 @@ class WordLayout:
         return Bits(word, self.used[word] - needed, 2**needed - 1)
 
     def number(self) -> int:
-        """Reserve a number of 32 bits: the second half of a word, or a new word; return its index among such numbers."""
+        """Reserve a number of 32 bits, in the second half of a word or in a new word; return its index among these."""
         word = next((w for w, used in enumerate(self.used) if used <= WORD // 2), None)
         if word is None:
             return self.numbers(1)
