@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.engine.relation_tables import RelationTables
 
+_CELL = ("attribute", "level", "leaves", "lo", "hi")
+
 
 class CellMetric(Metric):
     """A metric of cells: what one counts depends on the cell and on the domain of its column.
@@ -49,30 +51,27 @@ class CellMetric(Metric):
     @classmethod
     def rows(cls, engine: Engine, relations: RelationTables, params: Mapping[str, Any]) -> list[MetricValue]:
         domain = relations.table("domain")
-        published = exp.select(col("attribute"), named(exp.Sum(this=_product("n", "value")), "value"))
-        published = published.group_by(col("attribute"))
-        suppressed = exp.case().when(col("suppressed"), col("n")).else_(number(0))
-        parts = {
-            "weight": exp.select(col("attribute"), named(col("weight"), "value")).from_(table(domain)),
-            "kept": published.from_(subquery(cls._counted(domain, table(relations.table("cell_rows")), "n"), "c")),
-            "worst": cls._counted(domain, _suppressed_cells(domain)),
-            "best": cls._counted(domain, _untouched_cells(domain)),
-            "rows": _of_classes(relations, col("n")),
-            "lost": _of_classes(relations, suppressed),
-        }
-        numbers: dict[str, dict[str | None, float | None]] = {part: {} for part in parts}
-        query = union_all([exp.select(named(text(p), "part"), "*").from_(subquery(q, "p")) for p, q in parts.items()])
-        for part, attribute, value in engine.rows(query):
+        cells = exp.select(*map(col, _CELL), col("n"), named(text("published"), "part"))
+        parts = [cells.from_(table(relations.table("cell_rows")))]
+        for part, single in (("worst", _suppressed_cells(domain)), ("best", _untouched_cells(domain))):
+            parts.append(exp.select(*map(col, _CELL), number(1), text(part)).from_(single))
+        counted = cls._counted(domain, subquery(union_all(parts), "x"), "n", "part")
+        sums = exp.select(col("part"), col("attribute"), exp.Sum(this=_product("n", "value")))
+        sums = sums.from_(subquery(counted, "c")).group_by(col("part"), col("attribute"))
+        numbers: dict[str, dict[str, float | None]] = {"published": {}, "worst": {}, "best": {}}
+        for part, attribute, value in engine.rows(sums):
             numbers[part][attribute] = value
-        rows, lost = numbers["rows"].get(None), numbers["lost"].get(None)
-        weights = numbers["weight"]
-        names = sorted(name for name in weights if name is not None)
+        suppressed = exp.case().when(col("suppressed"), col("n")).else_(number(0))
+        totals_of_classes = exp.select(*(cast(exp.Sum(this=n), "DOUBLE") for n in (col("n"), suppressed)))
+        rows, lost = engine.row(totals_of_classes.from_(table(relations.table("classes"))))
+        weights = dict(engine.rows(exp.select(col("attribute"), col("weight")).from_(table(domain))))
+        names = sorted(weights)
         columns: dict[str, tuple[float | None, ...]] = {}
         for name in names:
             worst, best = numbers["worst"][name], numbers["best"][name]
             total = None
             if rows is not None and lost is not None and worst is not None:
-                total = (numbers["kept"].get(name) or 0) + lost * worst
+                total = (numbers["published"].get(name) or 0) + lost * worst
             totals = [total, *(None if v is None or rows is None else rows * v for v in (worst, best))]
             if cls.over_rows == "mean":
                 mean = total / rows if total is not None and rows else None
@@ -127,17 +126,11 @@ class CellMetric(Metric):
     def _counted(cls, domain: str, cells: exp.Table | exp.Subquery, *more: str) -> exp.Query:
         """Return the query for what each of some cells counts, with more columns of the cells."""
         statement = cls.statement().bind({"cell_rows": cells, "domain": domain})
-        return statement.select(*(col(name, "x") for name in more))
+        return statement.select(*(col(name, "x") for name in more), copy=False)
 
 
 def _product(left: str, right: str) -> exp.Expr:
     return exp.Mul(this=col(left), expression=col(right))
-
-
-def _of_classes(relations: RelationTables, counted: exp.Expr) -> exp.Query:
-    total = cast(exp.Sum(this=counted), "DOUBLE")
-    blank = named(cast(exp.null(), "VARCHAR"), "attribute")
-    return exp.select(blank, named(total, "value")).from_(table(relations.table("classes")))
 
 
 def _suppressed_cells(domain: str) -> exp.Subquery:

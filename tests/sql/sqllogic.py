@@ -168,6 +168,10 @@ class _Engine:
     def rows(self, query: exp.Query) -> list[tuple[Any, ...]]:
         return self.connection.execute(query.sql(dialect="duckdb")).fetchall()
 
+    def row(self, query: exp.Query) -> tuple[Any, ...]:
+        (row,) = self.rows(query)
+        return row
+
 
 def _measured(connection: duckdb.DuckDBPyConnection, metric: type[Metric], columns: int) -> list[tuple[Any, ...]]:
     """Return the values of a metric of cells, which it works out from its statement."""
