@@ -47,12 +47,12 @@ class Counted:
 def counted_columns(coder: RowCoder, intervals: int) -> list[Counted]:
     """Return the quasi-identifiers and the sensitive columns that have codes."""
     types = {a.name: a.type for a in coder.plan.roles.attributes}
-    found = []
+    columns = []
     for j, coded in enumerate(coder.coded):
-        found.append(_counted(coder.engine, coded.dictionary, types, f"{CODE}{j}", True, intervals))
+        columns.append(_counted(coder.engine, coded.dictionary, types, f"{CODE}{j}", True, intervals))
     for i, values in enumerate(coder.values.values()):
-        found.append(_counted(coder.engine, values, types, f"{VALUE}{i}", False, intervals))
-    return found
+        columns.append(_counted(coder.engine, values, types, f"{VALUE}{i}", False, intervals))
+    return columns
 
 
 def _counted(
@@ -62,18 +62,18 @@ def _counted(
     import pyarrow as pa
 
     name = values.attribute
-    own = size(col("value"), types[name]) if has_distance(types[name]) else None
-    if own is None or values.size - values.null <= intervals:
+    number_of = size(col("value"), types[name]) if has_distance(types[name]) else None
+    if number_of is None or values.size - values.null <= intervals:
         return Counted(name, code, values.size, quasi)
-    query = exp.select(named(cast(own, "DOUBLE"), "v")).from_(table(values.table)).order_by(col("code"))
+    query = exp.select(named(cast(number_of, "DOUBLE"), "v")).from_(table(values.table)).order_by(col("code"))
     numbers: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
-    known = np.isfinite(numbers)
-    low, high = (numbers[known].min(), numbers[known].max()) if known.any() else (0.0, 0.0)
+    finite = np.isfinite(numbers)
+    low, high = (numbers[finite].min(), numbers[finite].max()) if finite.any() else (0.0, 0.0)
     # NULL, NaN and infinities are an interval of their own.
     at = np.full(len(numbers), intervals, dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
-        share = (numbers[known] / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.zeros(int(known.sum()))
-    at[known] = np.minimum((share * intervals).astype(np.int64), intervals - 1)
+        share = (numbers[finite] / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.zeros(int(finite.sum()))
+    at[finite] = np.minimum((share * intervals).astype(np.int64), intervals - 1)
     bins = engine.fresh("bins")
     engine.register(bins, pa.table({"code": np.arange(len(at), dtype=np.int32), "bin": at.astype(np.int32)}))
     return Counted(name, code, intervals + 1, quasi, bins, at)

@@ -151,8 +151,8 @@ class Recoder(ABC):
 
 def through(extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None, alias: str) -> list[exp.Expr]:
     """Return what rows of the source have besides quasi-identifiers."""
-    found = [named(qualified(expression, alias), f"p_{i}") for i, (_, expression) in enumerate(extra)]
-    return [*found, *([named(qualified(person, alias), PERSON)] if person is not None else [])]
+    columns = [named(qualified(expression, alias), f"p_{i}") for i, (_, expression) in enumerate(extra)]
+    return [*columns, *([named(qualified(person, alias), PERSON)] if person is not None else [])]
 
 
 def originals(cells: Sequence[Cell]) -> list[Lookup]:

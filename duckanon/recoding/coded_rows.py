@@ -46,8 +46,8 @@ _SAMPLED_ROWS, _FEW_TEXTS = 100_000, 5_000
 
 def kept_columns(plan: Plan) -> list[str]:
     """Return the columns that are copied to the coded rows: those that are passed through, and the entity key."""
-    kept = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
-    return kept + ([plan.roles.entity_key] if plan.roles.entity_key is not None else [])
+    names = [a.name for a in plan.roles.published if a.role is not Role.QUASI_IDENTIFIER]
+    return names + ([plan.roles.entity_key] if plan.roles.entity_key is not None else [])
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ class RowCoder:
         measured = self._measured_targets() if self.algorithm.choice == "least_squares" else []
         extras = [name for name, _ in joined] + [PERSON] * (plan.entity is not None)
         extras += [f"{TARGET}{i}" for i in range(len(measured))]
-        kept = kept_columns(plan)
-        taken = [name for name in kept if name.lower().startswith("duckanon ")]
+        copied = kept_columns(plan)
+        taken = [name for name in copied if name.lower().startswith("duckanon ")]
         if taken:
             raise ParameterError(f"The column {taken[0]!r} has a name that is kept for codes: rename it.")
         columns = len(self.coded) + len(joined)
-        large = engine.is_crowded_by(expected * 4 * (columns + 2 * len(extras) + 6 * len(kept)))
+        large = engine.is_crowded_by(expected * 4 * (columns + 2 * len(extras) + 6 * len(copied)))
         many = expected >= MANY_ROWS and not large
         packed = many and engine.keeps_order()
         short = self._enumerated() if many and not self.algorithm.permutes else {}
@@ -127,7 +127,7 @@ class RowCoder:
             query, params = query.select(named(hidden, PERSON)), self.keys
         for i, expression in enumerate(measured):
             query = query.select(named(qualified(expression, "s"), f"{TARGET}{i}"))
-        for i, name in enumerate(kept):
+        for i, name in enumerate(copied):
             if name in short:
                 values_of, null = short[name]
                 query = _join_by_value(query, col(name, "s"), null, table(values_of, f"e{i}"))
@@ -178,62 +178,64 @@ class RowCoder:
         ``short`` is the text as a value of an enumeration. The second result says whether NULL is among them.
         """
         engine, source = self.engine, self.plan.relation.query
-        found: dict[str, tuple[str, bool]] = {}
+        enumerations: dict[str, tuple[str, bool]] = {}
         for attribute in self.plan.roles.published:
-            own = self.plan.expression(attribute)
+            expression = self.plan.expression(attribute)
             # Only plain columns: a column with a collation would be compared differently.
-            plain = attribute.type == "VARCHAR" and isinstance(own, exp.Column)
+            plain = attribute.type == "VARCHAR" and isinstance(expression, exp.Column)
             if attribute.role is Role.QUASI_IDENTIFIER or not plain:
                 continue
-            some = exp.select(own).from_(subquery(source, "s")).limit(_SAMPLED_ROWS)
-            (several,) = engine.row(exp.select(approx_distinct(own.copy())).from_(subquery(some, "f")))
+            some = exp.select(expression).from_(subquery(source, "s")).limit(_SAMPLED_ROWS)
+            (several,) = engine.row(exp.select(approx_distinct(expression.copy())).from_(subquery(some, "f")))
             if several > _FEW_TEXTS:
                 continue
             values, value = engine.fresh("values"), col("value")
-            different = engine.create(values, exp.select(named(own, "value")).distinct().from_(subquery(source, "s")))
+            different = engine.create(
+                values, exp.select(named(expression, "value")).distinct().from_(subquery(source, "s"))
+            )
             missing = exp.Is(this=value, expression=exp.null())
             (null,) = engine.row(exp.select(call("bool_or", missing)).from_(table(values)))
             if null < different <= ENUM_LIMIT:
                 name = engine.fresh("short")
                 enum = named(enumerated_text(engine, table(values), value, different), "short")
                 engine.create(name, exp.select(value, enum).from_(table(values)))
-                found[attribute.name] = name, bool(null)
+                enumerations[attribute.name] = name, bool(null)
             engine.drop(values)
-        return found
+        return enumerations
 
     def _target_attributes(self) -> list[Attribute]:
-        known = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}
-        found = []
+        published = {a.name.lower(): a for a in self.plan.roles.published if a.role is not Role.QUASI_IDENTIFIER}
+        targets = []
         for name in self.algorithm.target or ():
-            if name.lower() not in known:
-                hint = did_you_mean(name, [a.name for a in known.values()])
+            if name.lower() not in published:
+                hint = did_you_mean(name, [a.name for a in published.values()])
                 raise ParameterError(f"The target {name!r} is no published column beside the quasi-identifiers.{hint}")
-            found.append(known[name.lower()])
-        return found
+            targets.append(published[name.lower()])
+        return targets
 
     def _targets(self) -> list[Dictionary]:
-        found = []
+        targets = []
         for attribute in self._target_attributes():
-            own = dictionary(self.engine, self.plan.relation.query, attribute.name, self.plan.expression(attribute))
-            if own.size > _MOST_TARGETS:
+            values = dictionary(self.engine, self.plan.relation.query, attribute.name, self.plan.expression(attribute))
+            if values.size > _MOST_TARGETS:
                 raise ParameterError(
-                    f"The target {attribute.name!r} has {own.size} values, and information gain is for at most "
+                    f"The target {attribute.name!r} has {values.size} values, and information gain is for at most "
                     f"{_MOST_TARGETS}: use choose_dim='least_squares' for a number."
                 )
-            found.append(own)
-        return found
+            targets.append(values)
+        return targets
 
     def _measured_targets(self) -> list[exp.Expr]:
         """Return the targets as numbers; a missing one is replaced by the mean, which does not affect the cuts."""
-        found: list[exp.Expr] = []
+        targets: list[exp.Expr] = []
         for attribute in self._target_attributes():
-            own = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
-            if own is None:
+            target = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
+            if target is None:
                 raise ParameterError(f"Least squares need a number, a date or a time, and {attribute.name!r} is none.")
-            mean = exp.select(exp.Avg(this=own.copy())).from_(subquery(self.plan.relation.query, "m"))
+            mean = exp.select(exp.Avg(this=target.copy())).from_(subquery(self.plan.relation.query, "m"))
             (middle,) = self.engine.row(mean)
-            found.append(exp.func("COALESCE", cast(own, "DOUBLE"), number(float(middle or 0.0))))
-        return found
+            targets.append(exp.func("COALESCE", cast(target, "DOUBLE"), number(float(middle or 0.0))))
+        return targets
 
     def grouped(self, rows: CodedRows) -> str | None:
         """Create the distinct combinations with their counts, where rows repeat often enough."""
@@ -264,8 +266,12 @@ class RowCoder:
             return np.ascontiguousarray(column(name))
 
         def pieces(name: str) -> tuple[NDArray[Any], ...]:
-            own = column(name)
-            return tuple(c.to_numpy() for c in own.chunks) if hasattr(own, "chunks") else (np.ascontiguousarray(own),)
+            values = column(name)
+            return (
+                tuple(c.to_numpy() for c in values.chunks)
+                if hasattr(values, "chunks")
+                else (np.ascontiguousarray(values),)
+            )
 
         place, bits = tuple(p.place.astype(np.uint32) for p in self.placed), None
         if packed:
@@ -286,11 +292,11 @@ class RowCoder:
         )
 
 
-def _join_by_value(query: exp.Select, own: exp.Expr, null: bool, known: exp.Expr) -> exp.Select:
+def _join_by_value(query: exp.Select, expression: exp.Expr, null: bool, values: exp.Expr) -> exp.Select:
     """Join a table of the values of a column to the rows; ``null`` says whether NULL is one of them."""
-    own, value = qualified(own, "s"), col("value", known.alias)
+    expression, value = qualified(expression, "s"), col("value", values.alias)
     # With plain equality the database can look up dense numbers in an array.
-    return query.join(known, on=same(own, value) if null else exp.EQ(this=own, expression=value))
+    return query.join(values, on=same(expression, value) if null else exp.EQ(this=expression, expression=value))
 
 
 def numbered(values: NDArray[Any]) -> NDArray[Any]:
@@ -306,6 +312,6 @@ def numbered(values: NDArray[Any]) -> NDArray[Any]:
 
     order = np.argsort(values, kind="stable").astype(np.int32)
     ranked = values[order]
-    found = np.empty(len(values), dtype=np.int32)
-    found[order] = np.cumsum(np.concatenate([[False], ranked[1:] != ranked[:-1]])[: len(values)], dtype=np.int32)
-    return found
+    numbers = np.empty(len(values), dtype=np.int32)
+    numbers[order] = np.cumsum(np.concatenate([[False], ranked[1:] != ranked[:-1]])[: len(values)], dtype=np.int32)
+    return numbers

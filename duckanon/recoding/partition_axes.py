@@ -30,16 +30,16 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
     """Return the axis of a quasi-identifier; ``hierarchy`` is the one given, or that was made."""
     import numpy as np
 
-    name, own = attribute.name, coded.dictionary
+    name, dictionary = attribute.name, coded.dictionary
     ordered = {n.lower() for n in getattr(plan.algorithm, "ordered", ())}
-    null = own.null
+    null = dictionary.null
     weight = plan.search_options.weights.get(name, 1.0)
     measured = has_distance(attribute.type)
     if name in plan.within:
         # Rows are divided by this column before any cut, and it is published unchanged.
-        places = np.arange(own.size, dtype=np.int64)
+        places = np.arange(dictionary.size, dtype=np.int64)
         axis = PartitionAxis(
-            own.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height
+            dictionary.size, null, places.astype(np.float64), places, inner=True, weight=weight, top=coded.height
         )
         return OrderedAxis(axis, places, _stored(engine, places))
     cut_by_order = plan.bounds != "grid" and name.lower() in ordered
@@ -50,24 +50,26 @@ def place_column(plan: Plan, engine: Engine, attribute: Attribute, coded: Coded,
         before = plan.algorithm.divides_as(name)  # type: ignore[attr-defined]
         gridded = measured and before != "tree"
         # A column that was cut on a grid before stays one: new values have no place between its groups.
-        found = grid_bounds(engine, hierarchy, coded, attribute.type, apart=before == "grid") if gridded else None
-        if found is not None:
-            grid, atom = found
-            order = np.append(np.argsort(atom, kind="stable"), np.arange(len(atom), own.size))
+        bounds = grid_bounds(engine, hierarchy, coded, attribute.type, apart=before == "grid") if gridded else None
+        if bounds is not None:
+            grid, atom = bounds
+            order = np.append(np.argsort(atom, kind="stable"), np.arange(len(atom), dictionary.size))
             atoms = np.append(np.sort(atom), np.zeros(int(null), dtype=np.int32)).astype(np.int64)
             axis = _line(engine, attribute, coded, null, weight, atoms, inner=False)
             axis = replace(axis, numbers=np.maximum.accumulate(axis.numbers[order]))
-            places = np.empty(own.size, dtype=np.int64)
-            places[order] = np.arange(own.size)
+            places = np.empty(dictionary.size, dtype=np.int64)
+            places[order] = np.arange(dictionary.size)
             return OrderedAxis(axis, places, _stored(engine, places), grid)
         return _tree(engine, coded, null, weight)
     given = plan.hierarchies[name] is not None
     coded_as_text = hierarchy.rule is not None and hierarchy.rule.name == "mask"
     by_order = not (given or coded_as_text) and getattr(plan.algorithm, "cuts", True)
     if measured or name.lower() in ordered or by_order:
-        axis = _line(engine, attribute, coded, null, weight, np.arange(own.size, dtype=np.int64), inner=False)
-        listed = _leaf_order(engine, own.table, hierarchy, own.size, null) if not measured and given else None
-        places = np.arange(own.size, dtype=np.int64) if listed is None else listed
+        axis = _line(engine, attribute, coded, null, weight, np.arange(dictionary.size, dtype=np.int64), inner=False)
+        listed = (
+            _leaf_order(engine, dictionary.table, hierarchy, dictionary.size, null) if not measured and given else None
+        )
+        places = np.arange(dictionary.size, dtype=np.int64) if listed is None else listed
         return OrderedAxis(axis, places, _stored(engine, places))
     return _tree(engine, coded, null, weight)
 
@@ -90,15 +92,17 @@ def _line(
     import numpy as np
 
     total = coded.dictionary.size
-    own = size(col("value"), attribute.type) if has_distance(attribute.type) else None
+    number = size(col("value"), attribute.type) if has_distance(attribute.type) else None
     numbers = np.arange(total, dtype=np.float64)
-    if own is not None:
-        query = exp.select(named(cast(own, "DOUBLE"), "v")).from_(table(coded.dictionary.table)).order_by(col("code"))
-        found: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
-        finite = np.flatnonzero(np.isfinite(found))
+    if number is not None:
+        query = (
+            exp.select(named(cast(number, "DOUBLE"), "v")).from_(table(coded.dictionary.table)).order_by(col("code"))
+        )
+        values: Any = engine.arrow(query).column(0).to_numpy(zero_copy_only=False).astype(np.float64)
+        finite = np.flatnonzero(np.isfinite(values))
         if len(finite):
             # Infinities and NaN are placed at the nearest finite number.
-            numbers = np.interp(np.arange(total), finite, found[finite])
+            numbers = np.interp(np.arange(total), finite, values[finite])
     return PartitionAxis(total, null, numbers, atoms, inner=inner, weight=weight, top=coded.height)
 
 
@@ -129,10 +133,10 @@ def _tree(engine: Engine, coded: Coded, null: bool, weight: float, measured: boo
     total, height = coded.dictionary.size, coded.height
     names = [f"c{level}" for level in range(height + 1)]
     if coded.arrays is not None:
-        found = coded.arrays[0]
+        levels = coded.arrays[0]
     else:
-        found = engine.arrow(exp.select(*(col(n) for n in names)).from_(table(coded.levels)).order_by(col("code")))
-    paths = [found.column(name).to_numpy().astype(np.int64) for name in names]
+        levels = engine.arrow(exp.select(*(col(n) for n in names)).from_(table(coded.levels)).order_by(col("code")))
+    paths = [levels.column(name).to_numpy().astype(np.int64) for name in names]
     leaves_of = _leaves(engine, coded)
     alone = np.zeros(total, dtype=np.int64)
     if null:
@@ -165,13 +169,13 @@ def _leaves(engine: Engine, coded: Coded) -> list[Integers]:
 
     names = ("level", "code", "leaves")
     if coded.arrays is not None:
-        found = coded.arrays[1]
+        labels = coded.arrays[1]
     else:
-        found = engine.arrow(exp.select(*(col(name) for name in names)).from_(table(coded.labels)))
-    level, code, leaves = (found.column(name).to_numpy().astype(np.int64) for name in names)
+        labels = engine.arrow(exp.select(*(col(name) for name in names)).from_(table(coded.labels)))
+    level, code, leaves = (labels.column(name).to_numpy().astype(np.int64) for name in names)
     counts = []
     for v in range(coded.height + 1):
-        own = np.ones(coded.sizes[v], dtype=np.int64)
-        own[code[level == v]] = leaves[level == v]
-        counts.append(own)
+        leaves_of_level = np.ones(coded.sizes[v], dtype=np.int64)
+        leaves_of_level[code[level == v]] = leaves[level == v]
+        counts.append(leaves_of_level)
     return counts

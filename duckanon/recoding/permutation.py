@@ -81,12 +81,12 @@ class AssociationAnalysis:
         """Return Ahmad-Dey's distances from the counts of pairs, matrices by place."""
         quasi = [c for c in columns if c.quasi]
         lines = [p.axis.atoms is not None for p in coder.placed]
-        missing = [c.bins is not None or own.dictionary.null for c, own in zip(quasi, coder.coded, strict=True)]
-        found = [
+        missing = [c.bins is not None or coded.dictionary.null for c, coded in zip(quasi, coder.coded, strict=True)]
+        columns_beside = [
             Beside(c.name, c.size, line, c.size - 1 if null else None)
             for c, line, null in zip(quasi, lines, missing, strict=True)
         ]
-        require_few(found)
+        require_few(columns_beside)
         counts = {}
         for i, j in combinations(range(len(quasi)), 2):
             these = [exp.EQ(this=col(s), expression=text(quasi[a].name)) for s, a in (("first", i), ("second", j))]
@@ -95,9 +95,11 @@ class AssociationAnalysis:
             x, y, n = (column.to_numpy() for column in counted.columns)
             counts[i, j] = np.zeros((quasi[i].size, quasi[j].size))
             counts[i, j][x, y] = n
-        own = apart(found, counts)
-        by_place = {j: matrix[np.ix_(coder.placed[j].code, coder.placed[j].code)] for j, matrix in own.matrices.items()}
-        return replace(own, matrices=by_place)
+        distances = apart(columns_beside, counts)
+        by_place = {
+            j: matrix[np.ix_(coder.placed[j].code, coder.placed[j].code)] for j, matrix in distances.matrices.items()
+        }
+        return replace(distances, matrices=by_place)
 
 
 @dataclass(frozen=True)

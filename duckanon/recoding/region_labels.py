@@ -139,9 +139,9 @@ def publish_boxes(plan: Plan, engine: Engine, counted: Frequency, bound: Sequenc
 
 def _cell(attribute: Attribute, coded: Coded, levels: Levels) -> Cell:
     """Return a quasi-identifier with its values; regions stand on no level."""
-    own = coded.dictionary
-    tables = (own.table, coded.levels, coded.labels)
-    return Cell(attribute.name, own.expression, *tables, RUN, own.size, False, False, levels.top)
+    dictionary = coded.dictionary
+    tables = (dictionary.table, coded.levels, coded.labels)
+    return Cell(attribute.name, dictionary.expression, *tables, RUN, dictionary.size, False, False, levels.top)
 
 
 @dataclass
@@ -259,13 +259,13 @@ def _columns(
     return columns
 
 
-def _ends(engine: Engine, own: Dictionary, place: str) -> tuple[int, int, int | None]:
+def _ends(engine: Engine, dictionary: Dictionary, place: str) -> tuple[int, int, int | None]:
     """Return ``last``, ``last_code`` and ``null_code`` of an axis: places count from 0, and NULL is on the last."""
-    last = max(own.size - 1 - own.null, 0)
-    if not own.null:
+    last = max(dictionary.size - 1 - dictionary.null, 0)
+    if not dictionary.null:
         return last, 0, None
     (last_code,) = engine.row(exp.select(col("code")).from_(table(place), copy=False).where(equal(col("place"), last)))
-    return last, int(last_code), own.size - 1
+    return last, int(last_code), dictionary.size - 1
 
 
 def with_regions(engine: Engine, columns: Sequence[RegionColumn], boxes: str) -> tuple[RegionColumn, ...]:
@@ -291,11 +291,11 @@ def _leaf_ranks(engine: Engine, column: BoxColumn, place: str, levels: pa.Table)
     leaves, incoming = engine.fresh("leaves"), engine.fresh("incoming")
     position = pa.array(np.arange(1, len(levels) + 1, dtype=np.int64))
     engine.register(incoming, pa.table({"at": position, "leaf": levels.column("l0")}))
-    own = exp.select(col("at"), col("leaf")).from_(table(incoming)).where(present(col("leaf")))
+    listed = exp.select(col("at"), col("leaf")).from_(table(incoming)).where(present(col("leaf")))
     if column.family != "other":
         typed = exp.TryCast(this=col("leaf"), to=data_type(column.type))
-        own = own.select(named(typed, "value"))
-    engine.create(leaves, own)
+        listed = listed.select(named(typed, "value"))
+    engine.create(leaves, listed)
     engine.unregister(incoming)
     ranks = engine.fresh("ranks")
     if column.family == "other":
@@ -315,10 +315,10 @@ def _node_runs(engine: Engine, column: BoxColumn) -> str:
     import numpy as np
     import pyarrow as pa
 
-    found = engine.arrow(nodes_by_place(column))
-    runs = {"code": found.column("code")}
+    nodes = engine.arrow(nodes_by_place(column))
+    runs = {"code": nodes.column("code")}
     for level in range(1, column.height):
-        node = found.column(f"c{level}").to_numpy()
+        node = nodes.column(f"c{level}").to_numpy()
         changed = np.concatenate([[False], node[1:] != node[:-1]])[: len(node)]
         runs[f"i{level}"] = pa.array(np.cumsum(changed, dtype=np.int64))
     name = engine.fresh("runs")
@@ -394,8 +394,8 @@ def _shown_by_class(region: RegionColumn, boxes: str, members: TableName) -> exp
 
 
 def _require_positive(region: RegionColumn) -> None:
-    (found,) = region.engine.row(not_positive(region.column))
-    if found:
+    (several,) = region.engine.row(not_positive(region.column))
+    if several:
         raise DataError(
             f"output='geometric_mean' needs numbers above 0, and {region.column.name!r} has others. Use output='mean' "
             "or output='median'."
@@ -415,10 +415,10 @@ def _shown(region: RegionColumn) -> exp.Query | str:
         _require_short(region)
         lists = subquery(run_lists(column, region.regions), "l")
         on = conjunction([equal(a, b) for a, b in zip(column.keys("l"), keys, strict=True)])
-        own = [(equal(col("w", "r"), 0), col("cell", "r")), (col("mixed", "r"), text(column.top))]
-        found = choose(*own, otherwise=exp.func("COALESCE", col("listed", "l"), col("listed", "r")))
+        cases = [(equal(col("w", "r"), 0), col("cell", "r")), (col("mixed", "r"), text(column.top))]
+        label = choose(*cases, otherwise=exp.func("COALESCE", col("listed", "l"), col("listed", "r")))
         name = engine.fresh("shown")
-        engine.create(name, query.select(named(found, "q")).join(lists, on=on, join_type="left"))
+        engine.create(name, query.select(named(label, "q")).join(lists, on=on, join_type="left"))
         return enumerated(engine, table(name, "t"), column.keys(), col("q"))
     most = region.total if column.null_code is None else None
     return enumerated(engine, table(region.regions, "t"), column.keys(), col("cell"), most)
@@ -459,16 +459,17 @@ def _merged(engine: Engine, name: str, parts: Sequence[str]) -> tuple[str, bool]
     if classes == different:
         return name, False
     first = exp.Window(this=exp.Min(this=col("class_id")), partition_by=[col(part) for part in parts])
-    found = engine.fresh("published")
+    numbered = engine.fresh("published")
     engine.create(
-        found, exp.select(col("class_id"), named(first, "ec"), *(col(p) for p in parts)).from_(table(name), copy=False)
+        numbered,
+        exp.select(col("class_id"), named(first, "ec"), *(col(p) for p in parts)).from_(table(name), copy=False),
     )
     engine.drop(name)
     alike = exp.NEQ(this=col("ec"), expression=col("class_id"))
     (several,) = engine.row(
-        exp.select(exp.Count(this=exp.Star())).from_(table(found), copy=False).where(alike, copy=False)
+        exp.select(exp.Count(this=exp.Star())).from_(table(numbered), copy=False).where(alike, copy=False)
     )
-    return found, several > 0
+    return numbered, several > 0
 
 
 __all__ = ["Boxes", "Published", "RegionColumn", "publish_boxes", "with_regions"]

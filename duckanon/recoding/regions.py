@@ -61,11 +61,11 @@ class Regions(Recoder):
         """
         codes = [named(col(f"{CODE}{j}", "s"), f"c_{j}") for j in range(len(self.cells))]
         passed = [named(col(name, "s"), f"u_{i}") for i, name in enumerate(kept_columns(self.plan))]
-        own = exp.func("COALESCE", col("ec", "p"), col("class_id", "r"))
+        number_of_class = exp.func("COALESCE", col("ec", "p"), col("class_id", "r"))
         alike = [col(e.alias, "r") for e in (*codes, *passed)]
-        order = exp.Order(expressions=[exp.Ordered(this=own.copy(), desc=False, nulls_first=False)])
+        order = exp.Order(expressions=[exp.Ordered(this=number_of_class.copy(), desc=False, nulls_first=False)])
         place = exp.Window(this=exp.RowNumber(), partition_by=[c.copy() for c in alike], order=order)
-        query = exp.select(named(own, "class_id"), *alike, named(place, "place"))
+        query = exp.select(named(number_of_class, "class_id"), *alike, named(place, "place"))
         query = query.from_(subquery(self.division.classed([*codes, *passed]), "r"))
         on = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "r"))
         return query.join(table(self.published.table, "p"), on=on, join_type="left")
@@ -85,8 +85,8 @@ class Regions(Recoder):
         # text in place of the value of an enumeration.
         types = {c.name: c.type for c in self.engine.columns(exp.select("*").from_(table(self.published.table)))}
         texts = {name for name, kind in types.items() if kind.startswith("ENUM")}
-        found = [cast(col(inner), "VARCHAR") if inner in texts else col(inner) for _, inner in columns]
-        return exp.select(*(named(own, name) for own, (name, _) in zip(found, columns, strict=True))).from_(
+        values = [cast(col(inner), "VARCHAR") if inner in texts else col(inner) for _, inner in columns]
+        return exp.select(*(named(own, name) for own, (name, _) in zip(values, columns, strict=True))).from_(
             subquery(rows, "r")
         )
 
@@ -130,12 +130,12 @@ class Regions(Recoder):
         through = [col(f"p_{i}", "r") for i in range(len(extra))]
         query = exp.select(named(cast(col("class_id", "r"), "INTEGER"), "class_id"), *through)
         query = query.from_(subquery(inner, "r"))
-        own: exp.Expr = cast(col("class_id", "r"), "BIGINT")
+        class_key: exp.Expr = cast(col("class_id", "r"), "BIGINT")
         if self._joins:
             on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
-            query, own = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
+            query, class_key = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
         sort_values = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
-        return query.order_by(keyed_hash(own, *sort_values))
+        return query.order_by(keyed_hash(class_key, *sort_values))
 
     def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         codes = [named(col(f"{CODE}{j}", "s"), f"k_{j}") for j in range(len(self.cells))]
@@ -143,8 +143,8 @@ class Regions(Recoder):
         for i, one in enumerate(passed):
             if isinstance(one.this, exp.Column) and one.this.name in self.division.short:
                 # As numbers, because a text would be hashed again in every row.
-                passed[i], own = self._numbered_text(i, one.this)
-                texts.append(own)
+                passed[i], lookup = self._numbered_text(i, one.this)
+                texts.append(lookup)
             else:
                 passed[i] = self.division.as_texts(one)
         rows = self.division.classed([*codes, *passed], texts=False)
@@ -154,10 +154,10 @@ class Regions(Recoder):
         middle = [region for region in self.published.regions if region.column.output == "midpoint"]
         return SideBySide(rows, (*lookups, *(Lookup("class_id", self._ends(region)) for region in middle)))
 
-    def _numbered_text(self, i: int, own: exp.Column) -> tuple[exp.Expr, Lookup]:
+    def _numbered_text(self, i: int, column: exp.Column) -> tuple[exp.Expr, Lookup]:
         """Return the number of a text that is stored as an enumeration, 0 for NULL, and the texts by their numbers."""
-        code = exp.func("COALESCE", exp.Add(this=call("enum_code", own.copy()), expression=number(1)), number(0))
-        texts = exp.select(named(code, "code"), named(cast(own.copy(), "VARCHAR"), f"p_{i}")).distinct()
+        code = exp.func("COALESCE", exp.Add(this=call("enum_code", column.copy()), expression=number(1)), number(0))
+        texts = exp.select(named(code, "code"), named(cast(column.copy(), "VARCHAR"), f"p_{i}")).distinct()
         return named(code.copy(), f"u_{i}"), Lookup(f"u_{i}", texts.from_(table(self.division.rows, "s")))
 
     def _ends(self, region: RegionColumn) -> exp.Select:

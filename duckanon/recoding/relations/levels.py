@@ -191,17 +191,17 @@ def _numbered_members(label_map: str, members: Sequence[exp.Query], width: int) 
         exp.EQ(this=col("part", "l"), expression=col("class_id", "m")),
         col("kept", "m"),
     )
-    found = exp.func("COALESCE", col("class_id", "l"), suppressed)
+    class_id = exp.func("COALESCE", col("class_id", "l"), suppressed)
     codes = [col(f"c_{j}", "m") for j in range(width)]
-    query = exp.select(named(cast(found, "BIGINT"), "class_id"), *codes, col("n", "m"), col("kept", "m"))
+    query = exp.select(named(cast(class_id, "BIGINT"), "class_id"), *codes, col("n", "m"), col("kept", "m"))
     return query.from_(subquery(union_all(list(members)), "m")).join(table(label_map, "l"), on=on, join_type="left")
 
 
 def _class_map(members: str, passes: Sequence[Pass], width: int) -> exp.Query:
     """Return ``(class_id, n, units, kept)``; persons are counted over all passes that a class comes from."""
     total = named(cast(exp.Sum(this=col("n")), "BIGINT"), "n")
-    kept = named(call("bool_or", col("kept")), "kept")
-    rows = exp.select(col("class_id"), total, kept).from_(table(members)).group_by(col("class_id"))
+    any_kept = named(call("bool_or", col("kept")), "kept")
+    rows = exp.select(col("class_id"), total, any_kept).from_(table(members)).group_by(col("class_id"))
     if not passes[0].problem.frequency.entity:
         columns = [col("class_id"), col("n"), named(col("n"), "units"), col("kept")]
         return exp.select(*columns).from_(subquery(rows, "r"))
@@ -215,12 +215,12 @@ def _class_map(members: str, passes: Sequence[Pass], width: int) -> exp.Query:
     return exp.select(*columns).from_(subquery(rows, "r")).join(subquery(people, "p"), on=same_class)
 
 
-def _column_domain(plan: Plan, counted: Frequency, column: int, own: Sequence[Cell]) -> QuasiIdentifierDomain:
+def _column_domain(plan: Plan, counted: Frequency, column: int, by_pass: Sequence[Cell]) -> QuasiIdentifierDomain:
     """Describe a quasi-identifier that is published on the levels of some cells."""
     attribute, coded = plan.roles.quasi_identifiers[column], counted.coded[column]
-    levels = {c.level: c for c in own}
-    cells: exp.Query = level_cells(own[0])
-    covers = level_covers(own[0], coded.domain_size)
+    levels = {c.level: c for c in by_pass}
+    cells: exp.Query = level_cells(by_pass[0])
+    covers = level_covers(by_pass[0], coded.domain_size)
     if len(levels) > 1:
         # A text that two levels share stands on the lower.
         every = union_all([level_cells(c) for c in levels.values()])

@@ -28,9 +28,9 @@ BINS = 10
 
 def source_rows(plan: Plan, passed: Sequence[Attribute]) -> exp.Query:
     """Return ``(q_0, ..., p_0, ...)`` of the rows that a release was made from."""
-    own = [named(plan.expression(a), f"q_{j}") for j, a in enumerate(plan.roles.quasi_identifiers)]
+    quasi = [named(plan.expression(a), f"q_{j}") for j, a in enumerate(plan.roles.quasi_identifiers)]
     theirs = [named(plan.expression(a), f"p_{i}") for i, a in enumerate(passed)]
-    return exp.select(*own, *theirs).from_(subquery(plan.relation.query.copy(), "s"))
+    return exp.select(*quasi, *theirs).from_(subquery(plan.relation.query.copy(), "s"))
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,17 @@ def pair_counts(relations: ReleaseRelations) -> str:
     engine = relations.engine
     names = [*(domain.name for domain in relations.domains), *(name for name, _ in relations.passed)]
     scales = [*_quasi_scales(relations), *_passed_scales(relations)]
-    before, after, found = engine.fresh("counted_before"), engine.fresh("counted_after"), engine.fresh("pairs")
+    before, after, pairs = engine.fresh("counted_before"), engine.fresh("counted_after"), engine.fresh("pairs")
     try:
         engine.create(before, _from_rows(relations, scales) if relations.passed else _from_codes(relations, scales))
         engine.create(after, _released(relations, scales))
         sides = ((before, exp.false()), (after, exp.true()))
         places = list(combinations(range(len(names)), 2))
         parts: list[exp.Query] = [_pair(side, flag, names, i, j) for side, flag in sides for i, j in places]
-        engine.create(found, union_all(parts))
+        engine.create(pairs, union_all(parts))
     finally:
         engine.drop(before, after)
-    return found
+    return pairs
 
 
 def _pair(counted: str, released: exp.Expr, names: Sequence[str], i: int, j: int) -> exp.Query:
@@ -92,19 +92,19 @@ def _pair(counted: str, released: exp.Expr, names: Sequence[str], i: int, j: int
 def _quasi_scales(relations: ReleaseRelations) -> list[_Scale]:
     counts = [exp.Count(this=exp.Distinct(expressions=[col("span")])), *_ends(col("span"))]
     query = exp.select(col("j"), *counts).from_(table(relations.table("column_values"))).group_by(col("j"))
-    found = {int(j): _scale(*rest) for j, *rest in relations.engine.rows(query)}
-    return [found.get(j, _Scale()) for j in range(len(relations.domains))]
+    scales = {int(j): _scale(*rest) for j, *rest in relations.engine.rows(query)}
+    return [scales.get(j, _Scale()) for j in range(len(relations.domains))]
 
 
 def _passed_scales(relations: ReleaseRelations) -> list[_Scale]:
     scales = []
     for i, (_, kind) in enumerate(relations.passed):
-        own = size(col(f"p_{i}"), kind)
-        if own is None:
+        number_of = size(col(f"p_{i}"), kind)
+        if number_of is None:
             scales.append(_Scale())
             continue
         counts = [exp.Count(this=exp.Distinct(expressions=[col("v")])), *_ends(col("v"))]
-        values = exp.select(named(cast(own, "DOUBLE"), "v")).from_(subquery(relations.source_rows(), "s"))
+        values = exp.select(named(cast(number_of, "DOUBLE"), "v")).from_(subquery(relations.source_rows(), "s"))
         scales.append(_scale(*relations.engine.row(exp.select(*counts).from_(subquery(values, "d")))))
     return scales
 
@@ -146,8 +146,8 @@ def _typed(relations: ReleaseRelations) -> list[tuple[str, str]]:
 
 
 def _text_of(value: exp.Expr, kind: str, scale: _Scale) -> exp.Expr:
-    own = size(value.copy(), kind)
-    return scale.text_of(cast(value, "VARCHAR"), None if own is None else cast(own, "DOUBLE"))
+    size_of = size(value.copy(), kind)
+    return scale.text_of(cast(value, "VARCHAR"), None if size_of is None else cast(size_of, "DOUBLE"))
 
 
 def _released(relations: ReleaseRelations, scales: Sequence[_Scale]) -> exp.Query:

@@ -99,8 +99,8 @@ class RegionRelations(ReleaseRelations):
         if not self.published.merged:
             return exp.select(*columns).from_(table(self.boxes.table))
         total = [named(cast(exp.Sum(this=col(c, "b")), "BIGINT"), c) for c in ("n", "units")]
-        kept = exp.select(named(col("ec", "p"), "class_id"), *total, named(exp.true(), "kept"))
-        kept = kept.from_(table(self.boxes.table, "b")).join(*self._ec("b")).group_by(col("ec", "p"))
+        published = exp.select(named(col("ec", "p"), "class_id"), *total, named(exp.true(), "kept"))
+        published = published.from_(table(self.boxes.table, "b")).join(*self._ec("b")).group_by(col("ec", "p"))
         entity = self.plan.entity
         if entity is not None:
             # A person may be in two classes that are published as one, and is one person there.
@@ -111,9 +111,9 @@ class RegionRelations(ReleaseRelations):
             people = people.from_(subquery(every, "r")).join(*self._ec("r")).group_by(col("ec", "p"))
             query = exp.select(*(col(c, "k") for c in ("class_id", "n")), col("units", "u"), col("kept", "k"))
             on = equal(col("class_id", "u"), col("class_id", "k"))
-            kept = query.from_(subquery(kept, "k")).join(subquery(people, "u"), on=on)
+            published = query.from_(subquery(published, "k")).join(subquery(people, "u"), on=on)
         lost = exp.select(*columns).from_(table(self.boxes.table)).where(exp.Not(this=col("kept")))
-        return union_all([kept, lost])
+        return union_all([published, lost])
 
     @relation
     def classes(self) -> exp.Query:
@@ -135,11 +135,11 @@ class RegionRelations(ReleaseRelations):
         codes = [f"c_{j}" for j in range(len(self.published.regions))]
         if not self.published.merged:
             return exp.select(*(col(c) for c in ("class_id", *codes, "n"))).from_(table(self.boxes.members))
-        known, on = self._ec("m")
+        published, on = self._ec("m")
         number_of = exp.func("COALESCE", col("ec", "p"), col("class_id", "m"))
         query = exp.select(named(number_of, "class_id"), *(col(c, "m") for c in codes))
         query = query.select(named(cast(exp.Sum(this=col("n", "m")), "BIGINT"), "n"))
-        query = query.from_(table(self.boxes.members, "m")).join(known, on=on, join_type="left")
+        query = query.from_(table(self.boxes.members, "m")).join(published, on=on, join_type="left")
         return query.group_by(exp.var("ALL"))
 
     @relation
@@ -147,8 +147,10 @@ class RegionRelations(ReleaseRelations):
         """``(class_id, attribute, value, n)``, counted on the rows themselves."""
         parts: list[exp.Query] = []
         for name, expression in self.sensitive_values.items():
-            found = exp.select(col("class_id"), col("p_0"), named(exp.Count(this=exp.Star()), "n"))
-            found = found.from_(subquery(self.rows([(name, expression)]), "r")).group_by(col("class_id"), col("p_0"))
+            counted = exp.select(col("class_id"), col("p_0"), named(exp.Count(this=exp.Star()), "n"))
+            counted = counted.from_(subquery(self.rows([(name, expression)]), "r")).group_by(
+                col("class_id"), col("p_0")
+            )
             count = cast(exp.Sum(this=col("n", "v")), "BIGINT")
             query = exp.select(
                 named(col("ec", "p"), "class_id"),
@@ -156,18 +158,18 @@ class RegionRelations(ReleaseRelations):
                 named(cast(col("p_0", "v"), "VARCHAR"), "value"),
                 named(count, "n"),
             )
-            query = query.from_(subquery(found, "v")).join(*self._ec("v"))
+            query = query.from_(subquery(counted, "v")).join(*self._ec("v"))
             parts.append(query.group_by(col("ec", "p"), col("p_0", "v")))
         return union_all(parts)
 
     def class_rows(self) -> exp.Query:
         values = [col(f"p_{i}") for i in range(len(self.passed))]
-        found = exp.select(col("class_id"), *values, named(exp.Count(this=exp.Star()), "n"))
-        found = found.from_(subquery(self.rows(list(self.sensitive_values.items())), "r")).group_by(
+        counted = exp.select(col("class_id"), *values, named(exp.Count(this=exp.Star()), "n"))
+        counted = counted.from_(subquery(self.rows(list(self.sensitive_values.items())), "r")).group_by(
             col("class_id"), *values
         )
         query = exp.select(named(col("ec", "p"), "class_id"), *(col(f"p_{i}", "v") for i in range(len(self.passed))))
-        return query.select(col("n", "v")).from_(subquery(found, "v")).join(*self._ec("v"))
+        return query.select(col("n", "v")).from_(subquery(counted, "v")).join(*self._ec("v"))
 
     # Cells: classes that are published alike get the smallest region that holds all of theirs.
 
@@ -188,14 +190,16 @@ class RegionRelations(ReleaseRelations):
         several = several.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(1)))
         among = exp.In(this=col("ec", "p"), query=exp.Subquery(this=several))
         keys = [f"{c}_{j}" for j in range(len(self.published.regions)) for c in "abv"]
-        own = exp.select(col("class_id", "b"), col("n", "b"), named(exp.true(), "kept"), *(col(k, "b") for k in keys))
-        own = own.from_(table(self.boxes.table, "b")).join(*self._ec("b")).where(exp.Not(this=among))
+        single = exp.select(
+            col("class_id", "b"), col("n", "b"), named(exp.true(), "kept"), *(col(k, "b") for k in keys)
+        )
+        single = single.from_(table(self.boxes.table, "b")).join(*self._ec("b")).where(exp.Not(this=among))
         total = named(cast(exp.Sum(this=col("n", "b")), "BIGINT"), "n")
         both = exp.select(named(col("ec", "p"), "class_id"), total, named(exp.true(), "kept"))
         both = both.from_(table(self.boxes.table, "b")).join(*self._ec("b")).where(among.copy())
         for region in self.published.regions:
             both = _hull(both, region)
-        self.engine.create(name, union_all([own, both.group_by(col("ec", "p"))]))
+        self.engine.create(name, union_all([single, both.group_by(col("ec", "p"))]))
         return name
 
     @relation
@@ -217,8 +221,8 @@ class RegionRelations(ReleaseRelations):
         """``(class_id, attribute, cell, level, leaves, lo, hi)`` of the published classes."""
         parts: list[exp.Query] = []
         for region in self.regions:
-            known = [col(c, "r") for c in ("cell", "level", "leaves", "lo", "hi")]
-            query = exp.select(col("class_id", "b"), named(text(region.column.name), "attribute"), *known)
+            columns = [col(c, "r") for c in ("cell", "level", "leaves", "lo", "hi")]
+            query = exp.select(col("class_id", "b"), named(text(region.column.name), "attribute"), *columns)
             on = region.column.on("r", region.position, "b")
             query = query.from_(table(self.published_boxes, "b")).join(table(region.cells, "r"), on=on)
             parts.append(query.where(col("kept", "b")))
@@ -244,11 +248,11 @@ class RegionRelations(ReleaseRelations):
     def _column_domains(self) -> list[QuasiIdentifierDomain]:
         """Return the quasi-identifiers with what their regions stand for."""
         types = {a.name: a.type for a in self.plan.roles.quasi_identifiers}
-        found = []
+        domains = []
         for j, region in enumerate(self.published.regions):
             column = region.column
             weight = self.plan.search_options.weights.get(column.name, 1.0)
-            found.append(
+            domains.append(
                 QuasiIdentifierDomain(
                     column.name,
                     types[column.name],
@@ -263,7 +267,7 @@ class RegionRelations(ReleaseRelations):
                     labels=column.output == "lca" or not region.has_runs,
                 )
             )
-        return found
+        return domains
 
     def _cells_of(self, j: int) -> exp.Query:
         lowest = [named(exp.Min(this=col("level")), "level")]

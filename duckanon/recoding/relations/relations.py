@@ -106,8 +106,8 @@ class ReleaseRelations(RelationTables):
 
 def _tagged(j: int, query: exp.Query | Callable[[], exp.Query], *columns: str) -> exp.Select:
     tag = named(cast(number(j), "INTEGER"), "j")
-    own = query() if callable(query) else query.copy()
-    return exp.select(tag, *(col(c) for c in columns)).from_(subquery(own, "t"))
+    rows = query() if callable(query) else query.copy()
+    return exp.select(tag, *(col(c) for c in columns)).from_(subquery(rows, "t"))
 
 
 def _values(j: int, attribute: QuasiIdentifierDomain) -> exp.Query:
@@ -151,7 +151,7 @@ def _cells(relations: ReleaseRelations) -> exp.Query:
         .join(table(relations.table("column_values"), "v"), on=on)
         .group_by(col("j", "o"), col("cell", "o"))
     )
-    own = exp.and_(exp.EQ(this=col("j", "s"), expression=col("j", "k")), same(col("cell", "s"), col("cell", "k")))
+    same_cell = exp.and_(exp.EQ(this=col("j", "s"), expression=col("j", "k")), same(col("cell", "s"), col("cell", "k")))
     return (
         exp.select(
             *(col(c, "k") for c in ("j", "cell")),
@@ -160,7 +160,7 @@ def _cells(relations: ReleaseRelations) -> exp.Query:
             *(named(exp.func("COALESCE", col(c, "k"), col(c, "s")), c) for c in ("lo", "hi")),
         )
         .from_(subquery(given, "k"))
-        .join(subquery(spans, "s"), on=own, join_type="left")
+        .join(subquery(spans, "s"), on=same_cell, join_type="left")
     )
 
 
