@@ -346,7 +346,7 @@ def _require_fitting(
     if not partitions(algorithm) and publication.given and (population or search_options.iterative):
         other = "a population is recoded to labels" if population else "iterative=True has several levels"
         raise UnsupportedError(
-            f"output='proportional' of {algorithm.name} is of classes on one level each, and {other}."
+            f"With {algorithm.name}, output='proportional' needs each column on one level, and {other}."
         )
     if algorithm.permutes and set(publication.given) - {"within"}:
         raise ParameterError(f"{algorithm.name} publishes values as they are: bounds and output are for regions.")
@@ -359,7 +359,9 @@ def _require_fitting(
                 "bounds='grid' or 'tight'."
             )
     if search_options.iterative and population:
-        raise UnsupportedError("iterative=True recodes in several ways, and a population in one: give one of them.")
+        raise UnsupportedError(
+            "iterative=True puts values on several levels, and a population needs one: give only one of them."
+        )
 
 
 def _require_partition(algorithm: Algorithm, publication: Publication) -> None:

@@ -60,7 +60,7 @@ class Requirements:
             required.append(_made("l_diversity", l))
         required += [parse_model(model) for model in models]
         if not required and t is None:
-            raise ParameterError("Nothing is promised: give k=..., l=..., t=... or models=[...].")
+            raise ParameterError("No privacy model is given: give k=..., l=..., t=... or models=[...].")
         if t is not None:
             _made("t_closeness", t)
         return cls(tuple(required), t)

@@ -77,7 +77,7 @@ class SearchOptions:
         asked = [name for name, value in {**given, "iterative": self.iterative}.items() if value]
         if asked:
             raise UnsupportedError(
-                f"The algorithm {algorithm} divides rows into regions, which stand on no level: {' and '.join(asked)} "
+                f"The algorithm {algorithm} divides rows into regions, which have no levels: {' and '.join(asked)} "
                 "is for optimal, datafly and the others that put columns on levels."
             )
 

@@ -164,7 +164,7 @@ def test_parameters_that_make_no_sense(name: str, parameters: dict[str, Any], me
 def test_what_clusters_have_not(name: str) -> None:
     with pytest.raises(ParameterError, match="no cuts between them"):
         publish(name, bounds="cut")
-    with pytest.raises(UnsupportedError, match="stand on no level"):
+    with pytest.raises(UnsupportedError, match="have no levels"):
         publish(name, max_levels={"age": 1})
     with pytest.raises(UnsupportedError):
         publish(name, iterative=True)

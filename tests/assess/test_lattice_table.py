@@ -256,7 +256,7 @@ def test_progress_counts_nodes() -> None:
         ({"pareto": 1}, ParameterError, "pareto must be true or false"),
         ({"most": 0}, ParameterError, "most must be a whole number of at least 1"),
         ({"most": 3}, UnsupportedError, r"The lattice has 10 nodes, more than the 3 .* min_levels and max_levels"),
-        ({"k": None}, ParameterError, "Nothing is promised"),
+        ({"k": None}, ParameterError, "No privacy model is given"),
         ({"max_levels": {"age": 99}}, ParameterError, "The hierarchy of 'age' has the levels 0 to"),
         ({"k": 201}, InfeasibleError, "fewer than the 201"),
     ],

@@ -96,7 +96,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "k text": ("k = 4", 'k = "4"', r"\[privacy\] k must be a whole number of at least 1\. Got '4'"),
     "k zero": ("k = 4", "k = 0", r"\[privacy\] k must be a whole number"),
     "k true": ("k = 4", "k = true", r"\[privacy\] k must be a whole number of at least 1\. Got true"),
-    "no promise": ("k = 4", "", r"\[privacy\] Nothing is promised"),
+    "no promise": ("k = 4", "", r"\[privacy\] No privacy model is given"),
     "unknown model": ("k = 4", 'models = ["l_diverse(2)"]', r"\[privacy\] Unknown model 'l_diverse'\. Did you mean"),
     "limit in percent": ("0.1", "5", r"\[privacy\] suppression_limit must be a fraction between 0 and 1\. Got 5"),
     "limit nan": ("0.1", "nan", r"\[privacy\] suppression_limit must be a fraction"),

@@ -26,7 +26,7 @@ GOOD = {"quasi_identifiers": ["age", "zip"], "k": 2}
         ({"k": 2.5}, ParameterError, "Got 2.5"),
         ({"k": True}, ParameterError, "must be an int"),
         ({"k": "5"}, ParameterError, "Got str"),
-        ({"k": None}, ParameterError, "Nothing is promised"),
+        ({"k": None}, ParameterError, "No privacy model is given"),
         ({"suppression_limit": 1.01}, ParameterError, "fraction between 0 and 1. Got 1.01"),
         ({"suppression_limit": 5}, ParameterError, "fraction"),
         ({"suppression_limit": -0.1}, ParameterError, "fraction"),
@@ -46,7 +46,7 @@ GOOD = {"quasi_identifiers": ["age", "zip"], "k": 2}
         ({"unlisted": "error"}, RoleError, "No role is given for 'ill', 'name', 'id'"),
     ],
 )
-def test_a_wrong_parameter_is_refused_before_rows_are_read(changes: dict, error: type[ConfigError], message: str) -> None:
+def test_a_wrong_parameter_is_refused_by_name(changes: dict, error: type[ConfigError], message: str) -> None:
     for verb in (Plan.of, duckanon.anonymize):
         with pytest.raises(error, match=message):
             verb(TABLE, **(GOOD | changes))

@@ -141,7 +141,7 @@ def test_local_recoding_loses_fewer_rows_and_less() -> None:
 
 
 def test_local_recoding_and_a_population() -> None:
-    with pytest.raises(UnsupportedError, match="iterative=True recodes in several ways"):
+    with pytest.raises(UnsupportedError, match="iterative=True puts values on several levels"):
         duckanon.anonymize(
             TABLE, quasi_identifiers=["age"], models=["k_map(5)"], population=TABLE.select(["age"]), iterative=True
         )

@@ -237,7 +237,7 @@ def test_check_says_whether_a_table_holds(k: int) -> None:
 def test_check_of_nothing_is_an_error() -> None:
     with pytest.raises(DataError, match="no rows"):
         duckanon.check(pa.table({"q": pa.array([], pa.string())}), quasi_identifiers=["q"], k=2)
-    with pytest.raises(DuckanonError, match="Nothing is promised"):
+    with pytest.raises(DuckanonError, match="No privacy model is given"):
         duckanon.check(TABLE, quasi_identifiers=["q"])
 
 

@@ -17,7 +17,7 @@ Con = duckdb.DuckDBPyConnection
     ("call", "expected"),
     [
         ("'patients', k := 5", "Name at least one quasi-identifier."),
-        ("'patients', quasi_identifiers := ['age']", "Nothing is promised"),
+        ("'patients', quasi_identifiers := ['age']", "No privacy model is given"),
         ("'patients', quasi_identifiers := ['agee'], k := 5", "Did you mean 'age'?"),
         ("'patientz', quasi_identifiers := ['age'], k := 5", "There is no table or view 'patientz'"),
         ("NULL, quasi_identifiers := ['age'], k := 5", "anonymize: source must not be NULL."),

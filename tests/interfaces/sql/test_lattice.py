@@ -91,7 +91,7 @@ def test_compare_releases_are_steered_too(con: Con) -> None:
     [
         ("lattice('nobody', quasi_identifiers := ['age'], k := 2)", "There is no table or view 'nobody'"),
         ("lattice('patients', k := 2)", "Name at least one quasi-identifier"),
-        (f"lattice('patients', {ROLES})", "Nothing is promised"),
+        (f"lattice('patients', {ROLES})", "No privacy model is given"),
         (f"lattice('patients', {ROLES}, k := 5, metrics := ['los'])", "Did you mean 'loss'"),
         (f"lattice('patients', {ROLES}, k := 5, metrics := 'loss')", "metrics must be a list of texts"),
         (f"lattice('patients', {ROLES}, k := 5, most := 9)", "more than the 9 that are listed"),
