@@ -30,8 +30,8 @@ class RelationTables:
     ...     @relation
     ...     def doubled(self):
     ...         return exp.select("n * 2 AS n").from_(self.table("numbers"))
-    >>> from duckanon.engine.open import open_engine
-    >>> with open_engine() as engine:
+    >>> from duckanon.engine.open import workspace
+    >>> with workspace(None) as engine:
     ...     engine.create("numbers", exp.select("1 AS n"))
     ...     relations = Doubled(engine, {"numbers": "numbers"})
     ...     relations.has("doubled"), relations.has("halved"), relations.made()
