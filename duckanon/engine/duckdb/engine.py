@@ -8,6 +8,7 @@ import logging
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -432,7 +433,8 @@ class DuckDBEngine:
                     if percent > 0:
                         self.progress.fraction(percent / 100)
 
-        thread = threading.Thread(target=poll, daemon=True)
+        # A listener sees the limits of the work, such as its threads.
+        thread = threading.Thread(target=copy_context().run, args=(poll,), daemon=True)
         try:
             # An interruption may come while the thread starts: it must not continue on a connection that stays open.
             thread.start()
