@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from duckanon.engine.duckdb.connection import clean_error
 from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.limits import allowed_threads, limited_threads
 from duckanon.engine.sql.relations import LazyTable, col, registered, table
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, ResourceError
 from duckanon.progress import Event, Progress
@@ -159,3 +160,28 @@ def test_an_interrupt_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -
         engine.rows(sql("SELECT 1"))
     assert set(threading.enumerate()) <= before
     engine.close()
+
+
+def test_progress_of_a_statement_is_reported_under_the_limits_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    reported = threading.Event()
+
+    class Busy:
+        def query_progress(self) -> float:
+            return 50.0
+
+    engine = DuckDBEngine()
+    monkeypatch.setattr("duckanon.engine.duckdb.engine._POLL_SECONDS", 0.001)
+    engine.progress = Progress(lambda event: (seen.append(allowed_threads() or 0), reported.set()))
+    connection = engine._connection
+    try:
+        with limited_threads(1), engine.progress.step("search", 100):
+            del seen[:]
+            reported.clear()
+            engine._connection = Busy()
+            with engine._watched():
+                assert reported.wait(20)
+            assert set(seen) == {1}
+    finally:
+        engine._connection = connection
+        engine.close()
