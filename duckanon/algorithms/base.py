@@ -161,8 +161,8 @@ class Algorithm(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters by name, as plain values."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 algorithms: Registry[Algorithm] = Registry("algorithm", "duckanon.algorithms")

@@ -157,7 +157,7 @@ def identity(self: Any, items: Any, parts: Any, places: Any) -> None:
 
 
 def one_block_stays(self: Any, items: Any, parts: Any, places: Any) -> None:
-    for j in self.known.blocks[0]:
+    for j in self.preparation.blocks[0]:
         places[:, j] = items.places[:, j]
 
 
@@ -168,7 +168,7 @@ def one_group_stays(self: Any, items: Any, parts: Any, places: Any) -> None:
 
 def between_groups(self: Any, items: Any, parts: Any, places: Any) -> None:
     """Swap a whole block of a row with one of another group."""
-    block = list(self.known.blocks[0])
+    block = list(self.preparation.blocks[0])
     a = parts.order[parts.starts[0]]
     other = parts.order[parts.starts[1] :]
     b = other[(places[other][:, block] != places[a][block]).any(axis=1)][0]
@@ -177,7 +177,7 @@ def between_groups(self: Any, items: Any, parts: Any, places: Any) -> None:
 
 def torn(self: Any, items: Any, parts: Any, places: Any) -> None:
     """Turn one column of a block within every group."""
-    j = self.known.blocks[0][0]
+    j = self.preparation.blocks[0][0]
     for start, end in zip(parts.starts[:-1], parts.starts[1:], strict=True):
         members = parts.order[start:end]
         places[members, j] = places[np.roll(members, 1), j]

@@ -89,14 +89,14 @@ class Clustering(Partitioner):
             if advance is not None:
                 advance(min(placed, len(items.places)))
 
-        found: list[Parts] = []
+        runs: list[Parts] = []
         blocks = 0
         for start, end in pairwise(starts.tolist()):
             run = Run.of(space, items, rules, start, end, self.by_rows)
             labels, several = self._clustered(run, rules, threads, further)
             blocks += several
-            found.append(run.merged(labels))
-        return _joined(axes, items, rules, found, {"blocks": blocks} if blocks > len(found) else {})
+            runs.append(run.merged(labels))
+        return _joined(axes, items, rules, runs, {"blocks": blocks} if blocks > len(runs) else {})
 
     def _clustered(self, run: Run, rules: Rules, threads: int | None, advance: Advance) -> tuple[Integers, int]:
         cloud, least = run.cloud, rules.least
@@ -151,9 +151,9 @@ class Run:
 
     def parts(self, labels: Integers) -> Parts:
         """Return the classes of clusters of points, without regions."""
-        own = labels[self.owner]
-        order = np.argsort(own, kind="stable")
-        starts = np.concatenate([np.flatnonzero(np.diff(own[order], prepend=-1)), [len(own)]])
+        cluster = labels[self.owner]
+        order = np.argsort(cluster, kind="stable")
+        starts = np.concatenate([np.flatnonzero(np.diff(cluster[order], prepend=-1)), [len(cluster)]])
         none = np.empty((len(starts) - 1, 0), dtype=np.int32)
         return Parts(self.order[order].astype(np.int32), starts.astype(np.int64), none, none)
 
@@ -191,8 +191,8 @@ def _joined(
     regions = np.empty((classes, len(axes), 2), dtype=np.int32)
     levels = np.empty((classes, len(axes)), dtype=np.int32)
     for j, axis in enumerate(axes):
-        own = items.places[:, j].astype(np.int64)[order]
-        low, high = np.minimum.reduceat(own, starts[:-1]), np.maximum.reduceat(own, starts[:-1])
+        places = items.places[:, j].astype(np.int64)[order]
+        low, high = np.minimum.reduceat(places, starts[:-1]), np.maximum.reduceat(places, starts[:-1])
         regions[:, j, 0], regions[:, j, 1], levels[:, j] = region_of(axis, low, high, rules.tight)
     return Parts(order.astype(np.int32), starts, regions, levels, search_stats)
 
@@ -215,10 +215,10 @@ def region_of(axis: PartitionAxis, low: Integers, high: Integers, tight: bool) -
         if not tight:
             count = axis.size - axis.null
             atoms = np.asarray(axis.atoms[:count])
-            known = ~one & ~mixed & ~alone
+            plain = ~one & ~mixed & ~alone
             low, high = low.copy(), high.copy()
-            low[known] = np.searchsorted(atoms, atoms[low[known]], side="left")
-            high[known] = np.searchsorted(atoms, atoms[high[known]], side="right") - 1
+            low[plain] = np.searchsorted(atoms, atoms[low[plain]], side="left")
+            high[plain] = np.searchsorted(atoms, atoms[high[plain]], side="right") - 1
     levels = np.where(mixed, axis.top if axis.atoms is not None else len(axis.nodes) - 1, levels)
     return low, high, np.where(alone, 0, levels)
 
@@ -261,9 +261,9 @@ def in_blocks(
     first = 0
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for numbers, found in zip(blocks, pool.map(lambda b: cluster(cloud.some(b)), blocks), strict=True):
-                labels[numbers] = found + first
-                first += int(found.max()) + 1
+            for numbers, clusters in zip(blocks, pool.map(lambda b: cluster(cloud.some(b)), blocks), strict=True):
+                labels[numbers] = clusters + first
+                first += int(clusters.max()) + 1
                 advance(len(numbers))
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)

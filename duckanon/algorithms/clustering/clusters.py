@@ -67,10 +67,10 @@ class Cloud:
 
 def _labels(count: int, order: Integers, ends: Sequence[int] | Integers) -> Integers:
     """Return the number of its cluster for every row, those in no cluster -1."""
-    found = np.full(count, -1, dtype=np.int64)
+    labels = np.full(count, -1, dtype=np.int64)
     sizes = np.asarray(np.diff(np.asarray(ends, dtype=np.int64), prepend=0), dtype=np.int64)
-    found[order[: int(sizes.sum())]] = np.repeat(np.arange(len(sizes)), sizes)
-    return found
+    labels[order[: int(sizes.sum())]] = np.repeat(np.arange(len(sizes)), sizes)
+    return labels
 
 
 def mdav(cloud: Cloud, k: int, advance: Advance) -> Integers:
@@ -173,8 +173,8 @@ def v_mdav(cloud: Cloud, k: int, gamma: float, advance: Advance) -> Integers:
     if len(rest):
         inside = np.flatnonzero(labels >= 0)
         into = np.empty(len(rest), dtype=np.int64)
-        own = middles(cloud.some(inside), labels[inside])
-        kernels.nearest_middles(cloud.space, cloud.points, rest, own, into)
+        centres = middles(cloud.some(inside), labels[inside])
+        kernels.nearest_middles(cloud.space, cloud.points, rest, centres, into)
         labels[rest] = into
     return labels
 
@@ -183,14 +183,14 @@ def middles(cloud: Cloud, labels: Integers) -> Floats:
     """Return the middle of every cluster: the mean of numbers that are there, and the most frequent place of trees."""
     clusters = int(labels.max(initial=-1)) + 1
     space, points = cloud.space, cloud.points
-    found = np.empty((clusters, points.shape[1]))
+    centres = np.empty((clusters, points.shape[1]))
     for j in range(points.shape[1]):
         if j < space.lines:
             there = points[:, j] != space.missing[j]
             weights = np.where(there, cloud.counts, 0)
             rows = np.bincount(labels, weights=weights, minlength=clusters)
             sums = np.bincount(labels, weights=np.where(there, points[:, j], 0.0) * weights, minlength=clusters)
-            found[:, j] = np.where(rows > 0, sums / np.maximum(rows, 1), space.missing[j])
+            centres[:, j] = np.where(rows > 0, sums / np.maximum(rows, 1), space.missing[j])
         else:
             places = points[:, j].astype(np.int64)
             most = int(places.max(initial=0)) + 1
@@ -198,8 +198,8 @@ def middles(cloud: Cloud, labels: Integers) -> Floats:
             often = np.bincount(inverse, weights=cloud.counts)
             # The last to be written is the one that occurs most, and of those the smallest.
             order = np.lexsort([-keys, often])
-            found[keys[order] // most, j] = keys[order] % most
-    return found
+            centres[keys[order] // most, j] = keys[order] % most
+    return centres
 
 
 def knn_clustering(cloud: Cloud, k: int, seed: int, stable: bool, advance: Advance) -> Integers:

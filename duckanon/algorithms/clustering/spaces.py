@@ -44,10 +44,10 @@ class Spaced:
 
     def points(self, places: NDArray[Any]) -> Floats:
         """Return the coordinates of rows."""
-        found = np.empty((len(places), len(self.columns)))
-        for at, (j, own) in enumerate(zip(self.columns, self.coordinates, strict=True)):
-            np.take(own, places[:, j], out=found[:, at])
-        return found
+        rows = np.empty((len(places), len(self.columns)))
+        for at, (j, coordinate) in enumerate(zip(self.columns, self.coordinates, strict=True)):
+            np.take(coordinate, places[:, j], out=rows[:, at])
+        return rows
 
 
 def _rounded(values: Any) -> Floats:
@@ -114,14 +114,14 @@ def _line(axis: PartitionAxis, items: Items, j: int, measure: str) -> tuple[Floa
             numbers = numbers - (often * numbers).sum() / rows
             deviation = np.sqrt((often * numbers**2).sum() / rows)
             scale = axis.weight / deviation if deviation > 0 else 0.0
-    own = np.zeros(axis.size)
-    own[:count] = _rounded(numbers * scale)
-    cap = float(own[count - 1] - own[0]) if count else 0.0
+    coordinates = np.zeros(axis.size)
+    coordinates[:count] = _rounded(numbers * scale)
+    cap = float(coordinates[count - 1] - coordinates[0]) if count else 0.0
     cap = cap if cap > 0 else float(_rounded(axis.weight))
     if not axis.null:
-        return own, cap, np.inf
-    own[count] = (own[count - 1] if count else 0.0) + cap
-    return own, cap, float(own[count])
+        return coordinates, cap, np.inf
+    coordinates[count] = (coordinates[count - 1] if count else 0.0) + cap
+    return coordinates, cap, float(coordinates[count])
 
 
 def _widths(axis: PartitionAxis, measure: str) -> list[Floats]:
@@ -130,7 +130,7 @@ def _widths(axis: PartitionAxis, measure: str) -> list[Floats]:
         return [np.ones(1)]
     height = len(axis.nodes) - 1
     total = float(axis.leaves[-1].max(initial=1))
-    found = []
+    widths = []
     for level in range(1, height + 1):
         leaves = np.asarray(axis.leaves[level], dtype=np.float64)
         by: dict[str, Callable[[], Floats]] = {
@@ -139,17 +139,17 @@ def _widths(axis: PartitionAxis, measure: str) -> list[Floats]:
             "distortion": lambda leaves=leaves, level=level: np.full(len(leaves), level / height),  # type: ignore[misc]
         }
         usual = "ncp" if axis.measured else measure
-        found.append(by[measure]() if measure in by else by[usual]() if usual in by else np.ones(len(leaves)))
-    return found
+        widths.append(by[measure]() if measure in by else by[usual]() if usual in by else np.ones(len(leaves)))
+    return widths
 
 
 def _pairs(size: int, nodes: Sequence[NDArray[Any]], widths: Sequence[Floats]) -> Floats:
-    found = np.empty((size, size))
-    for own, wide in zip(reversed(nodes), reversed(widths), strict=True):
-        same = own[:, None] == own[None, :]
-        found[same] = np.broadcast_to(wide[:, None], (size, size))[same]
-    np.fill_diagonal(found, 0.0)
-    return found
+    distances = np.empty((size, size))
+    for level, wide in zip(reversed(nodes), reversed(widths), strict=True):
+        same = level[:, None] == level[None, :]
+        distances[same] = np.broadcast_to(wide[:, None], (size, size))[same]
+    np.fill_diagonal(distances, 0.0)
+    return distances
 
 
 def free_space(axes: Sequence[PartitionAxis], items: Items, matrices: Mapping[int, Floats]) -> Spaced:
@@ -202,13 +202,13 @@ def on_lines(numbers: Floats, missing: NDArray[np.bool_], standardised: bool) ->
     points, caps, absent = np.empty(numbers.shape), np.empty(width), np.full(width, np.inf)
     for j in range(width):
         there = ~missing[:, j]
-        own = numbers[:, j] - (numbers[there, j].mean() if standardised and there.any() else 0.0)
-        deviation = own[there].std() if standardised and there.any() else 1.0
-        points[:, j] = _rounded(own / deviation if deviation > 0 else np.zeros(len(own)))
-        known = points[there, j]
-        caps[j] = np.ptp(known) if len(known) and np.ptp(known) > 0 else 1.0
+        centred = numbers[:, j] - (numbers[there, j].mean() if standardised and there.any() else 0.0)
+        deviation = centred[there].std() if standardised and there.any() else 1.0
+        points[:, j] = _rounded(centred / deviation if deviation > 0 else np.zeros(len(centred)))
+        present = points[there, j]
+        caps[j] = np.ptp(present) if len(present) and np.ptp(present) > 0 else 1.0
         if not there.all():
-            absent[j] = known.max(initial=0.0) + caps[j]
+            absent[j] = present.max(initial=0.0) + caps[j]
             points[~there, j] = absent[j]
     nothing = np.zeros(1)
     table, nodes = np.zeros((4, width), dtype=np.int64), np.zeros(1, dtype=np.int32)

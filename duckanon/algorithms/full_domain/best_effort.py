@@ -145,11 +145,11 @@ def _least(lattice: Lattice, objective: Objective, floor: Levels, budget: _Budge
         return base
     sizes = [c.sizes[low] for c, low in zip(lattice.problem.frequency.coded, floor, strict=True)]
     order = sorted(range(len(floor)), key=lambda j: (-sizes[j], j))
-    found = base
+    bound = base
     for start in range(0, len(order), _GROUP):
         group = order[start : start + _GROUP]
-        found += _least_of(lattice, objective, floor, group, budget) - base
-    return found
+        bound += _least_of(lattice, objective, floor, group, budget) - base
+    return bound
 
 
 def _least_of(lattice: Lattice, objective: Objective, floor: Levels, group: list[int], budget: _Budget) -> float:
@@ -165,8 +165,8 @@ def _least_of(lattice: Lattice, objective: Objective, floor: Levels, group: list
         if budget.spent():
             # Nodes that were not visited may be anonymous: only those before them are excluded.
             return bound
-        known = lattice.known(levels)
-        if known == BROKEN and (lattice.sound or levels not in lattice.visits or lattice.visits[levels].final):
+        state = lattice.known(levels)
+        if state == BROKEN and (lattice.sound or levels not in lattice.visits or lattice.visits[levels].final):
             continue
         visit = lattice.visit(levels)
         if visit.anonymous or not (lattice.sound or visit.final):
@@ -194,9 +194,9 @@ def _bottom_up(lattice: Lattice, objective: Objective, keeper: _Keeper, floor: L
     rows = max(lattice.problem.frequency.rows, 1)
 
     def rank(levels: Levels) -> tuple[float, Levels]:
-        found = lattice.visit(levels)
+        visit = lattice.visit(levels)
         worst = objective.bound(lattice.high) or 1.0
-        return (found.outlier_rows / rows + objective.bound(levels) / worst, levels)
+        return (visit.outlier_rows / rows + objective.bound(levels) / worst, levels)
 
     queue = [rank(floor)]
     seen = {floor}
@@ -236,9 +236,9 @@ def _genetic(lattice: Lattice, keeper: _Keeper, floor: Levels, seed: int) -> Ite
         child = [rng.choice(pair) for pair in zip(mother, father, strict=True)]
         at = rng.randrange(len(child))
         child[at] = min(max(child[at] + rng.choice((-1, 1)), spans[at][0]), spans[at][1])
-        known = len(lattice.visits)
+        visited = len(lattice.visits)
         ranked.append(fitness(tuple(child)))
-        idle = idle + 1 if len(lattice.visits) == known else 0
+        idle = idle + 1 if len(lattice.visits) == visited else 0
         yield
 
 
@@ -256,7 +256,7 @@ def _polish(lattice: Lattice, keeper: _Keeper, floor: Levels) -> Iterator[None]:
 
 def _bound(lattice: Lattice, objective: Objective, floor: Levels) -> float:
     """Return what no anonymous node can go below: above the floor, and not below any node that is broken."""
-    found = objective.bound(floor)
+    bound = objective.bound(floor)
     for broken in lattice.broken:
         ways = [
             objective.bound((*floor[:j], max(floor[j], level + 1), *floor[j + 1 :]))
@@ -264,5 +264,5 @@ def _bound(lattice: Lattice, objective: Objective, floor: Levels) -> float:
             if level < lattice.high[j]
         ]
         if ways:
-            found = max(found, min(ways))
-    return found
+            bound = max(bound, min(ways))
+    return bound

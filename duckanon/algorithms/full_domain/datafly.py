@@ -93,9 +93,9 @@ def _search(problem: Problem, visited: list[tuple[int, ...]]) -> Node:
         if replaced is not None:
             replaced.drop(problem.engine)
     if best is None:
-        found = nearest.outlier_rows if nearest is not None else 0
+        outliers = nearest.outlier_rows if nearest is not None else 0
         raise InfeasibleError(
-            f"Even with every column at the highest level that it may have {found} of {problem.frequency.rows} rows "
+            f"Even with every column at the highest level that it may have {outliers} of {problem.frequency.rows} rows "
             f"are in classes of fewer than {problem.min_size} {problem.unit}, and {problem.allowed} may be suppressed."
         )
     if below is not None:

@@ -150,13 +150,13 @@ def front(rows: Sequence[Row], scores: Sequence[float]) -> list[int]:
     A node that publishes nothing has no risk, and is no release.
     """
     able = [i for i, row in enumerate(rows) if row["anonymous"] and row["risk"] is not None and isfinite(scores[i])]
-    found: list[int] = []
+    nodes: list[int] = []
     for i in sorted(able, key=lambda i: (scores[i], rows[i]["risk"], i)):
-        last = found[-1] if found else None
+        last = nodes[-1] if nodes else None
         same = last is not None and scores[last] == scores[i] and rows[last]["risk"] == rows[i]["risk"]
         if last is None or same or rows[i]["risk"] < rows[last]["risk"]:
-            found.append(i)
-    return found
+            nodes.append(i)
+    return nodes
 
 
 def _table(rows: Sequence[Row], columns: Sequence[str], metrics: Sequence[str]) -> pa.Table:

@@ -36,7 +36,7 @@ def search_passes(algorithm: Algorithm, problem: Problem) -> list[Pass]:
     Each class satisfies every model by itself. Classes of two passes that are published alike are one class, which the
     gate checks as such.
     """
-    found: list[Pass] = []
+    passes: list[Pass] = []
     rest: Problem | None = problem
     while rest is not None and rest.frequency.rows:
         rows = rest.frequency.rows
@@ -47,23 +47,23 @@ def search_passes(algorithm: Algorithm, problem: Problem) -> list[Pass]:
         if node.outlier_rows == rows:
             node.drop(problem.engine)
             break
-        found.append(Pass(rest, node))
+        passes.append(Pass(rest, node))
         rest = _rest(rest, node) if node.outlier_rows else None
     left = rest.frequency.rows if rest is not None else 0
     while left > problem.allowed:
-        if not found:
+        if not passes:
             break
-        last = found.pop()
+        last = passes.pop()
         last.node.drop(problem.engine)
         try:
             node = algorithm.search(replace(last.problem, allowed=problem.allowed))
         except InfeasibleError:
             left = last.problem.frequency.rows
             continue
-        found.append(Pass(last.problem, node))
+        passes.append(Pass(last.problem, node))
         left = node.outlier_rows
     # If no pass finds a node, a search without passes raises the error.
-    return found or [Pass(problem, algorithm.search(problem))]
+    return passes or [Pass(problem, algorithm.search(problem))]
 
 
 def _rest(problem: Problem, node: Node) -> Problem:

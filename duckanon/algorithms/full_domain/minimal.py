@@ -56,8 +56,8 @@ def lowest(lattice: Lattice) -> list[Levels]:
     lattice.require_tags()
 
     def any_at(height: int) -> bool:
-        found = [levels for levels in at_height(lattice, height) if lattice.known(levels) == ANONYMOUS]
-        return bool(found) or any(
+        nodes = [levels for levels in at_height(lattice, height) if lattice.known(levels) == ANONYMOUS]
+        return bool(nodes) or any(
             lattice.visit(levels).anonymous for levels in at_height(lattice, height) if lattice.known(levels) == UNKNOWN
         )
 
@@ -151,8 +151,8 @@ def lowest_levels(lattice: Lattice, spent: Callable[[], bool] = lambda: False) -
 
     ``spent`` says when no more nodes may be visited.
     """
-    found = list(lattice.low)
-    for j in range(len(found)):
+    levels = list(lattice.low)
+    for j in range(len(levels)):
         low, high = lattice.low[j], lattice.high[j]
         while low < high and not spent():
             middle = (low + high) // 2
@@ -161,15 +161,15 @@ def lowest_levels(lattice: Lattice, spent: Callable[[], bool] = lambda: False) -
                 high = middle
             else:
                 low = middle + 1
-                found[j] = low
-    return tuple(found)
+                levels[j] = low
+    return tuple(levels)
 
 
 def best_of(lattice: Lattice, objective: Objective, nodes: Iterable[Levels]) -> tuple[Levels | None, float]:
     """Return the best of some anonymous nodes and its value; ties go to the one whose levels come first."""
-    found: tuple[float, Levels] | None = None
+    best: tuple[float, Levels] | None = None
     for levels in nodes:
         value = objective.value(levels, *lattice.kept(levels))
-        if found is None or (value, levels) < found:
-            found = (value, levels)
-    return (found[1], found[0]) if found is not None else (None, float("inf"))
+        if best is None or (value, levels) < best:
+            best = (value, levels)
+    return (best[1], best[0]) if best is not None else (None, float("inf"))

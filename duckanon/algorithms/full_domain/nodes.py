@@ -66,8 +66,8 @@ def evaluate(problem: Problem, levels: Sequence[int], start: Node | None = None)
         exp.GTE(this=col("n"), expression=number(problem.min_rows)),
     )
     grouped = by_class(name, len(levels), frequency.entity)
-    kept = [*(col(f"g_{j}") for j in range(len(levels))), col("n"), col("units"), named(enough, "kept")]
-    grouped = exp.select(*kept).from_(subquery(grouped, "b"))
+    columns = [*(col(f"g_{j}") for j in range(len(levels))), col("n"), col("units"), named(enough, "kept")]
+    grouped = exp.select(*columns).from_(subquery(grouped, "b"))
     made: tuple[str, ...] = ()
     if frequency.entity:
         # Persons are counted once.
@@ -200,10 +200,10 @@ def _by_number(numbered: str, tally: Tally, rolled: str, width: int) -> exp.Sele
     return joined.order_by(*(c.copy() for c in columns[:-1]))
 
 
-def _array(found: pa.Table, name: str) -> NDArray[np.int64]:
+def _array(rows: pa.Table, name: str) -> NDArray[np.int64]:
     import numpy as np
 
-    return np.asarray(found.column(name).to_numpy(), dtype=np.int64)
+    return np.asarray(rows.column(name).to_numpy(), dtype=np.int64)
 
 
 def _roll_up(frequency: Frequency, levels: tuple[int, ...], below_table: str | None, start: Node | None) -> exp.Query:

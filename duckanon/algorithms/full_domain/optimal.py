@@ -70,15 +70,15 @@ class Optimal(FullDomain):
         def settle(place: int) -> bool:
             nonlocal best
             levels = lattice.unravel(place)
-            found = lattice.visit(levels)
+            visit = lattice.visit(levels)
             settled[place] = True
-            if found.anonymous:
+            if visit.anonymous:
                 classes, kept = lattice.kept(levels)
                 objective.learn(levels, classes)
                 candidate = (objective.value(levels, classes, kept), float(bounds[place]), levels)
                 if best is None or candidate < best:
                     best = candidate
-            return found.anonymous
+            return visit.anonymous
 
         if lattice.problem.allowed * _RARE < lattice.problem.frequency.rows:
             # If hardly any row may be suppressed, single columns exclude many nodes, and roll-ups start smaller.

@@ -62,9 +62,9 @@ class Packing:
 
     def keep(self, carried_bits: int) -> Keys:
         """Return the bits of each word that are not the carried code's."""
-        found = np.full(self.width, np.iinfo(np.uint64).max, dtype=np.uint64)
-        found[-1] ^= np.uint64((1 << carried_bits) - 1)
-        return found
+        bits = np.full(self.width, np.iinfo(np.uint64).max, dtype=np.uint64)
+        bits[-1] ^= np.uint64((1 << carried_bits) - 1)
+        return bits
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,10 @@ class Tables:
         """Return, for every level of a column, how many leaves of the domain each code stands for."""
         coded = self.problem.frequency.coded[column]
         query = exp.select(col("level"), col("code"), col("leaves")).from_(table(coded.labels))
-        found = [np.ones(size) for size in coded.sizes]
+        counts = [np.ones(size) for size in coded.sizes]
         for level, code, leaves in self.problem.engine.rows(query):
-            found[int(level)][int(code)] = leaves
-        return found
+            counts[int(level)][int(code)] = leaves
+        return counts
 
     def classes(self, levels: Levels) -> Classes:
         """Return the classes of a node, in no particular order."""
@@ -196,10 +196,10 @@ class Tables:
             population[at[at >= 0]] = counts[at >= 0]
             return Groups(classes.sizes, classes.rows, population=population, population_only=int((at < 0).sum()))
         carried = np.uint64((1 << source.carried_bits) - 1)
-        own = keys.copy()
-        own[:, -1] &= ~carried
+        masked = keys.copy()
+        masked[:, -1] &= ~carried
         new = np.ones(len(keys), dtype=np.bool_)
-        new[1:] = (own[1:] != own[:-1]).any(axis=1)
+        new[1:] = (masked[1:] != masked[:-1]).any(axis=1)
         starts = np.append(np.flatnonzero(new), len(keys)).astype(np.int64)
         codes = (keys[:, -1] & carried).astype(np.int64)
         histograms = Histograms(starts, codes, counts, tally.totals, tally.ancestors)
@@ -227,9 +227,9 @@ class Tables:
             np.concatenate(steps) if steps else np.zeros(1, dtype=np.int64),
             np.full(source.packing.width, np.iinfo(np.uint64).max, dtype=np.uint64),
         )
-        found = Packed(keys, counts)
-        self._hold(key, levels, found)
-        return found
+        rolled = Packed(keys, counts)
+        self._hold(key, levels, rolled)
+        return rolled
 
     def _nearest(self, key: str, levels: Levels, base: Packed) -> tuple[Levels | None, Packed]:
         """Return the smallest table at a node below, and its levels; None is the base."""
@@ -243,16 +243,16 @@ class Tables:
         at = self._held[key].smallest_below(levels, len(base.counts))
         return (None, base) if at is None else (at, known[at])
 
-    def _hold(self, key: str, levels: Levels, found: Packed) -> None:
-        self.rolled[key][levels] = found
-        self._held[key].add(levels, len(found.counts))
-        self.held += found.nbytes
+    def _hold(self, key: str, levels: Levels, rolled: Packed) -> None:
+        self.rolled[key][levels] = rolled
+        self._held[key].add(levels, len(rolled.counts))
+        self.held += rolled.nbytes
         while self.held > self.memory_limit and self._largest:
             # The largest table is dropped: it is hardly a better start than the base.
             _, name, at = heappop(self._largest)
             self.held -= self.rolled[name].pop(at).nbytes
             self._held[name].remove(at)
-        heappush(self._largest, (-found.nbytes, key, levels))
+        heappush(self._largest, (-rolled.nbytes, key, levels))
 
     def _step(self, column: int, below: int, above: int) -> Integers:
         """Return the code on level ``above`` of every code on level ``below`` (-1: of the dictionary)."""
@@ -262,16 +262,16 @@ class Tables:
             if below < 0:
                 self._steps[place] = codes[above]
             else:
-                found = np.zeros(int(codes[below].max(initial=0)) + 1, dtype=np.int64)
-                found[codes[below]] = codes[above]
-                self._steps[place] = found
+                codes_above = np.zeros(int(codes[below].max(initial=0)) + 1, dtype=np.int64)
+                codes_above[codes[below]] = codes[above]
+                self._steps[place] = codes_above
         return self._steps[place]
 
     def column_codes(self, classes: Classes, column: int) -> Integers:
         """Return the code of one quasi-identifier in every class."""
         packing = self.sources[_CLASSES].packing
-        found = (classes.keys[:, packing.words[column]] >> packing.shifts[column]) & packing.masks[column]
-        return np.asarray(found, dtype=np.int64)
+        codes = (classes.keys[:, packing.words[column]] >> packing.shifts[column]) & packing.masks[column]
+        return np.asarray(codes, dtype=np.int64)
 
     def _plain_codes(self, key: str, keys: Keys) -> Integers:
         packing = self.sources[key].packing
@@ -325,11 +325,11 @@ class Tables:
         if people is not None:
             on = exp.NullSafeEQ(this=col("value", "p"), expression=col("entity", "f"))
             query = query.join(table(people, "p"), on=on)
-        found = engine.arrow(query.select(col("n", "f")))
+        fetched = engine.arrow(query.select(col("n", "f")))
         if people is not None:
             engine.drop(people)
-        words = [np.asarray(found.column(f"w_{i}").to_numpy(), dtype=np.uint64) for i in range(packing.width)]
-        counts = np.asarray(found.column("n").to_numpy(), dtype=np.int64)
+        words = [np.asarray(fetched.column(f"w_{i}").to_numpy(), dtype=np.uint64) for i in range(packing.width)]
+        counts = np.asarray(fetched.column("n").to_numpy(), dtype=np.int64)
         return Source(packing, bits, Packed(np.ascontiguousarray(np.stack(words, axis=1)), counts))
 
 
@@ -341,8 +341,8 @@ def _share(engine: Engine) -> int:
 def _codes(problem: Problem, coded: Coded) -> list[Integers]:
     """Return, for every level, the code of each value of the dictionary."""
     columns = [col(f"c{level}") for level in range(coded.height + 1)]
-    found = problem.engine.arrow(exp.select(*columns).from_(table(coded.levels)).order_by(col("code")))
-    return [np.asarray(c.to_numpy(), dtype=np.int64) for c in found.columns]
+    levels = problem.engine.arrow(exp.select(*columns).from_(table(coded.levels)).order_by(col("code")))
+    return [np.asarray(c.to_numpy(), dtype=np.int64) for c in levels.columns]
 
 
 def _counts(problem: Problem, coded: Coded) -> Integers:
@@ -369,5 +369,5 @@ def _order(keys: Keys) -> Integers:
 
 def _positions(ours: Integers, theirs: Integers) -> Integers:
     """Return where each of their rows stands among ours, -1 where it does not."""
-    known = {tuple(row): i for i, row in enumerate(ours.tolist())}
-    return np.array([known.get(tuple(row), -1) for row in theirs.tolist()], dtype=np.int64)
+    places = {tuple(row): i for i, row in enumerate(ours.tolist())}
+    return np.array([places.get(tuple(row), -1) for row in theirs.tolist()], dtype=np.int64)

@@ -38,17 +38,17 @@ class CodedPlaces:
     def array(self) -> NDArray[Any]:
         """The places, of which most searches never need all at once."""
         largest = max(len(p) for p in self.place if p is not None)
-        found = np.empty((len(self), len(self.codes)), np.uint16 if largest <= 2**16 else np.uint32, order="F")
+        places = np.empty((len(self), len(self.codes)), np.uint16 if largest <= 2**16 else np.uint32, order="F")
         for j, (pieces, place) in enumerate(zip(self.codes, self.place, strict=True)):
             assert place is not None
             start = 0
-            for own in pieces:
+            for piece in pieces:
                 if self.bits is not None:
                     shift, mask = self.bits[j]
-                    own = (own >> np.uint64(shift)) & np.uint64(mask)
-                found[start : start + len(own), j] = place[own]
-                start += len(own)
-        return found
+                    piece = (piece >> np.uint64(shift)) & np.uint64(mask)
+                places[start : start + len(piece), j] = place[piece]
+                start += len(piece)
+        return places
 
 
 @dataclass(frozen=True)

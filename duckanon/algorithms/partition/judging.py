@@ -55,7 +55,7 @@ def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], 
             weights = None if items.counts is None else items.counts[parts.order]
             counts = np.bincount(inverse, weights=weights, minlength=len(key)).astype(np.int64)
             starts = np.searchsorted(key, np.arange(classes + 1) * len(totals))
-            found = Histograms(starts, key % len(totals), counts, totals, ancestors)
-            counted[name] = Groups(sizes, rows, histograms=found)
+            histograms = Histograms(starts, key % len(totals), counts, totals, ancestors)
+            counted[name] = Groups(sizes, rows, histograms=histograms)
         fine &= model.satisfied(counted[name] if name is not None else Groups(sizes, rows))
     return fine, sizes

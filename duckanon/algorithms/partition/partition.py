@@ -89,9 +89,9 @@ class OrderedAxis:
         """The code at each place."""
         import numpy as np
 
-        found = np.empty_like(self.place)
-        found[self.place] = np.arange(len(self.place))
-        return found
+        codes = np.empty_like(self.place)
+        codes[self.place] = np.arange(len(self.place))
+        return codes
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def _axes(axes: Sequence[PartitionAxis], at: Integers) -> Any:
         if axis.atoms is None:
             levels = [np.asarray(level) for level in axis.nodes]
             most = max(int(axis.leaves[-1].max(initial=1)) - 1, 1)
-            own = [(np.asarray(n)[level] - 1) / most for level, n in zip(levels, axis.leaves, strict=True)]
+            shares = [(np.asarray(n)[level] - 1) / most for level, n in zip(levels, axis.leaves, strict=True)]
             firsts.append(np.zeros(1))
         else:
             count = axis.size - axis.null
@@ -307,10 +307,10 @@ def _axes(axes: Sequence[PartitionAxis], at: Integers) -> Any:
                 if np.isfinite(spread) and spread > 0:
                     numbers[:count] = known
                     whole[:] = spread
-            own = [numbers, whole]
+            shares = [numbers, whole]
             firsts.append(np.append(np.flatnonzero(np.diff(dense[:count], prepend=-1)), count))
         keys += [*levels, (places == axis.size - 1) & axis.null]
-        widths += [*own, np.zeros(axis.size)]
+        widths += [*shares, np.zeros(axis.size)]
         depths.append(len(levels))
         starts.append(starts[-1] + axis.size * (len(levels) + 1))
         first_starts.append(first_starts[-1] + len(firsts[-1]))
@@ -339,7 +339,7 @@ def _asked(rules: Rules) -> Any:
     from duckanon.kernels.layout import Rules as Asked
 
     names = list(rules.totals)
-    found = [model.rule() for model in rules.models]
+    rules_of_models = [model.rule() for model in rules.models]
     sensitive = [getattr(model, "sensitive", None) for model in rules.models]
     columns = [names.index(name) if name is not None else -1 for name in sensitive]
     sizes = [len(totals) for totals, _ in rules.totals.values()]
@@ -357,8 +357,8 @@ def _asked(rules: Rules) -> Any:
             nodes = np.asarray(ancestors[level])
             over[level, own], masses[level, own] = nodes, np.bincount(nodes, weights=p)[nodes]
     return Asked(
-        np.array([[kind for kind, *_ in found], columns], dtype=np.int64),
-        np.array([[a for _, a, _ in found], [b for *_, b in found]], dtype=np.float64),
+        np.array([[kind for kind, *_ in rules_of_models], columns], dtype=np.int64),
+        np.array([[a for _, a, _ in rules_of_models], [b for *_, b in rules_of_models]], dtype=np.float64),
         np.array([offsets, [*depths, 0]], dtype=np.int64),
         shares,
         over.ravel(),

@@ -106,15 +106,15 @@ class FirstCuts:
     def cut(self, budget: int) -> Cutting:
         """Cut until every part is small enough, or cannot be cut."""
         waiting: list[tuple[Bounds, int, int]] = [({}, -1, 0)]
-        found: list[Bounds] = []
+        parts: list[Bounds] = []
         cuts: list[list[int]] = []
         while waiting:
             bounds, parent, side = waiting.pop()
             cut = self._cut(bounds) if self._items(bounds) > budget else None
             if parent >= 0:
-                cuts[parent][2 + side] = -1 - len(found) if cut is None else len(cuts)
+                cuts[parent][2 + side] = -1 - len(parts) if cut is None else len(cuts)
             if cut is None:
-                found.append(bounds)
+                parts.append(bounds)
                 continue
             axis, place = cut
             low, high = bounds.get(axis, (0, self.placed[axis].axis.size - 1))
@@ -123,7 +123,7 @@ class FirstCuts:
                 ({**bounds, axis: (low, place - 1)}, len(cuts), 0),
             ]
             cuts.append([axis, place, 0, 0])
-        return Cutting(tuple(found), tuple((a, p, below, above) for a, p, below, above in cuts))
+        return Cutting(tuple(parts), tuple((a, p, below, above) for a, p, below, above in cuts))
 
     def _counted(self, budget: int) -> FirstCuts:
         """Return the same cuts on counts of the places on lines, where these are much fewer than the items."""
@@ -177,8 +177,8 @@ class FirstCuts:
         extents = [e for j in lines for e in (exp.Min(this=col(self.codes[j])), exp.Max(this=col(self.codes[j])))]
         if not extents:
             return None
-        found = self.engine.row(exp.select(*extents).from_(table(self.source)).where(*self.where(bounds)))
-        spans = {j: (int(found[2 * i]), int(found[2 * i + 1])) for i, j in enumerate(lines)}
+        extents_of_axes = self.engine.row(exp.select(*extents).from_(table(self.source)).where(*self.where(bounds)))
+        spans = {j: (int(extents_of_axes[2 * i]), int(extents_of_axes[2 * i + 1])) for i, j in enumerate(lines)}
         apart = [j for j in self.within if spans[j][0] != spans[j][1]]
         if apart:
             counts = self._counts(apart[0], bounds)
@@ -208,9 +208,9 @@ class FirstCuts:
 
         code = col(self.codes[j])
         query = exp.select(named(code, "c"), named(self._rows(), "rows")).from_(table(self.source))
-        found = self.engine.arrow(query.where(*self.where(bounds)).group_by(code.copy()))
+        counted = self.engine.arrow(query.where(*self.where(bounds)).group_by(code.copy()))
         counts = np.zeros(self.placed[j].axis.size, dtype=np.int64)
-        counts[found.column(0).to_numpy()] = found.column(1).to_numpy().astype(np.int64)
+        counts[counted.column(0).to_numpy()] = counted.column(1).to_numpy().astype(np.int64)
         return counts
 
     def _allowed(self, j: int, place: int, bounds: Bounds) -> bool:
@@ -248,8 +248,8 @@ class FirstCuts:
             query = query.where(*self.where(bounds), on)
             for some in (query.copy().limit(_SAMPLED * self.rules.least), query):
                 people = call("count", exp.Distinct(expressions=[col("person")]))
-                (found,) = self.engine.row(exp.select(people).from_(subquery(some, "p")))
-                sizes[side] = int(found)
+                (several,) = self.engine.row(exp.select(people).from_(subquery(some, "p")))
+                sizes[side] = int(several)
                 # Models of class size need no more than their minimum, so counting stops above it.
                 if sizes[side] >= self.rules.least:
                     break

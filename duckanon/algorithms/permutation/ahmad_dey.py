@@ -79,8 +79,8 @@ def apart(columns: Sequence[Beside], counts: dict[tuple[int, int], Floats]) -> A
         occurs = beside[0].sum(axis=1) > 0 if others else np.ones(column.size, dtype=np.bool_)
         if column.missing is not None:
             occurs = occurs & (np.arange(column.size) != column.missing)
-        known = np.flatnonzero(occurs)
-        pairs = [mean[a, b] for a, b in combinations(known.tolist(), 2)]
+        present = np.flatnonzero(occurs)
+        pairs = [mean[a, b] for a, b in combinations(present.tolist(), 2)]
         weights[i] = float(np.mean(pairs)) if pairs else 0.0
     return Apart(weights, matrices)
 
@@ -89,10 +89,10 @@ def _differences(table: Floats) -> Floats:
     """Return half the sum of differences between the distributions of every two rows."""
     rows = table.sum(axis=1, keepdims=True)
     shares = np.divide(table, rows, out=np.zeros_like(table), where=rows > 0)
-    found = np.empty((len(table), len(table)))
+    sums = np.empty((len(table), len(table)))
     for a in range(len(table)):
-        found[a] = np.abs(shares - shares[a]).sum(axis=1) / 2
-    return found
+        sums[a] = np.abs(shares - shares[a]).sum(axis=1) / 2
+    return sums
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class AhmadDeyMdav(Mdav):
     def space_of(self, axes: Sequence[PartitionAxis], items: Items) -> Spaced:
         if self.dissimilarities is None:
             raise UnsupportedError("Ahmad-Dey's dissimilarity needs the counts of a table.")
-        own = self.dissimilarities
+        distances = self.dissimilarities
         weighted = [
-            replace(axis, weight=float(np.sqrt(axis.weight * own.weights[j]))) if j in own.weights else axis
+            replace(axis, weight=float(np.sqrt(axis.weight * distances.weights[j]))) if j in distances.weights else axis
             for j, axis in enumerate(axes)
         ]
-        return free_space(weighted, items, own.matrices)
+        return free_space(weighted, items, distances.matrices)

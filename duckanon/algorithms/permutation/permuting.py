@@ -132,20 +132,22 @@ def _in_order(items: Items, parts: Parts) -> tuple[Integers, Integers]:
 
 def _numbered(columns: NDArray[Any]) -> Integers:
     """Return a number for every row, the same for equal rows."""
-    found = np.zeros(len(columns), dtype=np.int64)
+    numbers = np.zeros(len(columns), dtype=np.int64)
     for j in range(columns.shape[1]):
-        own = columns[:, j].astype(np.int64)
-        found = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1].astype(np.int64)
-    return found
+        column = columns[:, j].astype(np.int64)
+        numbers = np.unique(numbers * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1].astype(
+            np.int64
+        )
+    return numbers
 
 
 def _chance_to_stay(tuples: Integers, group: Integers, starts: Integers, sizes: Integers) -> NDArray[np.float64]:
     """Return how likely the tuples of each class stay where they are under a random permutation."""
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(sizes.max(initial=1)) + 1)))])
     order = np.lexsort([tuples, group])
-    own, of = tuples[order], group[order]
-    runs = np.flatnonzero(np.concatenate([[True], (own[1:] != own[:-1]) | (of[1:] != of[:-1])]))
-    lengths = np.diff(np.append(runs, len(own)))
+    sorted_tuples, of = tuples[order], group[order]
+    runs = np.flatnonzero(np.concatenate([[True], (sorted_tuples[1:] != sorted_tuples[:-1]) | (of[1:] != of[:-1])]))
+    lengths = np.diff(np.append(runs, len(sorted_tuples)))
     alike = np.bincount(of[runs], weights=logs[lengths], minlength=len(sizes))
     kinds = np.bincount(of[runs], minlength=len(sizes))
     return np.where(kinds > 1, np.exp(alike - logs[sizes]), 1.0)

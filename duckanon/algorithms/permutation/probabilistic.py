@@ -115,9 +115,9 @@ class Probabilistic(Partitioner):
 
     def prepared_with(self, preparation: Preparation) -> Self:
         """Return the algorithm with what was computed from the table."""
-        found = copy.copy(self)
-        object.__setattr__(found, "_preparation", preparation)
-        return found
+        prepared = copy.copy(self)
+        object.__setattr__(prepared, "_preparation", preparation)
+        return prepared
 
     @property
     def preparation(self) -> Preparation:
@@ -171,10 +171,10 @@ class Probabilistic(Partitioner):
         advance: Callable[[int], None] | None = None,
     ) -> Parts:
         # One more than k where there are as many, so that a block may be drawn again.
-        own = replace(rules, models=(KAnonymity(self.preparation.k + int(self.redraw)),), relaxed=False)
+        grouping_rules = replace(rules, models=(KAnonymity(self.preparation.k + int(self.redraw)),), relaxed=False)
         grouping = self._grouping(len(items.places))
         more: dict[str, Any] = {"regions": regions} if self.groups == "mondrian" else {}
-        parts = grouping.divide(axes, items, own, starts=starts, threads=threads, advance=advance, **more)
+        parts = grouping.divide(axes, items, grouping_rules, starts=starts, threads=threads, advance=advance, **more)
         return replace(parts, judged=False)
 
     def permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> Permuted:
