@@ -476,7 +476,7 @@ class Lie:
     written: Callable[[pa.Table], pa.Table] | None = None
 
 
-def told(lie: Lie, data: pa.Table, **options: Any) -> duckanon.Release:
+def release_with(lie: Lie, data: pa.Table, **options: Any) -> duckanon.Release:
     """Return a release by Datafly with a lie in it; where it is refused, the engine is closed."""
 
     class Telling(Datafly):
@@ -571,9 +571,9 @@ __all__ = [
     "published",
     "publishing",
     "recoder_replaced",
+    "release_with",
     "released",
     "rows_of_all_classes",
     "texts_by_number",
-    "told",
     "values_exchanged",
 ]

@@ -19,7 +19,16 @@ from duckanon.encoding.counting import ENTITY
 from duckanon.engine.sql.relations import number
 from duckanon.errors import DataError, DuckanonError, PrivacyViolation
 from duckanon.release import gate
-from tests.release.lies import Lie, dictionary, exchanged, kept_where, liar, publishing, rows_of_all_classes, told
+from tests.release.lies import (
+    Lie,
+    dictionary,
+    exchanged,
+    kept_where,
+    liar,
+    publishing,
+    release_with,
+    rows_of_all_classes,
+)
 
 # 12 rows; at k = 3 the classes (a, 1) and (b, 2) stand, the four rows of the other classes are outliers.
 ROWS = [("a", 1)] * 4 + [("b", 2)] * 4 + [("a", 2), (None, 1), (None, 1), ("c", 3)]
@@ -50,7 +59,7 @@ def test_an_honest_run_passes() -> None:
 
 def lying(lie: Lie, k: int = 3, **options: Any) -> duckanon.Release:
     given = {"data": TABLE, "quasi_identifiers": ["q", "r"], "sensitive": ["s"], "k": k, "suppression_limit": 0.4}
-    return told(lie, **(given | options))
+    return release_with(lie, **(given | options))
 
 
 def outliers(more: int) -> Callable[[Node], dict[str, Any]]:

@@ -16,7 +16,7 @@ from duckanon.models import KAnonymity, models
 from duckanon.models.base import Model
 from duckanon.models.text import parse_model
 from duckanon.release import gate
-from tests.release.lies import Lie, kept_where, publishing, told
+from tests.release.lies import Lie, kept_where, publishing, release_with
 
 # Class a has every value thrice, class b one value thrice, c is alone; z is the most frequent value.
 ROWS = [("a", s) for s in "xyz" * 3] + [("b", "z")] * 3 + [("c", "x")]
@@ -85,7 +85,7 @@ def test_a_model_is_enforced_and_checked(name: str) -> None:
 
 
 def lying(lie: Lie, model: Model, **changes: Any) -> duckanon.Release:
-    return told(lie, TABLE, **(options(model) | {"suppression_limit": 0.4} | changes))
+    return release_with(lie, TABLE, **(options(model) | {"suppression_limit": 0.4} | changes))
 
 
 @pytest.mark.parametrize("name", PROMISES)

@@ -56,8 +56,8 @@ def test_runs_of_leaves_in_the_order_of_a_hierarchy_are_true(
 def refused(case: str, tampering: Tampering, **more: Any) -> None:
     with pytest.raises(PrivacyViolation, match="The gate refused the release") as caught:
         lies.released(case, tampering, **more)
-    told = str(caught.value)
-    assert not any(word in told for word in ("i3", "i99", "jane", "10007"))
+    text = str(caught.value)
+    assert not any(word in text for word in ("i3", "i99", "jane", "10007"))
 
 
 def mixed(tellers: list[Any], cases: list[str]) -> list[tuple[Any, str]]:

@@ -13,7 +13,7 @@ import pytest
 
 import duckanon
 from duckanon.errors import DuckanonError, PrivacyViolation
-from tests.release.lies import Lie, kept_where, told
+from tests.release.lies import Lie, kept_where, release_with
 
 CANARY = "Canary-Q7-Doe"
 
@@ -134,7 +134,7 @@ def test_the_gate_quotes_no_value(temp_folder: Path) -> None:
     table = pa.table({"q": [CANARY, "b", "b"]})
     lie = Lie(recoder=kept_where("true"))
     with pytest.raises(PrivacyViolation) as caught:
-        told(lie, table, quasi_identifiers=["q"], k=2, suppression_limit=0.5)
+        release_with(lie, table, quasi_identifiers=["q"], k=2, suppression_limit=0.5)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
     assert list(temp_folder.iterdir()) == []
 
