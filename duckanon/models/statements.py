@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from duckanon.engine.sql.axes import choose, is_null
 from duckanon.engine.sql.files import SqlFile, load_of
-from duckanon.engine.sql.relations import col, param, subquery
+from duckanon.engine.sql.relations import cast, col, param, subquery
 from duckanon.models.base import Extremes, Model, models
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 _OUT_OF_BOUNDS: dict[str, type[exp.Binary]] = {"at least": exp.LT, "at most": exp.GT, "below": exp.GTE}
+
+
+def _is_nan(value: exp.Expr) -> exp.Expr:
+    """Return whether a value is not a number: databases sort NaN above all numbers, so that it would be "at least"."""
+    return exp.IsNan(this=cast(value, "DOUBLE"))
 
 
 def statement_of(model: type[Model]) -> SqlFile:
@@ -32,7 +38,7 @@ def violations(model: Model, relations: Mapping[str, str] | None = None) -> tupl
     columns = ["value", "table_value"] if model.traits.whole_table else ["value"]
     broken = []
     for column in columns:
-        out: list[exp.Expr] = [exp.Is(this=col(column), expression=exp.Null())]
+        out: list[exp.Expr] = [is_null(col(column)), _is_nan(col(column))]
         for bound in model.bounds:
             name = f"{bound.parameter}_limit"
             parameters[name] = model.limit(bound.parameter)
@@ -57,7 +63,8 @@ def levels(
             other = models.get(given)
             strongest = levels(engine, relations, other, sensitive) or {}
             parameters[name] = strongest.get(other.bounds[0].parameter)
-    value = col("table_value" if "table_value" in file.returns else "value")
+    given_value = col("table_value" if "table_value" in file.returns else "value")
+    value = choose((exp.not_(_is_nan(given_value)), given_value.copy()))
     values = subquery(file.bind({name: relations[name] for name in file.reads}), "v")
     counts = [exp.Count(this=exp.Star()), exp.Count(this=value)]
     query = exp.select(*counts, exp.Min(this=value.copy()), exp.Max(this=value.copy())).from_(values)

@@ -12,6 +12,7 @@ import pytest
 
 import duckanon
 from duckanon.algorithms import algorithms
+from duckanon.errors import PrivacyViolation
 from duckanon.models import LDiversity, models
 from duckanon.testing import check_model
 from tests.models.third_party.spread import Spread
@@ -20,6 +21,7 @@ from tests.models.third_party.twin_diversity import TwinDiversity
 ENTRY_POINTS = """[duckanon.models]
 twin_diversity = tests.models.third_party.twin_diversity:TwinDiversity
 spread = tests.models.third_party.spread:Spread
+not_a_number = tests.models.third_party.not_a_number:NotANumber
 """
 RECODING = [name for name in algorithms if not algorithms.get(name).permutes]
 
@@ -109,3 +111,14 @@ def test_an_error_in_a_model_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(TwinDiversity, "values", broken)
     with pytest.raises(ZeroDivisionError, match="a mistake in the model"):
         release("mondrian", "twin_diversity(l=2)")
+
+
+def test_a_value_that_is_not_a_number_violates_the_model() -> None:
+    # The search trusts the arrays of the model, the gate its statement.
+    with pytest.raises(PrivacyViolation, match="The gate refused the release"):
+        release("datafly", "not_a_number(least=1)")
+
+
+def test_no_parameter_holds_where_a_value_is_not_a_number() -> None:
+    table = duckanon.privacy(people(), quasi_identifiers=["region"], sensitive=["ill"]).to_pylist()
+    assert [row["value"] for row in table if row["model"] == "not_a_number"] == [None]
