@@ -228,7 +228,7 @@ def test_read_only_database(tmp_path: Path) -> None:
     before = file.read_bytes()
     with duckanon.connect(file, read_only=True) as con:
         assert fetch(con, COUNT) == [(600,)]
-        assert "open for reading only" in reason(con, "FROM save_hierarchy('a', 'us_zip5')")
+        assert "is read-only" in reason(con, "FROM save_hierarchy('a', 'us_zip5')")
     assert file.read_bytes() == before
 
 
