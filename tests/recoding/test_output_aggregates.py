@@ -290,7 +290,7 @@ ROWS = pa.table({"age": [17, 18, 22, 33, 34, 36, 41, 44, 47, 60, 61, 62], "town"
     ("output", "said"),
     [
         ("median", "the exact value of a person in it"),
-        ("geometric_mean", "who knows all of them but one can work out that one"),
+        ("geometric_mean", "an adversary who knows all of them but one can compute that one"),
         ("mode", "the exact value of at least one person in it"),
     ],
 )
