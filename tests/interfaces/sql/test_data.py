@@ -228,11 +228,7 @@ def test_read_only_database(tmp_path: Path) -> None:
     before = file.read_bytes()
     with duckanon.connect(file, read_only=True) as con:
         assert fetch(con, COUNT) == [(600,)]
-<<<<<<< Updated upstream
         assert "is read-only" in reason(con, "FROM save_hierarchy('a', 'us_zip5')")
-=======
-        assert "read-only only" in reason(con, "FROM save_hierarchy('a', 'us_zip5')")
->>>>>>> Stashed changes
     assert file.read_bytes() == before
 
 
