@@ -16,7 +16,7 @@ from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart, requ
 from duckanon.algorithms.permutation.permuting import Draw, blocks_of
 from duckanon.algorithms.permutation.probabilistic import Preparation
 from duckanon.engine.relation_tables import RelationTables, relation
-from duckanon.engine.sql.dialect import keyed_hash
+from duckanon.engine.sql.dialect import shuffle_key
 from duckanon.engine.sql.relations import (
     cast,
     col,
@@ -190,7 +190,7 @@ class PermutedRows(Recoder):
         beside = [named(qualified(expression, "s"), p) for p, (_, expression) in zip(passed, extra, strict=True)]
         inner = self._kept(*(col(name, "k") for name in codes), *beside)
         # Equal rows get the same place, whatever group they come from.
-        key = keyed_hash(*(col(name, "i") for name in (*codes, *passed)))
+        key = shuffle_key(*(col(name, "i") for name in (*codes, *passed)))
         return self._valued(inner, codes, passed).order_by(key)
 
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.engine.sql.boxes import midpoint_ends
-from duckanon.engine.sql.dialect import keyed_hash
+from duckanon.engine.sql.dialect import shuffle_key
 from duckanon.engine.sql.relations import call, cast, col, named, number, qualified, subquery, table
 from duckanon.io.shuffled_writer import MANY_ROWS, can_look_up, write_shuffled
 from duckanon.recoding.base import Lookup, Recoder, SideBySide, originals, through
@@ -75,7 +75,7 @@ class Regions(Recoder):
         inner = self.division.classed(passed)
         through = [col(f"p_{i}", "r") for i in range(len(extra))]
         labels = [col(name, "c") for _, name in self.published.inner]
-        key = keyed_hash(col("ec", "c"), *(p.copy() for p in through))
+        key = shuffle_key(col("ec", "c"), *(p.copy() for p in through))
         on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
         query = exp.select(*labels, *through).from_(subquery(inner, "r"))
         return query.join(table(self.published.table, "c"), on=on).order_by(key)
@@ -135,7 +135,7 @@ class Regions(Recoder):
             on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
             query, class_key = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
         sort_values = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
-        return query.order_by(keyed_hash(class_key, *sort_values))
+        return query.order_by(shuffle_key(class_key, *sort_values))
 
     def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         codes = [named(col(f"{CODE}{j}", "s"), f"k_{j}") for j in range(len(self.cells))]

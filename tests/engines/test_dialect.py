@@ -50,3 +50,15 @@ def test_equal_values_have_equal_hashes_under_one_key(engine: Engine) -> None:
 def test_the_dialect_writes_statements(engine: Engine) -> None:
     assert engine.dialect.name
     assert "1" in engine.dialect.sql(exp.select(number(1)))
+
+
+def test_the_distance_of_two_shuffle_keys_differs_between_classes(engine: Engine) -> None:
+    """If the last of several values were mixed in weakly, the keys of two rows would differ alike in every class."""
+    keys = [
+        [dialect.shuffle_key(number(class_id), number(7), text(value)) for value in ("a", "b")]
+        for class_id in range(50)
+    ]
+    query = exp.select(*(key for pair in keys for key in pair))
+    row = engine.row(query, {"key0": 1, "key1": 2})
+    assert len(set(row)) == 100
+    assert len({row[i] ^ row[i + 1] for i in range(0, 100, 2)}) == 50

@@ -33,6 +33,15 @@ def keyed_hash(*values: exp.Expr) -> exp.Expr:
     return hash_of(param("key0"), param("key1"), *values)
 
 
+def shuffle_key(*values: exp.Expr) -> exp.Expr:
+    """Return what rows with these values are sorted by, so that their order tells nothing: a keyed hash, hashed again.
+
+    A hash of several values may mix the last one in weakly. Rows that differ in it alone would then be as far apart in
+    every class, and a small file would look sorted.
+    """
+    return hash_of(keyed_hash(*values))
+
+
 def approx_distinct(value: exp.Expr) -> exp.Expr:
     """Return about how many different values there are: good enough to choose a way, never to check anything."""
     return call("approx_count_distinct", value)
@@ -53,4 +62,13 @@ def epoch_microseconds(value: exp.Expr) -> exp.Expr:
     return call("epoch_us", value)
 
 
-__all__ = ["Dialect", "approx_distinct", "epoch_microseconds", "epoch_seconds", "hash_of", "is_finite", "keyed_hash"]
+__all__ = [
+    "Dialect",
+    "approx_distinct",
+    "epoch_microseconds",
+    "epoch_seconds",
+    "hash_of",
+    "is_finite",
+    "keyed_hash",
+    "shuffle_key",
+]

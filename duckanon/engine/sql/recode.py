@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckanon.engine.sql.dialect import keyed_hash
+from duckanon.engine.sql.dialect import shuffle_key
 from duckanon.engine.sql.relations import (
     TableName,
     cast,
@@ -104,7 +104,7 @@ def shuffled_rows(
         *(exp.EQ(this=col(f"w_{i}", "r"), expression=col(f"w_{i}", "c")) for i in range(len(words))), col("kept", "c")
     )
     passed = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
-    key = keyed_hash(col("class_id", "c"), *(p.copy() for p in passed))
+    key = shuffle_key(col("class_id", "c"), *(p.copy() for p in passed))
     shared = {j: cell.shares for j, cell in enumerate(cells) if cell.shares is not None}
     carried = [
         *(col(label.alias, "r") for label in labels),
@@ -145,7 +145,7 @@ def local_rows(
         *(exp.EQ(this=col(f"w_{i}", "r"), expression=col(f"w_{i}", "t")) for i in range(len(words))), col("kept", "t")
     )
     passed = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
-    key = keyed_hash(col("class_id", "t"), *(p.copy() for p in passed))
+    key = shuffle_key(col("class_id", "t"), *(p.copy() for p in passed))
     labels = [col(f"q_{j}", "c") for j, cell in enumerate(cells) if not cell.constant]
     return (
         exp.select(*([*labels, *passed] or [col("class_id", "t")]))
