@@ -424,16 +424,18 @@ class _Reader:
         ranges = {label: ends for label, ends in ranges.items() if label not in have}
         if ranges:
             self._list_ranges(listed, ranges)
+        # Values under one label are neighbours in the hierarchy, those of a range in the order of the values.
+        steps = [col(f"l{i}") for i in range(self.shown.height, 0, -1)]
         places = engine.fresh("places")
-        self._order(places, [col("place")])
+        self._order(places, [col("place")] if ranges else [*steps, col("place")])
         cells = self._reaches(listed, places, labels)
-        if not ranges and self._odd(cells):
-            # Neighbours in the hierarchy need not be neighbours in the order of the values.
+        odd = self._odd(cells)
+        if odd and not ranges:
             engine.drop(cells)
-            steps = [col(f"l{i}") for i in range(self.shown.height, 0, -1)]
-            self._order(places, [*steps, col("place")])
+            self._order(places, [col("place")])
             cells = self._reaches(listed, places, labels)
-        return Meaning(cells, None, places, listed if self._odd(cells) else None)
+            odd = self._odd(cells)
+        return Meaning(cells, None, places, listed if odd else None)
 
     def _odd(self, cells: str) -> bool:
         (several,) = self.engine.row(exp.select(call("count_if", col("odd"))).from_(table(cells)))

@@ -139,7 +139,7 @@ def mean_ncp(release: Any, sets: bool) -> float:
             total += sizes[class_id] * leaves / every
     if sets:
         names = [a.name for a in release.plan.roles.quasi_identifiers]
-        members = engine.arrow(exp.select("*").from_(table(found["members"])))
+        members = engine.arrow(exp.select("*").from_(table(found.table("members"))))
         for j, name in enumerate(names):
             if domain[name][0] != "ordered":
                 pairs = (
