@@ -122,23 +122,28 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
+def replacing(path: Path, mode: int | None = None, follow: bool = True) -> Iterator[Path]:
     """Yield the path of a new file that takes the place of ``path`` when the work inside is done.
 
     Readers of ``path`` see the old file or the new one, complete. If the work fails, nothing changes. The new file has
-    the permissions ``mode``, else those of the old file. A link stays, and what it points to is replaced. A pipe or a
-    device has no content to keep: it is written to directly.
+    the permissions ``mode``, else those of the old file; until it is complete only its owner can read it, unless it is
+    new and no ``mode`` is given. A link stays, and what it points to is replaced. A pipe or a device has no content to
+    keep: it is written to directly. Without ``follow`` the new file takes the place of a link, pipe or device, too.
     """
-    target = path.resolve()
-    if target.exists() and not target.is_file():
+    target = path.resolve() if follow else path.absolute()
+    if follow and target.exists() and not target.is_file():
         yield target
         return
     # Programs that collect files by suffix must not pick up one that is still being written.
     staged = target.with_name(f".duckanon-{secrets.token_hex(8)}.tmp")
+    if mode is None and target.exists():
+        mode = target.stat().st_mode & 0o777
     try:
+        if mode is not None:
+            staged.touch(0o600, exist_ok=False)
         yield staged
-        if mode is not None or target.exists():
-            staged.chmod(target.stat().st_mode & 0o777 if mode is None else mode)
+        if mode is not None:
+            staged.chmod(mode)
         sync(staged)
         staged.replace(target)
     except BaseException as error:

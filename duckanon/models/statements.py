@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.axes import choose, is_null
 from duckanon.engine.sql.files import SqlFile, load_of
-from duckanon.engine.sql.relations import cast, col, param, subquery
+from duckanon.engine.sql.relations import cast, col, number, param, subquery
 from duckanon.models.base import Extremes, Model, models
 
 if TYPE_CHECKING:
@@ -45,7 +45,14 @@ def violations(model: Model, relations: Mapping[str, str] | None = None) -> tupl
             out.append(_OUT_OF_BOUNDS[bound.comparison](this=col(column), expression=param(name)))
         broken.append(exp.or_(*out))
     values = subquery(file.bind({name: relations[name] if relations else name for name in file.reads}), "v")
-    return exp.select(col("class_id"), col("n")).from_(values).where(*broken), parameters
+    query = exp.select(col("class_id"), col("n")).from_(values)
+    if not model.traits.whole_table:
+        return query.where(*broken), parameters
+    # If the table as a whole is out of bounds, but no class is, all classes violate the model.
+    of_class, of_table = broken
+    classes = exp.Window(this=exp.Sum(this=choose((of_class.copy(), number(1)), otherwise=number(0))))
+    none = exp.EQ(this=classes, expression=number(0))
+    return query.qualify(exp.and_(of_table, exp.or_(of_class, none))), parameters
 
 
 def levels(

@@ -17,7 +17,7 @@ from duckanon.algorithms.partition.items import CodedPlaces, Items
 from duckanon.encoding.bit_packing import Bits, WordLayout, joined, moved_up, unpacked
 from duckanon.encoding.dictionaries import ENUM_LIMIT, Coded, Dictionary, code_type, dictionary, enumerated_text
 from duckanon.engine.sql.dialect import approx_distinct, hash_of, keyed_hash
-from duckanon.engine.sql.relations import call, cast, col, named, number, qualified, same, subquery, table
+from duckanon.engine.sql.relations import call, cast, col, named, param, qualified, same, subquery, table
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.io.shuffled_writer import MANY_ROWS
 from duckanon.plan.publication import has_distance
@@ -120,13 +120,15 @@ class RowCoder:
         for i, (name, values) in enumerate(joined):
             query = _join_by_value(query, values.expression, values.null, table(values.table, f"x{i}"))
             query = query.select(named(cast(col("code", f"x{i}"), code_type(values.size)), name))
-        params: dict[str, int] = {}
+        params: dict[str, int | float] = {f"mean{i}": mean for i, (_, mean) in enumerate(measured)}
         if plan.entity is not None:
             # A keyed hash in place of the key itself: a collision can only count two persons as one.
             hidden = keyed_hash(qualified(plan.entity, "s"))
-            query, params = query.select(named(hidden, PERSON)), self.keys
-        for i, expression in enumerate(measured):
-            query = query.select(named(qualified(expression, "s"), f"{TARGET}{i}"))
+            query, params = query.select(named(hidden, PERSON)), {**params, **self.keys}
+        for i, (expression, _) in enumerate(measured):
+            # The mean of few values is nearly one of them: statements, which may be shown, have it as a parameter.
+            target = exp.func("COALESCE", qualified(expression, "s"), cast(param(f"mean{i}"), "DOUBLE"))
+            query = query.select(named(target, f"{TARGET}{i}"))
         for i, name in enumerate(copied):
             if name in short:
                 values_of, null = short[name]
@@ -140,7 +142,7 @@ class RowCoder:
             others += [qualified(plan.entity, "s")] if plan.entity is not None else []
             extras.append(TIE)
             query = query.select(named(keyed_hash(*others), extras[-1]))
-            params = self.keys
+            params = {**params, **self.keys}
         rows = engine.fresh("rows")
         total = (engine.create_file if large else engine.create)(rows, query, params)
         if not packed:
@@ -225,16 +227,16 @@ class RowCoder:
             targets.append(values)
         return targets
 
-    def _measured_targets(self) -> list[exp.Expr]:
-        """Return the targets as numbers; a missing one is replaced by the mean, which does not affect the cuts."""
-        targets: list[exp.Expr] = []
+    def _measured_targets(self) -> list[tuple[exp.Expr, float]]:
+        """Return the targets as numbers, each with its mean: it replaces missing ones and does not affect the cuts."""
+        targets: list[tuple[exp.Expr, float]] = []
         for attribute in self._target_attributes():
             target = size(self.plan.expression(attribute), attribute.type) if has_distance(attribute.type) else None
             if target is None:
                 raise ParameterError(f"Least squares need a number, a date or a time, and {attribute.name!r} is none.")
             mean = exp.select(exp.Avg(this=target.copy())).from_(subquery(self.plan.relation.query, "m"))
             (middle,) = self.engine.row(mean)
-            targets.append(exp.func("COALESCE", cast(target, "DOUBLE"), number(float(middle or 0.0))))
+            targets.append((cast(target, "DOUBLE"), float(middle or 0.0)))
         return targets
 
     def grouped(self, rows: CodedRows) -> str | None:

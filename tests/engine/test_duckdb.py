@@ -14,6 +14,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from duckanon.engine.duckdb.catalog import DuckDBCatalog
 from duckanon.engine.duckdb.connection import clean_error
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.limits import allowed_threads, limited_threads
@@ -185,3 +186,16 @@ def test_progress_of_a_statement_is_reported_under_the_limits_of_the_work(monkey
     finally:
         engine._connection = connection
         engine.close()
+
+
+def test_an_interruption_while_the_session_is_set_up_leaves_nothing_attached(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: DuckDBCatalog, relation: object) -> None:
+        raise KeyboardInterrupt
+
+    with duckdb.connect() as caller:
+        before = caller.sql("SELECT database_name FROM duckdb_databases() ORDER BY ALL").fetchall()
+        with monkeypatch.context() as patch:
+            patch.setattr(DuckDBCatalog, "look_up_in", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                DuckDBEngine(caller)
+        assert caller.sql("SELECT database_name FROM duckdb_databases() ORDER BY ALL").fetchall() == before

@@ -138,6 +138,24 @@ class TestFile:
         write_textfile(path, [run()])
         assert path.read_text() == textfile([run()])
 
+    def test_a_damaged_line_does_not_remove_what_the_file_says_of_other_jobs(self, tmp_path: Path) -> None:
+        path = tmp_path / "duckanon.prom"
+        write_textfile(path, [run()])
+        intact = path.read_text()
+        for damaged in ("not a metric", "# TYPE duckanon_rows_in nonsense", "duckanon_rows_in"):
+            path.write_text(f"{damaged}\n{intact}{damaged}\n")
+            write_textfile(path, [])
+            assert path.read_text() == intact
+
+    def test_a_link_is_replaced_and_what_it_points_to_is_left_alone(self, tmp_path: Path) -> None:
+        path, other = tmp_path / "duckanon.prom", tmp_path / "other"
+        other.write_text("private")
+        other.chmod(0o600)
+        path.symlink_to(other)
+        write_textfile(path, [run()])
+        assert (other.read_text(), stat.S_IMODE(other.stat().st_mode)) == ("private", 0o600)
+        assert path.read_text() == textfile([run()])
+
     def test_a_folder_that_is_missing_or_closed(self, tmp_path: Path) -> None:
         with pytest.raises(EngineError, match=r"metrics file 'x.prom' cannot be written: No such file"):
             write_textfile(tmp_path / "none" / "x.prom", [run()])

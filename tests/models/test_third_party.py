@@ -21,6 +21,7 @@ from tests.models.third_party.twin_diversity import TwinDiversity
 ENTRY_POINTS = """[duckanon.models]
 twin_diversity = tests.models.third_party.twin_diversity:TwinDiversity
 spread = tests.models.third_party.spread:Spread
+table_only = tests.models.third_party.table_only:TableOnly
 not_a_number = tests.models.third_party.not_a_number:NotANumber
 """
 RECODING = [name for name in algorithms if not algorithms.get(name).permutes]
@@ -117,6 +118,12 @@ def test_a_value_that_is_not_a_number_violates_the_model() -> None:
     # The search trusts the arrays of the model, the gate its statement.
     with pytest.raises(PrivacyViolation, match="The gate refused the release"):
         release("datafly", "not_a_number(least=1)")
+
+
+def test_a_table_out_of_bounds_violates_the_model_even_if_no_class_does() -> None:
+    release("datafly", "table_only(most=240)").close()
+    with pytest.raises(PrivacyViolation, match="The gate refused the release"):
+        release("datafly", "table_only(most=1)")
 
 
 def test_no_parameter_holds_where_a_value_is_not_a_number() -> None:

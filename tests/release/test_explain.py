@@ -95,6 +95,34 @@ def test_the_statements_shown_are_among_those_that_ran(algorithm: str) -> None:
     assert "Canary" not in "".join(one.pretty() for one in shown)
 
 
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "optimal(metric='bivariate_correlation')",
+        "optimal(metric='mutual_information_loss')",
+        "mondrian(choose_dim='least_squares', target='cost')",
+    ],
+)
+def test_statements_have_no_number_of_the_data(algorithm: str) -> None:
+    ages = [171700 + i * 7 % 96 for i in range(200)]
+    table = pa.table({"age": ages, "zip": [f"10{i % 4}" for i in range(200)], "cost": [371744.25] * 200})
+    with recorded() as (_, ran):
+        release = duckanon.anonymize(
+            table,
+            algorithm=algorithm,
+            quasi_identifiers=["age", "zip"],
+            insensitive=["cost"],
+            k=3,
+            suppression_limit=0.1,
+        )
+        release.measure(["bivariate_correlation", "mutual_information_loss"])
+        release.close()
+    texts = "".join(sql for _, sql in ran)
+    low, high = min(ages), max(ages)
+    numbers = [low, high, low / 2, high / 2, (high - low) / 2, 371744.25]
+    assert [n for n in numbers if re.search(rf"(?<![\w.]){re.escape(f'{n:g}' if n < 1000 else str(n))}", texts)] == []
+
+
 def test_recording_statements_leaves_logging_and_progress_as_they_were() -> None:
     log, seen = logging.getLogger("duckanon.sql"), []
     before = (log.level, list(log.handlers))

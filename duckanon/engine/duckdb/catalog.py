@@ -40,10 +40,12 @@ class DuckDBCatalog:
         self.search_path(path)
         self.home = self._first
         """The database in which statements of the engine look up unqualified names."""
-        if shared:
-            home = f"duckanon_{secrets.token_hex(8)}"
-            engine.execute(" ".join(("ATTACH ':memory:' AS", _quoted(home), "(READ_WRITE)")))
-            self.home = home
+
+    def make_home(self) -> None:
+        """Look up unqualified names in an empty database if the database is shared: ``home_words`` detaches it."""
+        if self._shared:
+            self.home = f"duckanon_{secrets.token_hex(8)}"
+            self._engine.execute(" ".join(("ATTACH ':memory:' AS", _quoted(self.home), "(READ_WRITE)")))
         self.look_up_in(None)
 
     # Names

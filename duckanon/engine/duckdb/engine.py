@@ -154,7 +154,9 @@ class DuckDBEngine:
         (locked,) = self.row(exp.select(builtin("current_setting", text("lock_configuration"))))
         for name, value in _SESSION.items():
             self._set(name, value, bool(locked))
+        # Known before it attaches anything: if it is interrupted, the engine detaches it.
         self._catalog = DuckDBCatalog(self, path, shared)
+        self._catalog.make_home()
 
     @property
     def catalog(self) -> DuckDBCatalog:

@@ -60,7 +60,7 @@ def write_textfile(path: str | Path, records: Iterable[Record]) -> None:
     path = Path(path)
     with os_errors("metrics file", path), alone_in(path.absolute().parent):
         text = _text(_updated(_read(path), records))
-        with replacing(path, 0o644) as staged:
+        with replacing(path, 0o644, follow=False) as staged:
             staged.write_bytes(text)
 
 
@@ -132,20 +132,24 @@ def _text(samples: Samples) -> bytes:
 
 
 def _read(path: Path) -> Samples:
-    """Return the samples of a file; one that is missing or damaged has none."""
+    """Return the samples of a file, none if it is missing; a damaged line is left out."""
     from prometheus_client.parser import text_string_to_metric_families
 
     samples: Samples = {}
     try:
         # As bytes: reading as text would turn every kind of line end into \n.
-        text = path.read_bytes().decode("utf-8", errors="replace")
-        for family in text_string_to_metric_families(text):
-            if family.name in _OF_RUN or family.name in _OF_RELEASE:
-                for sample in family.samples:
-                    labels = sample.labels.get("job", ""), sample.labels.get("table", "")
-                    samples.setdefault(family.name, {})[labels] = float(sample.value)
+        lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
     except FileNotFoundError:
-        pass
-    except ValueError:
-        return {}
+        return samples
+    for line in lines:
+        if not line.startswith((*_OF_RUN, *_OF_RELEASE)):
+            continue
+        try:
+            found = [sample for family in text_string_to_metric_families(line + "\n") for sample in family.samples]
+        except ValueError:
+            continue
+        for sample in found:
+            if sample.name in _OF_RUN or sample.name in _OF_RELEASE:
+                labels = sample.labels.get("job", ""), sample.labels.get("table", "")
+                samples.setdefault(sample.name, {})[labels] = float(sample.value)
     return samples

@@ -144,8 +144,10 @@ class State:
         for path in (self.folder / _RUNS).iterdir():
             if path.name not in needed:
                 shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.glob(".duckanon-*.tmp"):
-            path.unlink(missing_ok=True)
+        # The second is what earlier versions called them.
+        for pattern in (".duckanon-*.tmp", ".new-*"):
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
 
     # Where the last run was to publish
 
@@ -220,8 +222,10 @@ class State:
         return content
 
     def _replace(self, name: str, content: str) -> None:
-        with replacing(self.folder / name, 0o600) as staged:
+        with replacing(self.folder / name, 0o600, follow=False) as staged:
             staged.write_text(content, encoding="utf-8")
+        # What is pending must be on the disk before anything is published.
+        sync(self.folder)
 
 
 def _damaged(name: str) -> DataError:

@@ -8,13 +8,26 @@ counts as the middle of what it stands for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table, text, union_all
+from duckanon.encoding.row_words import named_in
+from duckanon.engine.sql.relations import (
+    cast,
+    col,
+    conjunction,
+    named,
+    number,
+    param,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 from duckanon.recoding.relations.column_domain import size
 
 if TYPE_CHECKING:
@@ -35,16 +48,25 @@ def source_rows(plan: Plan, passed: Sequence[Attribute]) -> exp.Query:
 
 @dataclass(frozen=True)
 class _Scale:
-    """How the values of a column are counted: by their texts, or by equal intervals from ``low`` to ``high``."""
+    """How the values of a column are counted: by their texts, or by equal intervals from ``low`` to ``high``.
+
+    Both ends are values of the table: statements get them as parameters, whose names have the number of the column.
+    """
 
     low: float | None = None
     high: float | None = None
+    column: int = 0
+
+    @property
+    def params(self) -> dict[str, float]:
+        """The parameters of statements that count by intervals."""
+        if self.low is None or self.high is None:
+            return {}
+        return {f"low{self.column}": self.low / 2, f"width{self.column}": self.high / 2 - self.low / 2}
 
     def bin_of(self, value: exp.Expr) -> exp.Expr:
         """Return the interval of a number as text."""
-        assert self.low is not None
-        assert self.high is not None
-        low, width = number(self.low / 2), number(self.high / 2 - self.low / 2)
+        low, width = (cast(param(f"{name}{self.column}"), "DOUBLE") for name in ("low", "width"))
         # Divided by two first, so that the widest possible range does not overflow.
         above = exp.paren(exp.Sub(this=exp.paren(exp.Div(this=value, expression=number(2))), expression=low))
         share = exp.Mul(this=exp.Div(this=above, expression=width), expression=number(BINS))
@@ -63,11 +85,14 @@ def pair_counts(relations: ReleaseRelations) -> str:
     """Create ``pairs(released, first, second, x, y, n)`` of every two columns, and return its name."""
     engine = relations.engine
     names = [*(domain.name for domain in relations.domains), *(name for name, _ in relations.passed)]
-    scales = [*_quasi_scales(relations), *_passed_scales(relations)]
+    every = [*_quasi_scales(relations), *_passed_scales(relations)]
+    scales = [replace(scale, column=column) for column, scale in enumerate(every)]
+    params = {name: value for scale in scales for name, value in scale.params.items()}
     before, after, pairs = engine.fresh("counted_before"), engine.fresh("counted_after"), engine.fresh("pairs")
     try:
-        engine.create(before, _from_rows(relations, scales) if relations.passed else _from_codes(relations, scales))
-        engine.create(after, _released(relations, scales))
+        original = _from_rows(relations, scales) if relations.passed else _from_codes(relations, scales)
+        for name, query in ((before, original), (after, _released(relations, scales))):
+            engine.create(name, query, named_in(query, params))
         sides = ((before, exp.false()), (after, exp.true()))
         places = list(combinations(range(len(names)), 2))
         parts: list[exp.Query] = [_pair(side, flag, names, i, j) for side, flag in sides for i, j in places]
