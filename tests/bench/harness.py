@@ -71,10 +71,9 @@ def look(source: str, everything: bool, threads: int = 2, **parameters: Any) -> 
     """Anonymize, and then time the models and the metrics; ``everything`` adds those that look at tuples and pairs."""
     import duckanon
     from duckanon.engine.open import open_engine
-    from duckanon.engine.sql.files import load
     from duckanon.metrics.base import metrics
 
-    names = None if everything else [n for n in metrics if set(load(f"metrics/{n}").reads) <= _CLASS_BASED]
+    names = None if everything else [n for n in metrics if set(metrics.get(n).statement().reads) <= _CLASS_BASED]
     engine = open_engine(threads=threads)
     seconds: dict[str, float] = {}
     with duckanon.anonymize(source, engine=engine, **parameters) as release:
