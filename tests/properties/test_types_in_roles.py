@@ -281,6 +281,8 @@ def by_class(written: str, kind: str, labels: Labels, row: Row, values: Sequence
     if written == "median":
         return cell is not None and place(cell, kind) == places[(len(places) - 1) // 2]
     finite = [exact(at, kind) for odd, at in places if not odd and math.isfinite(at)]
+    if not finite and written == "midpoint" and len(set(known)) == 1:
+        return cell == known[0]  # A region of one value is published as that value, be it NaN or infinite.
     if not finite or cell is None:
         return not finite and cell is None
     if family(kind) != "number":

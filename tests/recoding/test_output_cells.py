@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import UnsupportedError
 from duckanon.hierarchy import Hierarchy
@@ -271,6 +272,16 @@ def test_numbers_that_are_not_finite(engine: DuckDBEngine) -> None:
     assert shown(output="midpoint") == [(1.5,), (2.0,)]
     assert shown(output="mean") == [(1.0,), (2.0,)]
     assert shown(bounds="tight") == [("[-inf, 1.0]",), ("[2.0, nan]",)]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_region_of_one_value_that_is_not_finite_has_it_as_midpoint_and_no_mean(value: str) -> None:
+    data = pa.table({"x": pa.array([float(value)] * 6, pa.float32())})
+    cells = {}
+    for output in ("midpoint", "mean"):
+        with duckanon.anonymize(data, quasi_identifiers=["x"], k=3, output=output) as release:
+            cells[output] = {str(cell) for cell in release.to_arrow().column("x").to_pylist()}
+    assert cells == {"midpoint": {value}, "mean": {"None"}}
 
 
 def test_dates_that_are_not_finite(engine: DuckDBEngine) -> None:
