@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.models.statements import statement_of
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import PARAMETERS, Request

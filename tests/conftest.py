@@ -146,7 +146,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
     """An engine on a private database, for tests that clear away what they make."""
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
 
     opened = open_engine()
     yield opened

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, count_classes, count_domain, count_rows, count_values, place_population
 from duckanon.encoding.dictionaries import canonical, dictionary, published_type
-from duckanon.engine.open import workspace
+from duckanon.engine.base import workspace
 from duckanon.engine.sql.relations import cast, col, named, subquery, table, union_all
 from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve
@@ -24,7 +24,7 @@ from duckanon.release.stages.encode import code_hierarchy, node_queries
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
-    from duckanon.engine.relation_tables import RelationTables
+    from duckanon.engine.sql.relations import RelationTables
 
 
 @dataclass(frozen=True)

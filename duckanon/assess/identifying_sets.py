@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.dictionaries import canonical
-from duckanon.engine.open import workspace
-from duckanon.engine.sql.dialect import hash_of
-from duckanon.engine.sql.relations import cast, col, named, number, subquery, table
+from duckanon.engine.base import workspace
+from duckanon.engine.sql.relations import cast, col, hash_of, named, number, subquery, table
 from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Source

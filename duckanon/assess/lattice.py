@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from duckanon.algorithms.full_domain.listing import MOST, require_metrics, tabulate
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.errors import ParameterError
 from duckanon.plan.plan import Plan, resolve_algorithm
 from duckanon.plan.request import Request

@@ -11,7 +11,7 @@ from sqlglot import exp
 from duckanon.assess.assessed_table import published_columns
 from duckanon.encoding.counting import persons
 from duckanon.encoding.dictionaries import canonical
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import cast, col, conjunction, ident, named, number, qualified, same, subquery, table
 from duckanon.errors import DataError, RoleError
 from duckanon.io.source import Source

@@ -9,9 +9,8 @@ from sqlglot import exp
 
 from duckanon.assess import identifiers
 from duckanon.assess.identifying_sets import SAMPLE, THRESHOLD, IdentifyingSet, countable, sample_of, sampled, search
-from duckanon.engine.open import workspace
-from duckanon.engine.sql.dialect import approx_distinct
-from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table
+from duckanon.engine.base import workspace
+from duckanon.engine.sql.relations import approx_distinct, call, cast, col, named, number, subquery, table
 from duckanon.errors import DataError
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Source

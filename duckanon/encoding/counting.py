@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from duckanon.engine.base import Engine
-from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import (
     call,
     cast,
     col,
     conjunction,
+    hash_of,
     named,
     number,
     same,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
-from duckanon.engine.sql.dialect import is_finite
-from duckanon.engine.sql.relations import call, cast, col, table, text
+from duckanon.engine.sql.relations import call, cast, col, is_finite, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import ColumnType, Field, Labelling, Rule, written
 from duckanon.hierarchy.table import Hierarchy

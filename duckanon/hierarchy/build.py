@@ -122,7 +122,7 @@ def materialise(
     hierarchy: Hierarchy, values: object, type_name: str | None = None, engine: Engine | None = None
 ) -> Hierarchy:
     """Apply a rule to values and return the table that it makes of them."""
-    from duckanon.engine.open import workspace
+    from duckanon.engine.base import workspace
 
     with workspace(engine) as work:
         return _materialised(hierarchy, work, values, type_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from duckanon.errors import HierarchyError
-from duckanon.hierarchy.masks import FURTHEST, Prefix
+from duckanon.hierarchy.rules import FURTHEST, Prefix
 from duckanon.hierarchy.store import resolve
 
 if TYPE_CHECKING:

@@ -143,7 +143,7 @@ def as_text(data: object, columns: list[str] | None = None) -> pa.Table:
         return arrow
     from sqlglot import exp
 
-    from duckanon.engine.open import workspace
+    from duckanon.engine.base import workspace
     from duckanon.engine.sql.relations import table
 
     with workspace(None) as engine:

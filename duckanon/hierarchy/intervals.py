@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from duckanon.engine.sql.dialect import is_finite
-from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table, text
+from duckanon.engine.sql.relations import call, cast, col, is_finite, named, number, subquery, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import (
     Field,

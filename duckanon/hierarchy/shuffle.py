@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.engine.sql.relations import call, cast, col, named, number, same, table, text
-from duckanon.hierarchy.levels import Levels
+from duckanon.hierarchy.table import Levels
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

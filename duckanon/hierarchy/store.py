@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine.open import workspace
-from duckanon.engine.private_files import data_folder
+from duckanon.engine.base import workspace
+from duckanon.engine.process import data_folder
 from duckanon.engine.sql.relations import ident, named, table, text
 from duckanon.errors import HierarchyError, did_you_mean
 from duckanon.hierarchy.files import select_text

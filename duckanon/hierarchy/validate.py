@@ -148,7 +148,7 @@ def _validate_file(path: Path, values: object, separator: str, connection: Any) 
 
 def _validate_rule(hierarchy: Hierarchy, values: object, connection: Any) -> Validation:
     """Check the chain of a rule and its labels of values; its parameters were checked when it was made."""
-    from duckanon.engine.open import workspace
+    from duckanon.engine.base import workspace
     from duckanon.hierarchy.build import column
     from duckanon.hierarchy.chain import chain, height
 

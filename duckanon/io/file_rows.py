@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from duckanon.engine.permitted_paths import is_remote
+from duckanon.engine.process import is_remote
 from duckanon.engine.sql.axes import is_null, present
 from duckanon.engine.sql.relations import Column, call, col, named, number, scan, subquery, text
 from duckanon.errors import DataError

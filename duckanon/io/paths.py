@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from glob import glob, has_magic, iglob
 from pathlib import Path
 
-from duckanon.engine.permitted_paths import is_limited, is_remote, may_touch
+from duckanon.engine.process import is_limited, is_remote, may_touch
 from duckanon.errors import DataError, ResourceError
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)

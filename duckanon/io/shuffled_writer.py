@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine.limits import give_back, workers
+from duckanon.engine.process import give_back, workers
 from duckanon.engine.sql.relations import Column, col, table
 from duckanon.errors import EngineError
 

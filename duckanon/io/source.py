@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine.permitted_paths import is_remote, may_touch
+from duckanon.engine.process import is_remote, may_touch
 from duckanon.engine.sql.relations import DIALECT, Column, call, scan, table, text
 from duckanon.errors import AccessError, DataError, EngineError, ParameterError, ResourceError, did_you_mean
 from duckanon.io.arrow_rows import arrow_of_pandas, arrow_of_polars, require_readable, with_readable_columns

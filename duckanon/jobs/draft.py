@@ -87,7 +87,7 @@ def _source(source: Source, folder: Path) -> dict[str, Any]:
 
 
 def _relative(path: str, folder: Path) -> str:
-    from duckanon.engine.permitted_paths import is_remote
+    from duckanon.engine.process import is_remote
 
     if is_remote(path):
         return path

@@ -114,7 +114,7 @@ class Job:
 
     def open_engine(self, progress: Listener | None = None, *, share: int = 1) -> Engine:
         """Return a private database within the job's limits; several that are open at a time share the memory."""
-        from duckanon.engine.open import open_engine
+        from duckanon.engine.base import open_engine
 
         limits = dict(self.limits)
         if share > 1 and "memory" in limits:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from duckanon.engine.permitted_paths import is_remote
+from duckanon.engine.process import is_remote
 from duckanon.errors import ConfigError, DuckanonError, JobError, ParameterError, UnsupportedError, did_you_mean
 from duckanon.io.paths import covers
 from duckanon.jobs import keys

@@ -12,8 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.limits import limited_threads
-from duckanon.engine.private_files import PrivateFolder, no_core_dumps, remove_private_folders
+from duckanon.engine.process import PrivateFolder, limited_threads, no_core_dumps, remove_private_folders
 from duckanon.errors import DuckanonError, EngineError
 from duckanon.io.sinks import locked
 from duckanon.io.source import Source

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.permitted_paths import is_remote
+from duckanon.engine.process import is_remote
 from duckanon.errors import JobError
 from duckanon.io.paths import covers, is_file, names_of, same_file
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from duckanon.encoding.counting import count_rows
-from duckanon.engine.private_files import sweep
+from duckanon.engine.process import sweep
 from duckanon.errors import EngineError, JobError
 from duckanon.io.sinks import made_folder, os_errors
 from duckanon.jobs.expectations import check_rows, check_schema, check_use, plain_type

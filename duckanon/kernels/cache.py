@@ -8,7 +8,7 @@ import os
 import stat
 from pathlib import Path
 
-from duckanon.engine.private_files import PrivateFolder
+from duckanon.engine.process import PrivateFolder
 
 SETTING = "NUMBA_CACHE_DIR"
 """Numba's setting: where it is set, compiled kernels are stored below this folder."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.engine.limits import allowed_threads, cores, workers
+from duckanon.engine.process import allowed_threads, cores, workers
 from duckanon.kernels.jit import kernel
 
 if TYPE_CHECKING:

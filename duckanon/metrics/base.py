@@ -13,7 +13,7 @@ from duckanon.registry import Registry
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
-    from duckanon.engine.relation_tables import RelationTables
+    from duckanon.engine.sql.relations import RelationTables
     from duckanon.models.base import Model
 
 

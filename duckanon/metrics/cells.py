@@ -14,7 +14,7 @@ from duckanon.metrics.base import Metric, MetricValue
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
-    from duckanon.engine.relation_tables import RelationTables
+    from duckanon.engine.sql.relations import RelationTables
 
 _CELL = ("attribute", "level", "leaves", "lo", "hi")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from duckanon.engine.base import Engine
-    from duckanon.engine.relation_tables import RelationTables
+    from duckanon.engine.sql.relations import RelationTables
 
 _STEPS = 8
 

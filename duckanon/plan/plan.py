@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from duckanon.algorithms.base import Algorithm, algorithms
 from duckanon.encoding.dictionaries import canonical, with_decimals
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve, saved

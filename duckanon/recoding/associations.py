@@ -16,7 +16,7 @@ from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import cast, col, named, table, text, union_all
 from duckanon.plan.publication import has_distance
 from duckanon.recoding.coded_rows import CODE, VALUE, RowCoder
-from duckanon.recoding.relations.column_domain import size
+from duckanon.recoding.relations import size
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,21 +8,35 @@ share words of 64 bits and texts of few values are enumerations, which are small
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.algorithms.partition.items import CodedPlaces, Items
-from duckanon.encoding.bit_packing import Bits, WordLayout, joined, moved_up, unpacked
 from duckanon.encoding.dictionaries import ENUM_LIMIT, Coded, Dictionary, code_type, dictionary, enumerated_text
-from duckanon.engine.sql.dialect import approx_distinct, hash_of, keyed_hash
-from duckanon.engine.sql.relations import call, cast, col, named, param, qualified, same, subquery, table
+from duckanon.encoding.words import Bits, WordLayout, moved_up, unpacked, word_of_codes
+from duckanon.engine.sql.relations import (
+    approx_distinct,
+    call,
+    cast,
+    col,
+    hash_of,
+    keyed_hash,
+    named,
+    pack,
+    param,
+    positional,
+    qualified,
+    same,
+    subquery,
+    table,
+)
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.io.shuffled_writer import MANY_ROWS
 from duckanon.plan.publication import has_distance
 from duckanon.plan.roles import Attribute, Role
-from duckanon.recoding.relations.column_domain import size
+from duckanon.recoding.relations import size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +45,8 @@ if TYPE_CHECKING:
     from duckanon.algorithms.partition.partitioner import Partitioner
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
+    from duckanon.recoding.regions import Boxes
+
 
 CODE = "duckanon c_"
 """The prefix of the columns of codes, which no column of the source has."""
@@ -165,7 +181,7 @@ class RowCoder:
             moved = exp.select(col("value"), named(moved_up(col("code"), shift), "bits")).from_(table(values.table))
             query = _join_by_value(query, values.expression, values.null, subquery(moved, alias))
             words.setdefault(word, []).append(col("bits", alias))
-        return query.select(*(named(joined(parts), f"{WORD}{word}") for word, parts in words.items()))
+        return query.select(*(named(word_of_codes(parts), f"{WORD}{word}") for word, parts in words.items()))
 
     def _unpacked(self) -> list[exp.Expr]:
         """Return the codes, each from its bits of a word."""
@@ -317,3 +333,70 @@ def numbered(values: NDArray[Any]) -> NDArray[Any]:
     numbers = np.empty(len(values), dtype=np.int32)
     numbers[order] = np.cumsum(np.concatenate([[False], ranked[1:] != ranked[:-1]])[: len(values)], dtype=np.int32)
     return numbers
+
+
+RELEASED = "r_"
+"""The prefix of the codes with which rows are published where values are permuted."""
+
+
+@dataclass(frozen=True)
+class Associations:
+    """How values occur together in the coded rows before these are divided; ``coder`` has the algorithm with that."""
+
+    coder: RowCoder
+    columns: Sequence[Any]
+    pairs: str
+    """How often values occur together, see ``associations``."""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The cuts of a division: a line for each group that a cut made, see ``kernels.layout.WHOLE``.
+
+    Classes, counted from 0, stand in place of items, and places are those on the axes of ``placed``.
+    """
+
+    lines: NDArray[Any]
+    placed: tuple[OrderedAxis, ...]
+
+
+@dataclass(frozen=True)
+class Division:
+    """The rows with their classes.
+
+    ``rows`` has the codes of every row and the columns that are published as they are; ``ids`` the class of each, in
+    the same order, or ``words`` that of each combination of codes. ``suppressed`` rows lie in classes that break a
+    privacy model. ``short`` are the columns whose texts are stored as enumerations.
+    """
+
+    boxes: Boxes
+    rows: str
+    ids: str | None
+    words: str | None
+    sizes: tuple[int, ...]
+    suppressed: int
+    searched: dict[str, Any] = field(default_factory=dict)
+    associations: Associations | None = None
+    short: frozenset[str] = frozenset()
+    cuts: Cuts | None = field(default=None, repr=False, compare=False)
+    """The cuts between classes, where they were to be remembered."""
+
+    def classed(self, columns: Sequence[exp.Expr], texts: bool = True) -> exp.Select:
+        """Return columns of the coded rows ``s`` beside ``class_id`` of ``k``; with ``texts``, no enumerations."""
+        if texts and self.short:
+            columns = [self.as_texts(column) for column in columns]
+        query = exp.select(*columns, col("class_id", "k")).from_(table(self.rows, "s"))
+        if self.ids is not None:
+            return positional(query, self.ids, "k")
+        words = pack([col(f"{CODE}{j}", "s") for j in range(len(self.sizes))], self.sizes)
+        on = exp.and_(*(exp.EQ(this=exp.paren(w), expression=col(f"w_{i}", "k")) for i, w in enumerate(words)))
+        return query.join(table(str(self.words), "k"), on=on)
+
+    def as_texts(self, column: exp.Expr) -> exp.Expr:
+        """Return an expression of the coded rows with texts in place of enumerations."""
+        return column.copy().transform(self._as_text)
+
+    def _as_text(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.name in self.short:
+            return cast(node.copy(), "VARCHAR")
+        return node

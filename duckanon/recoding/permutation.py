@@ -15,14 +15,15 @@ from sqlglot import exp
 from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart, require_few
 from duckanon.algorithms.permutation.permuting import Draw, blocks_of
 from duckanon.algorithms.permutation.probabilistic import Preparation
-from duckanon.engine.relation_tables import RelationTables, relation
-from duckanon.engine.sql.dialect import shuffle_key
 from duckanon.engine.sql.relations import (
+    RelationTables,
     cast,
     col,
     named,
     positional,
     qualified,
+    relation,
+    shuffle_key,
     subquery,
     table,
     text,
@@ -37,10 +38,8 @@ from duckanon.recoding.associations import (
     mean_information,
     with_sensitive,
 )
-from duckanon.recoding.base import GROUP, PERSON, Evidence, Recoder
-from duckanon.recoding.coded_rows import CODE, RowCoder
-from duckanon.recoding.partitioned_rows import RELEASED, Associations, Division
-from duckanon.recoding.recoding import Recoding
+from duckanon.recoding.base import GROUP, PERSON, Evidence, Recoder, Recoding
+from duckanon.recoding.coded_rows import CODE, RELEASED, Associations, Division, RowCoder
 
 if TYPE_CHECKING:
     from duckanon.encoding.dictionaries import Frequency

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.engine.sql.axes import NUMBERS, choose, equal, is_null, present
-from duckanon.engine.sql.dialect import epoch_microseconds, epoch_seconds, is_finite
 from duckanon.engine.sql.relations import (
     call,
     cast,
     col,
     data_type,
+    epoch_microseconds,
+    epoch_seconds,
     in_utc,
+    is_finite,
     named,
     number,
     same,

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, count_classes, count_rows, count_values, place_population
-from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import (
     call,
     cast,
     col,
+    hash_of,
     named,
     number,
     subquery,

@@ -10,14 +10,12 @@ from sqlglot import exp
 
 from duckanon.encoding.counting import count_domain
 from duckanon.encoding.dictionaries import dictionary, frequency
-from duckanon.engine.relation_tables import relation
 from duckanon.engine.sql.classes import counted_values
 from duckanon.engine.sql.recode import Cell, coded_rows, rows_in_classes
-from duckanon.engine.sql.relations import col, named, number, pack, qualified, subquery, union_all
+from duckanon.engine.sql.relations import col, named, number, pack, qualified, relation, subquery, union_all
 from duckanon.metrics.base import measure, metric_parameters
 from duckanon.plan.roles import Role
-from duckanon.recoding.full_domain import cells_at
-from duckanon.recoding.relations.levels import FullDomainRelations
+from duckanon.recoding.full_domain import FullDomainRelations, cells_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

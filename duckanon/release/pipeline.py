@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.process import PrivateFolder, sweep
 from duckanon.release.release import Release
 from duckanon.release.stages.check import check
 from duckanon.release.stages.encode import encode

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon._version import __version__
-from duckanon.engine.private_files import PrivateFolder, file_digest
+from duckanon.engine.process import PrivateFolder, file_digest
 from duckanon.engine.sql.classes import sizes_of_classes
 from duckanon.engine.sql.relations import Column, call, col, number, table
 from duckanon.errors import ParameterError, UnsupportedError
@@ -19,7 +19,7 @@ from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure, metric_parameters
 from duckanon.models.base import CheckResult, sensitive_of
 from duckanon.plan.publication import has_distance
-from duckanon.recoding.recoding import Recoding
+from duckanon.recoding.base import Recoding
 from duckanon.release.gate import Reference, check_release, require_no_leaks
 from duckanon.release.permutation_gate import highest_linkage
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.full_domain.listing import Seen
     from duckanon.engine.base import Engine
-    from duckanon.engine.relation_tables import RelationTables
+    from duckanon.engine.sql.relations import RelationTables
     from duckanon.hierarchy import Hierarchy
     from duckanon.metrics.base import Measure
     from duckanon.plan.plan import Plan

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.encoding.row_words import batches, joined, named_in, secret_words, sum_of_rows, word_of, words_of
-from duckanon.engine.limits import workers
+from duckanon.encoding.words import batches, joined, named_in, secret_words, sum_of_rows, word_of, words_of
+from duckanon.engine.process import workers
 from duckanon.engine.sql.axes import choose, equal, is_null, present
 from duckanon.engine.sql.relations import call, cast, col, named, number, same, subquery, table
 from duckanon.errors import PrivacyViolation

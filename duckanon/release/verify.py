@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.counting import count_classes, count_rows, count_values
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import Column, call, col, number, subquery
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError
 from duckanon.io.disk import locked, os_errors

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from duckanon.engine.private_files import file_digest
+from duckanon.engine.process import file_digest
 from duckanon.errors import ConfigError, did_you_mean
 from duckanon.studies.base import Study
 

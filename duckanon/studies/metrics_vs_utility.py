@@ -158,7 +158,7 @@ def _tree(size: int, seed: int, *, ordered: bool) -> Hierarchy:
     import pyarrow as pa
 
     from duckanon.hierarchy import Hierarchy
-    from duckanon.hierarchy.order import random_tree
+    from duckanon.hierarchy.rules import random_tree
 
     levels = {"l0": [str(i) for i in range(size)]}
     for height, groups in enumerate(random_tree(size, seed, ordered), 1):

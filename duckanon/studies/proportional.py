@@ -202,7 +202,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
 
 def _listed(table: pa.Table, spec: Mapping[str, Any]) -> dict[str, Hierarchy]:
     """Return the hierarchies as lists of the column's values with all their labels, those that are rules among them."""
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
     from duckanon.hierarchy import Hierarchy, resolve
 
     given = hierarchies(spec)

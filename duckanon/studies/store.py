@@ -50,7 +50,7 @@ class Results:
     """
 
     def __init__(self, path: Path) -> None:
-        from duckanon.engine.open import open_engine
+        from duckanon.engine.base import open_engine
 
         self.path = path
         self._engine = open_engine()

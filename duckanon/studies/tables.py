@@ -72,7 +72,7 @@ def _read(content: str, rows: int) -> tuple[pa.Table, int | None]:
 
 
 def _file(path: str) -> pa.Table:
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
     from duckanon.io.source import Source
 
     engine = open_engine()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.algorithms.base import Algorithm, algorithms
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import col, table
 from duckanon.errors import DataError, DuckanonError, InfeasibleError
 from duckanon.models.k_anonymity import KAnonymity

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.relation_tables import RelationTables
 from duckanon.engine.sql.files import SqlFile, load_of
+from duckanon.engine.sql.relations import RelationTables
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.metrics.base import Measure, Metric, measure, metrics
 from duckanon.testing.common import make_relations, require, require_documented, require_statement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.models.base import Groups, Histograms, Model, Traits, models
 from duckanon.models.statements import violations
 from duckanon.release.gate import check_models

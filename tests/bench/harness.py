@@ -56,7 +56,7 @@ def anonymize(
 ) -> dict[str, Any]:
     """Parquet to Parquet: read, encode, search, recode, gate, write, gate again, manifest and report."""
     from duckanon.api import anonymize as run
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
 
     engine = open_engine(threads=threads, memory_limit=memory, temp_directory=Path(target).parent)
     with run(source, engine=engine, stage=Path(target).parent, **parameters) as release:
@@ -70,7 +70,7 @@ def anonymize(
 def look(source: str, everything: bool, threads: int = 2, **parameters: Any) -> dict[str, Any]:
     """Anonymize, and then time the models and the metrics; ``everything`` adds those that look at tuples and pairs."""
     import duckanon
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
     from duckanon.metrics.base import metrics
 
     names = None if everything else [n for n in metrics if set(metrics.get(n).statement().reads) <= _CLASS_BASED]

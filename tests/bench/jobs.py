@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from duckanon.engine.limits import share_of_database, size_in_bytes
+from duckanon.engine.process import share_of_database, size_in_bytes
 from duckanon.io.sinks import verify_files
 from duckanon.jobs.monitoring.memory import in_bytes
 from duckanon.testing.hospital import write_hospital

@@ -68,7 +68,7 @@ def published(source: str, first: str, target: str, variant: str, **parameters: 
     import duckdb
 
     from duckanon.api import anonymize
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
 
     VARIANTS[variant]()
     taken: dict[str, Any] = {}

@@ -14,10 +14,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from duckanon.engine.duckdb.catalog import DuckDBCatalog
-from duckanon.engine.duckdb.connection import clean_error
+from duckanon.engine.duckdb.catalog import DuckDBCatalog, clean_error
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.limits import allowed_threads, limited_threads
+from duckanon.engine.process import allowed_threads, limited_threads
 from duckanon.engine.sql.relations import LazyTable, col, registered, table
 from duckanon.errors import DataError, DuckanonError, EngineError, ParameterError, ResourceError
 from duckanon.progress import Event, Progress

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 import duckanon
 from duckanon.engine.base import Engine
-from duckanon.engine.sql import dialect
+from duckanon.engine.sql import relations as dialect
 from duckanon.engine.sql.relations import cast, named, number, text
 
 PACKAGE = Path(duckanon.__file__).parent
@@ -18,7 +18,7 @@ BY_NAME = re.compile(r'(?:call|builtin|Anonymous)\((?:this=)?"(hash|approx_count
 
 
 def test_no_other_module_calls_them_by_name() -> None:
-    own = PACKAGE / "engine" / "sql" / "dialect.py"
+    own = PACKAGE / "engine" / "sql" / "relations.py"
     wrong = [str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py") if p != own and BY_NAME.search(p.read_text())]
     assert wrong == []
 

@@ -19,8 +19,8 @@ from reference.tables import Table, full_domain
 
 from duckanon.assess.comparison.properties.base import CellProperty, properties
 from duckanon.engine.base import Engine
-from duckanon.engine.relation_tables import RelationTables
 from duckanon.engine.sql.files import names
+from duckanon.engine.sql.relations import RelationTables
 from tests.effort import share
 from tests.engines.relations import ask, registered
 

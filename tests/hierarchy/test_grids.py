@@ -11,7 +11,7 @@ from duckanon.encoding.dictionaries import code_levels, dictionary
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.sql.relations import col
 from duckanon.hierarchy import Hierarchy, auto
-from duckanon.hierarchy.grids import grid_bounds
+from duckanon.recoding.partition_axes import grid_bounds
 
 INTERVALS = Hierarchy.intervals(width=5, factors=[2])
 

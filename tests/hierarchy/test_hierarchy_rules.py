@@ -6,7 +6,7 @@ import pytest
 
 from duckanon.errors import HierarchyError, ParameterError
 from duckanon.hierarchy import Hierarchy
-from duckanon.hierarchy.order import random_tree
+from duckanon.hierarchy.rules import random_tree
 from tests.hierarchy.hierarchy_bound import Bound
 
 # Masks and prefixes

@@ -10,7 +10,7 @@ import pytest
 from sqlglot import exp
 
 from duckanon import anonymize
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import DataError
 from duckanon.io.sinks.files import CsvFile

@@ -10,8 +10,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.engine.limits import allowed_threads, limited_threads, workers
-from duckanon.engine.permitted_paths import may_touch, touching_only
+from duckanon.engine.process import allowed_threads, limited_threads, may_touch, touching_only, workers
 from duckanon.io.paths import is_file, is_folder, is_there
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -26,7 +25,7 @@ from duckanon.hierarchy import validate
 from duckanon.hierarchy.store import from_path
 from duckanon.jobs import exit_code
 from duckanon.io.paths import covers
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.release.verify import verify_export
 
 folder = sys.argv[1]

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
+from duckanon.engine.base import open_engine
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.open import open_engine
 from duckanon.engine.sql.relations import Column
 from duckanon.errors import EngineError, PrivacyViolation
 from duckanon.io import shuffled_writer

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from duckanon.engine.private_files import file_digest
+from duckanon.engine.process import file_digest
 from duckanon.errors import ConfigError, EngineError, JobError
 from duckanon.io.sinks import CsvFile, DuckDBTable, ParquetFile, ParquetFolder, PublicKey, Signer, new_keys, prune
 from duckanon.io.sinks.manifest import read_manifest, sealed

@@ -130,7 +130,7 @@ class TestPublish:
         assert seen == [(b"rows", False)]
 
     def test_sweeps_what_a_dead_process_left(self, tmp_path: Path) -> None:
-        program = "import os, sys; from pathlib import Path; from duckanon.engine.private_files import PrivateFolder\n"
+        program = "import os, sys; from pathlib import Path; from duckanon.engine.process import PrivateFolder\n"
         program += "p = PrivateFolder(Path(sys.argv[1])); print(p.path, flush=True); os.kill(os.getpid(), 9)"
         dead = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
@@ -449,7 +449,7 @@ class TestManifest:
 
 
 def test_a_full_disk_leaves_no_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckanon.engine.private_files._locked", failing(errno.ENOSPC))
+    monkeypatch.setattr("duckanon.engine.process._locked", failing(errno.ENOSPC))
     with pytest.raises(EngineError, match="No space left"):
         require_writable(tmp_path / "p.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -146,7 +146,7 @@ class TestEverySink:
         require_apart(sink, [str(tmp_path / "in" / "*.parquet"), "s3://bucket/**"])
 
     def test_killed_runs_folders_are_swept(self, sink: Sink, release: Release, tmp_path: Path) -> None:
-        program = "import os, sys; from pathlib import Path; from duckanon.engine.private_files import PrivateFolder\n"
+        program = "import os, sys; from pathlib import Path; from duckanon.engine.process import PrivateFolder\n"
         program += "p = PrivateFolder(Path(sys.argv[1])); print(p.path, flush=True); os.kill(os.getpid(), 9)"
         place = tmp_path / "reports" if "duckdb" in sink.name else tmp_path
         place.mkdir(exist_ok=True)

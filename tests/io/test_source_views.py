@@ -10,7 +10,7 @@ import pytest
 
 import duckanon
 from duckanon import Source
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.errors import DataError
 from duckanon.jobs import exit_code, run_job
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.jobs.nights import Night, State, make_night
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import Request

@@ -14,10 +14,9 @@ import pytest
 from sqlglot import parse_one
 
 from duckanon import Source
-from duckanon.engine.base import Engine
-from duckanon.engine.duckdb.connection import clean_error
-from duckanon.engine.open import open_engine
-from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.base import Engine, open_engine
+from duckanon.engine.duckdb.catalog import clean_error
+from duckanon.engine.process import PrivateFolder, sweep
 from duckanon.errors import DataError, EngineError, HierarchyError, ResourceError
 from duckanon.jobs import exit_code, run_job
 from tests.jobs.jobs import STATE, fill, write
@@ -166,7 +165,7 @@ import os, sys
 from contextlib import closing
 from duckanon import Source
 from duckanon.jobs import exit_code
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 
 for source in (Source.file(sys.argv[1]), Source.file(sys.argv[2]), Source.database(sys.argv[3], table="t")):
     with closing(open_engine()) as engine:
@@ -225,7 +224,7 @@ def test_a_sweep_goes_on_after_what_it_cannot_remove(tmp_path: Path) -> None:
 def test_one_thread_means_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
     import pyarrow as pa
 
-    from duckanon.engine import limits
+    from duckanon.engine import process
     from duckanon.engine.duckdb.engine import DuckDBEngine
 
     used: set[tuple[int, int, int]] = set()
@@ -237,19 +236,19 @@ def test_one_thread_means_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a
         opened.append(self.threads())
 
     monkeypatch.setattr(DuckDBEngine, "__init__", made)
-    before = pa.cpu_count(), pa.io_thread_count(), limits.cores()
+    before = pa.cpu_count(), pa.io_thread_count(), process.cores()
     job = write(fill(tmp_path), ("[output]", "[limits]\nthreads = 1\n\n[output]"))
     job.write_text(job.read_text().replace('name = "datafly"\nstop = "limit"', algorithm))
-    run_job(job, progress=lambda event: used.add((pa.cpu_count(), pa.io_thread_count(), limits.cores())))
+    run_job(job, progress=lambda event: used.add((pa.cpu_count(), pa.io_thread_count(), process.cores())))
     assert used == {(1, 1, 1)}
     assert set(opened) == {1}
-    assert (pa.cpu_count(), pa.io_thread_count(), limits.cores()) == before
+    assert (pa.cpu_count(), pa.io_thread_count(), process.cores()) == before
 
 
 def test_one_thread_does_the_work_that_others_would_do_beside_it() -> None:
     import threading
 
-    from duckanon.engine.limits import workers
+    from duckanon.engine.process import workers
 
     with workers(1) as pool:
         assert pool.submit(threading.current_thread).result() is threading.current_thread()

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import errors
-from duckanon.engine.private_files import data_folder
+from duckanon.engine.process import data_folder
 from duckanon.io.sinks import ParquetFile
 from duckanon.jobs import exit_code, run_job
 from duckanon.jobs.nights import State

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.errors import ConfigError, DataError, InfeasibleError, ParameterError, UnknownValueError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
 from duckanon.jobs import exit_code

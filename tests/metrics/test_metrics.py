@@ -12,7 +12,7 @@ import pytest
 
 import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.relation_tables import RelationTables
+from duckanon.engine.sql.relations import RelationTables
 from duckanon.errors import ParameterError
 from duckanon.metrics import Metric, headlines, measure, metrics
 from duckanon.metrics.base import MetricValue

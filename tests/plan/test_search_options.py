@@ -13,7 +13,7 @@ from duckanon.algorithms import BestEffort, DataflyShuffled, MinGen, Optimal
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import EngineError, InfeasibleError, ParameterError, UnsupportedError
 from duckanon.plan.plan import resolve_algorithm
-from duckanon.recoding.recoding import LocalRecoding
+from duckanon.recoding.base import LocalRecoding
 
 TABLE = pa.table(
     {

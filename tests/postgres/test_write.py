@@ -20,7 +20,7 @@ import pytest
 from sqlglot import exp
 
 import duckanon
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import table as relation
 from duckanon.errors import ConfigError, DataError, EngineError, ParameterError, PrivacyViolation, UnsupportedError
 from duckanon.io.postgres import published_comment, require_writable, write_table

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.errors import InfeasibleError
 from duckanon.jobs.nights import Stored, freeze, frozen_plan, remembering
 from duckanon.plan.plan import Plan

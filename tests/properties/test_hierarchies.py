@@ -16,8 +16,7 @@ from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy import Hierarchy, auto, validate
 from duckanon.hierarchy.auto import grid_widths
-from duckanon.hierarchy.order import random_tree
-from duckanon.hierarchy.rules import ColumnType, Field
+from duckanon.hierarchy.rules import ColumnType, Field, random_tree
 
 _BOUNDS = re.compile(r"\[(.+), (.+)\)|>= (.+)|< (.+)")
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

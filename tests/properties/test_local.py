@@ -14,7 +14,7 @@ from reference import lattice as slow
 
 import duckanon
 from duckanon.errors import InfeasibleError
-from duckanon.recoding.recoding import LocalRecoding
+from duckanon.recoding.base import LocalRecoding
 from tests.effort import share
 
 

@@ -13,8 +13,8 @@ import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.hierarchy import Hierarchy
 from duckanon.metrics.base import measure
-from duckanon.recoding.relations.regions import RegionRelations
-from duckanon.recoding.relations.relations import ReleaseRelations
+from duckanon.recoding.regions import RegionRelations
+from duckanon.recoding.relations import ReleaseRelations
 from tests.recoding.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])

@@ -301,7 +301,7 @@ def test_the_last_digit_of_a_mean_is_always_the_same(engine: DuckDBEngine) -> No
 
 
 def test_sets_that_nobody_could_read_are_refused(engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duckanon.recoding.region_labels.MOST_LISTED", 5)
+    monkeypatch.setattr("duckanon.recoding.regions.MOST_LISTED", 5)
     data = pa.table({"age": NUMBERS})
     options = {"hierarchies": {"age": AGES}, "output": "set"}
     with pytest.raises(UnsupportedError, match="would list 6 values, more than 5"):

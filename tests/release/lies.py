@@ -16,12 +16,11 @@ import duckanon
 from duckanon.algorithms import Datafly
 from duckanon.algorithms.base import Problem
 from duckanon.algorithms.full_domain.nodes import Node, evaluate
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import cast, col, number, table, text
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import Request
-from duckanon.recoding.full_domain import FullDomain
-from duckanon.recoding.local import Local
+from duckanon.recoding.full_domain import FullDomain, Local
 from duckanon.recoding.regions import Regions
 from duckanon.release.pipeline import Tampering, run
 

@@ -12,7 +12,7 @@ import pytest
 
 import duckanon
 from duckanon.algorithms.base import algorithms
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.plan.plan import Plan
 from duckanon.plan.request import Request
 from duckanon.progress import Event

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import duckanon
-from duckanon.engine.private_files import file_digest
+from duckanon.engine.process import file_digest
 from duckanon.errors import DataError, EngineError, ParameterError
 from duckanon.io.sinks import locked, manifest_path, publish, read_manifest
 from duckanon.io.sinks.commit import pending_path

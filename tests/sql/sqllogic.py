@@ -25,7 +25,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.relation_tables import RelationTables
+from duckanon.engine.sql.relations import RelationTables
 from duckanon.metrics import Metric, metrics
 from duckanon.metrics.cells import CellMetric
 from duckanon.models import models

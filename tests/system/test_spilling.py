@@ -22,7 +22,7 @@ from duckanon.algorithms.partition.presplit import Cutting
 from duckanon.encoding import spill
 from duckanon.encoding.spill import RID, ClassFile, PartFiles
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.limits import share_of_database, size_in_bytes
+from duckanon.engine.process import share_of_database, size_in_bytes
 from duckanon.engine.sql.relations import table
 from duckanon.errors import ParameterError
 from duckanon.recoding.coded_rows import numbered
@@ -183,7 +183,7 @@ class TestEngine:
 
     @pytest.mark.parametrize(("memory", "pool"), [("200MB", "system"), ("2GB", None)])
     def test_little_memory_is_not_kept_by_arrow(self, memory: str, pool: str | None, tmp_path: Path) -> None:
-        opened = f"from duckanon.engine.open import open_engine; open_engine(memory={memory!r}).close()"
+        opened = f"from duckanon.engine.base import open_engine; open_engine(memory={memory!r}).close()"
         asked = "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
         env = {n: v for n, v in os.environ.items() if n != "ARROW_DEFAULT_MEMORY_POOL"} | {"PYTHONPATH": str(ROOT)}
 

@@ -15,7 +15,7 @@ from duckanon.algorithms.partition.items import Items
 from duckanon.algorithms.partition.judging import judge
 from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules
 from duckanon.algorithms.partition.partitioner import Partitioner
-from duckanon.engine.limits import cores
+from duckanon.engine.process import cores
 from duckanon.errors import ParameterError
 from duckanon.models.base import require_int
 

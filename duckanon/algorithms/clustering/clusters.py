@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.algorithms.clustering.spaces import FEW_COLUMNS
-from duckanon.engine.limits import cores
+from duckanon.engine.process import cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

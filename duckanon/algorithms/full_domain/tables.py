@@ -10,7 +10,7 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon.algorithms.base import POPULATION, Problem
-from duckanon.encoding.bit_packing import WordLayout, bits_for, joined, moved_up
+from duckanon.encoding.words import WordLayout, bits_for, joined, moved_up
 from duckanon.engine.sql.relations import cast, col, named, number, table
 from duckanon.errors import EngineError
 from duckanon.models.base import Groups, Histograms

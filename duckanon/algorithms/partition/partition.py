@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.algorithms.partition.items import Items, pack
-from duckanon.encoding.bit_packing import WordLayout
-from duckanon.engine.limits import cores
+from duckanon.encoding.words import WordLayout
+from duckanon.engine.process import cores
 from duckanon.models.base import Groups, Histograms, Model
 
 if TYPE_CHECKING:

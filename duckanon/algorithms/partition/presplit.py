@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine.sql.dialect import approx_distinct, hash_of
-from duckanon.engine.sql.relations import call, cast, col, named, number, subquery, table
+from duckanon.engine.sql.relations import approx_distinct, call, cast, col, hash_of, named, number, subquery, table
 from duckanon.models.base import Groups, Histograms
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from duckanon.assess.assessed_table import AssessedTable, of_release, of_table, originals
 from duckanon.assess.attacks.base import LEVELS, MUCH, Case, Finding, Settings, attackers
 from duckanon.assess.labels.levels import LabelLevels, label_levels
-from duckanon.engine.open import workspace
+from duckanon.engine.base import workspace
 from duckanon.engine.sql.relations import col, named, table, text
 from duckanon.errors import DataError, HierarchyError, ParameterError, RoleError, did_you_mean
 from duckanon.io.source import Source

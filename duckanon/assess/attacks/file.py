@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from duckanon.assess.attacks.base import LITTLE, MUCH, NOTHING, Attacker, Case, Finding, attackers
-from duckanon.engine.permitted_paths import is_remote
+from duckanon.engine.process import is_remote
 from duckanon.io.leaks import KINDS, file_leaks
 from duckanon.io.paths import is_file, is_folder
 

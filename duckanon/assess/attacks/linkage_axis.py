@@ -15,7 +15,7 @@ from duckanon.engine.sql.axes import is_null
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text
 from duckanon.errors import HierarchyError
 from duckanon.hierarchy.rules import ColumnType
-from duckanon.recoding.relations.column_domain import size
+from duckanon.recoding.relations import size
 
 if TYPE_CHECKING:
     from collections.abc import Callable

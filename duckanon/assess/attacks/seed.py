@@ -197,7 +197,7 @@ def _first_groups(call: _Call, count: int) -> _Call:
 
 def _packed(release: Release, ids: str, codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return the published combinations as numbers."""
-    from duckanon.recoding.partitioned_rows import RELEASED
+    from duckanon.recoding.coded_rows import RELEASED
 
     names = [f"{RELEASED}{j}" for j in range(len(codes))]
     packed = release.engine.arrow(exp.select(*(col(n) for n in names)).distinct().from_(table(ids)))

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from duckanon.assess.comparison.properties.base import resolve
 from duckanon.assess.comparison.rows import Rows
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import table
 from duckanon.errors import ParameterError
 from duckanon.release.release import Release

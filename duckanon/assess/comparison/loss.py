@@ -11,16 +11,26 @@ from duckanon.assess.assessed_table import AssessedTable, of_table
 from duckanon.assess.labels.cells import cell_domains
 from duckanon.encoding.counting import count_values
 from duckanon.encoding.dictionaries import Dictionary, frequency_query
-from duckanon.engine.open import workspace
-from duckanon.engine.relation_tables import RelationTables, relation
-from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, subquery, table, union_all
+from duckanon.engine.base import workspace
+from duckanon.engine.sql.relations import (
+    RelationTables,
+    cast,
+    col,
+    conjunction,
+    named,
+    number,
+    relation,
+    same,
+    subquery,
+    table,
+    union_all,
+)
 from duckanon.errors import DataError, HierarchyError, ParameterError
 from duckanon.metrics.base import measure as measure_relations
 from duckanon.metrics.base import metrics as registry
 from duckanon.metrics.base import require_names
 from duckanon.models.base import require_int
-from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain
-from duckanon.recoding.relations.relations import ReleaseRelations
+from duckanon.recoding.relations import QuasiIdentifierDomain, ReleaseRelations
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:

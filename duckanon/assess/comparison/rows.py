@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.encoding.dictionaries import canonical
-from duckanon.engine.sql.dialect import hash_of
 from duckanon.engine.sql.relations import (
     call,
     cast,
     col,
     conjunction,
+    hash_of,
     named,
     number,
     pack,

@@ -15,7 +15,7 @@ from duckanon.encoding.dictionaries import Dictionary, dictionary
 from duckanon.engine.sql.axes import present
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text, union_all
 from duckanon.errors import HierarchyError
-from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain, size
+from duckanon.recoding.relations import QuasiIdentifierDomain, size
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from sqlglot import exp
 from duckanon.assess.utility.batches import BATCH, Cells, Layout, Mixtures, Texts, Values, batches, cells_of, type_of
 from duckanon.assess.utility.codebook import METHODS, Codebook, as_sets
 from duckanon.assess.utility.learn_domain import Seen, learn
-from duckanon.engine.open import workspace
+from duckanon.engine.base import workspace
 from duckanon.engine.sql.relations import col, named, subquery, table
 from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve

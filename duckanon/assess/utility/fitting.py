@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.assess.utility.scores import confidence_of, scores
-from duckanon.engine.limits import cores
+from duckanon.engine.process import cores
 from duckanon.errors import UnsupportedError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.errors import DataError, ParameterError, RoleError, did_you_mean
 from duckanon.io.source import Source
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from duckanon.assess.labels.text import WHOLE, Span, half_open, parse, size_of, spans, text_range
 from duckanon.assess.utility.domain import MISSING, Domain, Leaves, Line, Node
-from duckanon.engine.open import workspace
+from duckanon.engine.base import workspace
 from duckanon.engine.sql.relations import col, table
 from duckanon.hierarchy.build import column
 from duckanon.hierarchy.chain import chain as links_of

@@ -105,7 +105,7 @@ def encoder_of(
 
 
 def _listed(given: Any, values: pa.ChunkedArray) -> Hierarchy:
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
     from duckanon.hierarchy import Hierarchy, resolve
 
     engine = open_engine()

@@ -14,12 +14,12 @@ from duckanon.assess.assessed_table import of_table
 from duckanon.assess.labels.cells import cell_domains
 from duckanon.assess.utility.released_features import hierarchies_of, released_table
 from duckanon.encoding.dictionaries import Dictionary, frequency_query
-from duckanon.engine.open import workspace
+from duckanon.engine.base import workspace
 from duckanon.engine.sql import workload as statements
 from duckanon.engine.sql.relations import cast, col, named, qualified, subquery, table, union_all
 from duckanon.errors import DataError, ParameterError, RoleError
 from duckanon.io.source import Source
-from duckanon.recoding.relations.column_domain import size
+from duckanon.recoding.relations import size
 from duckanon.release.release import Release
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from duckanon.assess.assessed_table import AssessedTable
     from duckanon.engine.base import Engine
-    from duckanon.recoding.relations.column_domain import QuasiIdentifierDomain
+    from duckanon.recoding.relations import QuasiIdentifierDomain
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

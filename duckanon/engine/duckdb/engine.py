@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.duckdb.catalog import DuckDBCatalog
-from duckanon.engine.duckdb.connection import cursor_of, guarded
-from duckanon.engine.limits import allowed_threads, keep_little, share_of_database, size_in_bytes
-from duckanon.engine.open import remember
-from duckanon.engine.permitted_paths import is_within
-from duckanon.engine.private_files import PrivateFolder, data_folder, sweep
+from duckanon.engine.base import remember
+from duckanon.engine.duckdb.catalog import DuckDBCatalog, cursor_of, guarded
+from duckanon.engine.process import (
+    PrivateFolder,
+    allowed_threads,
+    data_folder,
+    is_within,
+    keep_little,
+    share_of_database,
+    size_in_bytes,
+    sweep,
+)
 from duckanon.engine.sql.relations import DIALECT, Column, builtin, copy_to, create_table, ident, scan, table, text
 from duckanon.errors import DuckanonError, ParameterError, ResourceError, UnsupportedError
 from duckanon.progress import Progress
@@ -28,8 +34,7 @@ from duckanon.progress import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from duckanon.engine.sql.dialect import Dialect
-    from duckanon.engine.sql.relations import TableName
+    from duckanon.engine.sql.relations import Dialect, TableName
 
 T = TypeVar("T")
 _sql_log = logging.getLogger("duckanon.sql")

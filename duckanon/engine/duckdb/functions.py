@@ -26,7 +26,7 @@ from duckanon.engine.duckdb.catalog import MACROS
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.duckdb.scalars import Scalar, is_registered
 from duckanon.engine.duckdb.sealed import NOT_QUALIFIED, sealed
-from duckanon.engine.permitted_paths import touching_only
+from duckanon.engine.process import touching_only
 from duckanon.engine.sql.relations import DIALECT, call, cast, col, ident, number, table, text
 from duckanon.errors import DuckanonError, EngineError, ParameterError
 

@@ -13,7 +13,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from duckanon.engine.private_files import data_folder
+from duckanon.engine.process import data_folder
 from duckanon.engine.sql.relations import DIALECT, ident, table
 
 _FIELD = re.compile(r"^--\s*(reads|params|returns):\s*(.*)$")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from duckanon.engine.sql.dialect import shuffle_key
 from duckanon.engine.sql.relations import (
     TableName,
     cast,
@@ -17,6 +16,7 @@ from duckanon.engine.sql.relations import (
     pack,
     qualified,
     same,
+    shuffle_key,
     subquery,
     table,
     text,

@@ -1,6 +1,7 @@
-"""The pieces of which statements are built. Identifiers are always quoted, values always parameters or literals.
+"""The pieces of which statements are built, and relations by name.
 
-Pieces are combined without a copy: copy a piece before changing it, if another statement may contain it.
+Identifiers are always quoted, values always parameters or literals. Pieces are combined without a copy: copy a piece
+before changing it, if another statement may contain it.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
+
 
 DIALECT = "duckdb"
 
@@ -243,3 +245,124 @@ def pack(codes: Sequence[exp.Expr], sizes: Sequence[int]) -> list[exp.Expr]:
     if current is not None:
         words.append(current)
     return words
+
+
+class Dialect(Protocol):
+    """How an engine writes statements."""
+
+    name: str
+    """What sqlglot calls it."""
+
+    def sql(self, statement: exp.Expr) -> str:
+        """Return the text of a statement; it is not changed, nor copied."""
+
+
+def hash_of(*values: exp.Expr) -> exp.Expr:
+    """Return a hash of 64 bits without a sign; equal values have equal ones. Engines hash differently."""
+    return call("hash", *values)
+
+
+def keyed_hash(*values: exp.Expr) -> exp.Expr:
+    """Return a hash under the secret parameters ``key0`` and ``key1``."""
+    return hash_of(param("key0"), param("key1"), *values)
+
+
+def shuffle_key(*values: exp.Expr) -> exp.Expr:
+    """Return what rows with these values are sorted by, so that their order tells nothing: a keyed hash, hashed again.
+
+    A hash of several values may mix the last one in weakly. Rows that differ in it alone would then be as far apart in
+    every class, and a small file would look sorted.
+    """
+    return hash_of(keyed_hash(*values))
+
+
+def approx_distinct(value: exp.Expr) -> exp.Expr:
+    """Return about how many different values there are: good enough to choose a way, never to check anything."""
+    return call("approx_count_distinct", value)
+
+
+def is_finite(value: exp.Expr) -> exp.Expr:
+    """Return whether a number, date or timestamp is neither infinite nor NaN."""
+    return call("isfinite", value)
+
+
+def epoch_seconds(value: exp.Expr) -> exp.Expr:
+    """Return the seconds from 1970 to a date or timestamp, or from midnight to a time, with fractions."""
+    return call("epoch", value)
+
+
+def epoch_microseconds(value: exp.Expr) -> exp.Expr:
+    """Return the whole microseconds of ``epoch_seconds``."""
+    return call("epoch_us", value)
+
+
+class relation:  # noqa: N801 - a decorator
+    """Marks a method of ``RelationTables`` as the definition of the relation that has its name.
+
+    The method returns the query of the relation, or the name of a table that it has created.
+    """
+
+    def __init__(self, define: Callable[[Any], exp.Query | str]) -> None:
+        self.define = define
+        self.__isabstractmethod__ = getattr(define, "__isabstractmethod__", False)
+
+
+class RelationTables:
+    """The tables of relations: ``tables`` are there already, subclasses define others by methods.
+
+    Examples
+    --------
+    >>> class Doubled(RelationTables):
+    ...     @relation
+    ...     def doubled(self):
+    ...         return exp.select("n * 2 AS n").from_(self.table("numbers"))
+    >>> from duckanon.engine.base import workspace
+    >>> with workspace(None) as engine:
+    ...     engine.create("numbers", exp.select("1 AS n"))
+    ...     relations = Doubled(engine, {"numbers": "numbers"})
+    ...     relations.has("doubled"), relations.has("halved"), relations.made()
+    ...     engine.rows(exp.select("n").from_(relations.table("doubled")))
+    1
+    (True, False, ['numbers'])
+    [(2,)]
+    """
+
+    def __init__(self, engine: Engine, tables: Mapping[str, str] | None = None) -> None:
+        self.engine = engine
+        self._tables = dict(tables or {})
+
+    def lacks(self, name: str) -> bool:
+        """Return whether a relation that is defined cannot be made of these data."""
+        return False
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a relation, whether or not its table was created yet."""
+        return name in self._tables or (isinstance(getattr(type(self), name, None), relation) and not self.lacks(name))
+
+    def made(self) -> list[str]:
+        """Return the names of the relations that have tables by now."""
+        return list(self._tables)
+
+    def table(self, name: str) -> str:
+        """Return the table of a relation, which is created now if it is not there yet."""
+        if name not in self._tables:
+            if not self.has(name):
+                raise KeyError(name)
+            made = getattr(type(self), name).define(self)
+            if not isinstance(made, str):
+                query, made = made, self.engine.fresh(name)
+                self.engine.create(made, query)
+            self._tables[name] = made
+        return self._tables[name]
+
+    def tables(self, *names: str) -> dict[str, str]:
+        """Return the tables of several relations by their names."""
+        return {name: self.table(name) for name in names}
+
+    def add(self, name: str, table: str) -> None:
+        """Let a table be that of a relation."""
+        self._tables[name] = table
+
+    def drop(self, *keep: str) -> None:
+        """Drop the tables that were created, except those of the relations named."""
+        self.engine.drop(*(made for name, made in self._tables.items() if name not in keep))

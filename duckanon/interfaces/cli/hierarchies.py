@@ -71,7 +71,7 @@ def build(
     """Build a hierarchy from the values of a column by a rule, and write it as CSV in the format of ARX."""
     if (rule is None) == (rule_file is None):
         raise typer.BadParameter("Give either --rule or --rule-file.")
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
     from duckanon.hierarchy import Hierarchy, resolve
 
     if rule_file is not None:
@@ -109,7 +109,7 @@ def _values(source: str, column: str) -> Any:
     """Return the distinct values of a column."""
     from sqlglot import exp
 
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
     from duckanon.engine.sql.relations import col, subquery
     from duckanon.errors import RoleError, did_you_mean
     from duckanon.io.source import Source
@@ -237,7 +237,7 @@ def show(
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many lines to show.")] = 10,
 ) -> None:
     """Show the levels of a hierarchy: how many labels each has, and the first lines."""
-    from duckanon.engine.open import open_engine
+    from duckanon.engine.base import open_engine
     from duckanon.hierarchy import resolve
     from duckanon.hierarchy.chain import chain, height, in_words
 

@@ -151,7 +151,7 @@ def demo(
     ),
 ) -> None:
     """Make a table of invented hospital stays and anonymize it."""
-    from duckanon.engine.private_files import data_folder
+    from duckanon.engine.process import data_folder
     from duckanon.io.disk import replacing
     from duckanon.progress import Progress
     from duckanon.testing.hospital import write_hospital

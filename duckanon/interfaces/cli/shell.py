@@ -173,7 +173,7 @@ class Session:
             return cancellable(work, self._interrupt)
 
     def _interrupt(self) -> None:
-        from duckanon.engine.open import interrupt_all
+        from duckanon.engine.base import interrupt_all
 
         self._connection.interrupt()
         # A call of anonymize() works on other cursors.

@@ -56,7 +56,7 @@ def study(
     if name == "list":
         _list(screen)
         return
-    from duckanon.engine.limits import cores
+    from duckanon.engine.process import cores
     from duckanon.studies import run_study
 
     with Bars(screen.watched) as bars:

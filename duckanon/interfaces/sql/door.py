@@ -15,8 +15,19 @@ from duckanon.api import anonymize
 from duckanon.engine.duckdb import functions as engine_functions
 from duckanon.engine.duckdb.functions import Call, Connection, Function, Parameter
 from duckanon.engine.sql.classes import sizes_of_classes
-from duckanon.engine.sql.dialect import hash_of
-from duckanon.engine.sql.relations import call, cast, col, conjunction, named, number, same, subquery, table, text
+from duckanon.engine.sql.relations import (
+    call,
+    cast,
+    col,
+    conjunction,
+    hash_of,
+    named,
+    number,
+    same,
+    subquery,
+    table,
+    text,
+)
 from duckanon.errors import DataError, EngineError, UnsupportedError
 from duckanon.hierarchy import Hierarchy, resolve, save, saved, shipped
 from duckanon.interfaces.sql.group_classes import CLASSES
@@ -27,7 +38,7 @@ from duckanon.plan.roles import Role
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
-    from duckanon.engine.private_files import PrivateFolder
+    from duckanon.engine.process import PrivateFolder
     from duckanon.io.source import Relation
     from duckanon.release.release import Release
 

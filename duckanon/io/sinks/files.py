@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine.limits import cores, workers
-from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.process import PrivateFolder, cores, sweep, workers
 from duckanon.engine.sql.relations import Column, copy_to, ident, scan, text
 from duckanon.errors import ConfigError, DataError, PrivacyViolation
 from duckanon.io.disk import bring, keep_rights, locked, made_folder, os_errors, sync, write_text

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from sqlglot import exp
 
-from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.process import PrivateFolder, sweep
 from duckanon.engine.sql.relations import (
     Column,
     cast,

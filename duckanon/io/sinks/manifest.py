@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from duckanon._version import __version__
-from duckanon.engine.private_files import file_digest
+from duckanon.engine.process import file_digest
 from duckanon.errors import DataError
 from duckanon.io.sinks.commit import is_plain
 from duckanon.io.sinks.signing import envelope_path

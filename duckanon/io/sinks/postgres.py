@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.process import PrivateFolder, sweep
 from duckanon.engine.sql.relations import table as named_table
 from duckanon.errors import DuckanonError
 from duckanon.io.disk import locked, made_folder, os_errors

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.process import PrivateFolder, sweep
 from duckanon.errors import DataError, ParameterError
 from duckanon.io.disk import locked, os_errors, sync
 from duckanon.io.sinks.commit import finish

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon._version import __version__
-from duckanon.engine.open import open_engine
-from duckanon.engine.private_files import PrivateFolder, sweep
+from duckanon.engine.base import open_engine
+from duckanon.engine.process import PrivateFolder, sweep
 from duckanon.engine.sql.relations import col, table, text
 from duckanon.errors import ConfigError, DataError, EngineError
 from duckanon.io.disk import keep_rights, locked, made_folder, os_errors, write_text

@@ -17,17 +17,15 @@ import numpy as np
 from sqlglot import exp
 
 from duckanon._version import __version__
-from duckanon.engine.private_files import file_digest
-from duckanon.engine.sql.boxes import RUN
+from duckanon.engine.process import file_digest
+from duckanon.engine.sql.axes import RUN
 from duckanon.engine.sql.relations import col, named, subquery, table
 from duckanon.errors import ConfigError, DataError, ParameterError, UnsupportedError, did_you_mean
 from duckanon.hierarchy import Hierarchy, resolve
 from duckanon.hierarchy.auto import Auto
 from duckanon.hierarchy.build import from_rule
-from duckanon.hierarchy.dates import Age, Dates
 from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
-from duckanon.hierarchy.masks import Mask, Prefix, Suppress
-from duckanon.hierarchy.rules import ColumnType, Field
+from duckanon.hierarchy.rules import Age, ColumnType, Dates, Field, Mask, Prefix, Suppress
 from duckanon.jobs.expectations import plain_type
 from duckanon.jobs.keys import Recoding
 from duckanon.jobs.nights.stored_algorithms import (

@@ -23,7 +23,7 @@ from duckanon.algorithms.base import Algorithm
 from duckanon.algorithms.full_domain.nodes import evaluate, judge
 from duckanon.algorithms.partition.partition import Parts
 from duckanon.algorithms.partition.partitioner import Partitioner
-from duckanon.engine.sql.boxes import RUN
+from duckanon.engine.sql.axes import RUN
 from duckanon.engine.sql.relations import col, named, same, subquery, table
 from duckanon.errors import DataError, DuckanonError, EngineError, InfeasibleError, ParameterError
 from duckanon.kernels.descending import NOWHERE, descend
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from duckanon.models.base import Model
 
     Integers = NDArray[np.int64]
-    from duckanon.recoding.partitioned_rows import Cuts
+    from duckanon.recoding.coded_rows import Cuts
 
 REFRESH = "Run once with recoding = 'refresh'."
 REGIONS, CUTS = "regions.parquet", "cuts.parquet"

@@ -17,7 +17,7 @@ from duckanon.assess.utility.held_out import Split, split
 from duckanon.assess.utility.learners import ZERO_RULE, resolve
 from duckanon.assess.utility.results import RAW, RELEASE
 from duckanon.assess.utility.scores import SCORES
-from duckanon.engine.open import open_engine
+from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import col, table, text
 from duckanon.errors import (
     ConfigError,

@@ -12,9 +12,8 @@ from sqlglot import exp
 
 from duckanon.encoding.counting import count_domain, count_rows, hidden_person
 from duckanon.encoding.dictionaries import published_type
-from duckanon.encoding.row_words import shuffle_keys
-from duckanon.engine.limits import workers
-from duckanon.engine.private_files import file_digest
+from duckanon.encoding.words import shuffle_keys
+from duckanon.engine.process import file_digest, workers
 from duckanon.engine.sql.recode import recoded_counts
 from duckanon.engine.sql.relations import (
     Column,
@@ -30,10 +29,8 @@ from duckanon.engine.sql.relations import (
 from duckanon.errors import PrivacyViolation
 from duckanon.hierarchy import Levels
 from duckanon.hierarchy.auto import Auto
-from duckanon.hierarchy.dates import Dates
 from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
-from duckanon.hierarchy.masks import Suppress
-from duckanon.hierarchy.rules import ColumnType
+from duckanon.hierarchy.rules import ColumnType, Dates, Suppress
 from duckanon.io.disk import sync
 from duckanon.models.base import sensitive_of
 from duckanon.plan.publication import has_distance

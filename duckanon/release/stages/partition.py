@@ -14,16 +14,25 @@ from duckanon.algorithms.partition.items import Items
 from duckanon.algorithms.partition.judging import judge, rows_of, undivided
 from duckanon.algorithms.partition.partition import Parts, Rules, classes_of_items
 from duckanon.algorithms.partition.presplit import FirstCuts
-from duckanon.encoding.row_words import shuffle_keys
 from duckanon.encoding.spill import RID, ClassFile, PartFiles
-from duckanon.engine.limits import give_back, workers
+from duckanon.encoding.words import shuffle_keys
+from duckanon.engine.process import give_back, workers
 from duckanon.engine.sql.relations import LazyTable, col, named, pack, positional, subquery, table
 from duckanon.errors import DataError, InfeasibleError
 from duckanon.kernels.layout import ON, PIECE, PIECE_END, WHOLE, WHOLE_END
-from duckanon.recoding.coded_rows import CODE, PERSON, VALUE, CodedRows, RowCoder
-from duckanon.recoding.partitioned_rows import RELEASED, Associations, Cuts, Division
+from duckanon.recoding.coded_rows import (
+    CODE,
+    PERSON,
+    RELEASED,
+    VALUE,
+    Associations,
+    CodedRows,
+    Cuts,
+    Division,
+    RowCoder,
+)
 from duckanon.recoding.permutation import AssociationAnalysis, secret_of
-from duckanon.recoding.region_labels import Boxes
+from duckanon.recoding.regions import Boxes
 from duckanon.release.stages.search import Found
 
 if TYPE_CHECKING:

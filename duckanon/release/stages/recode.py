@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from duckanon.recoding.base import Recoder
-from duckanon.recoding.full_domain import FullDomain
-from duckanon.recoding.local import Local
+from duckanon.recoding.full_domain import FullDomain, Local
 from duckanon.recoding.permutation import PermutedRows
 from duckanon.recoding.regions import Regions
 

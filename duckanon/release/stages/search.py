@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from duckanon.algorithms.full_domain.listing import Seen
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
-    from duckanon.recoding.partitioned_rows import Division
+    from duckanon.recoding.coded_rows import Division
     from duckanon.release.stages.encode import Encoded
 
 

@@ -13,9 +13,8 @@ from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, hidden_person
 from duckanon.encoding.dictionaries import ENUM_LIMIT, enumeration
-from duckanon.encoding.row_words import shuffle_keys
-from duckanon.engine.sql.dialect import approx_distinct
-from duckanon.engine.sql.relations import cast, col, named, param, subquery, table
+from duckanon.encoding.words import shuffle_keys
+from duckanon.engine.sql.relations import approx_distinct, cast, col, named, param, subquery, table
 from duckanon.plan.roles import Role
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon.engine.permitted_paths import is_within
+from duckanon.engine.process import is_within
 from tests.datasets import PATIENTS
 
 from .conftest import fetch, reason

@@ -18,7 +18,7 @@ from duckanon.registry import Registry
 if TYPE_CHECKING:
     from duckanon.assess.comparison.indices import Vector
     from duckanon.assess.comparison.rows import Rows
-    from duckanon.engine.relation_tables import RelationTables
+    from duckanon.engine.sql.relations import RelationTables
     from duckanon.release.release import Release
 
 _DIGITS = 12

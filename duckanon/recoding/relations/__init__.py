@@ -1,1 +1,0 @@
-"""The relations that models, metrics, risk and comparison read."""
