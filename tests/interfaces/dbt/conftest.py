@@ -91,6 +91,8 @@ clinic:
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "TMPDIR": str(scratch),
+            # dbt imports Python models from the folder for temporary files; their byte code is not ours.
+            "PYTHONDONTWRITEBYTECODE": "1",
             "DBT_PROFILES_DIR": str(self.folder),
             "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
             "DUCKANON_DBT": str(package_folder()),
