@@ -32,6 +32,7 @@ from duckanon.engine.sql.relations import (
     subquery,
     table,
     text,
+    union_all,
 )
 from duckanon.errors import HierarchyError, did_you_mean
 
@@ -603,8 +604,8 @@ class Prefix(Rule):
         return Labelling(query, len(levels), top=above.top, total=False, scratch=(roots, above.tree, above.leaves))
 
 
-_LISTED = 4
-"""Up to this many values, the label of a group lists them; larger groups are numbered, so that no bound is shown."""
+_LISTED = 16
+"""Up to this many values, the label of a group lists them. Larger groups of neighbours are named by both ends."""
 
 
 def random_tree(size: int, seed: int, ordered: bool = True, max_children: int | None = None) -> list[NDArray[np.int64]]:
@@ -681,7 +682,7 @@ class Order(Rule):
             spans.append(span)
             span *= self.fanout
         numbers = [exp.IntDiv(this=col("place"), expression=number(span)) for span in spans]
-        return _labelled(field, groups, None, numbers)
+        return _labelled(field, groups, None, numbers, neighbours=True)
 
 
 @dataclass(frozen=True)
@@ -713,13 +714,13 @@ class Random(Rule):
         groups, size = _placed(field)
         levels = random_tree(size, self.seed, self.ordered, self.max_children)
         if not levels:
-            return _labelled(field, groups, None, [])
+            return _labelled(field, groups, None, [], neighbours=True)
         names = [f"g{i}" for i in range(1, len(levels) + 1)]
         tree, incoming = field.engine.fresh("random"), field.engine.fresh("incoming")
         field.engine.register(incoming, pa.table([np.arange(size), *levels], names=["at", *names]))
         field.engine.create(tree, exp.select("*").from_(table(incoming)))
         field.engine.unregister(incoming)
-        return _labelled(field, groups, tree, [col(name, "r") for name in names])
+        return _labelled(field, groups, tree, [col(name, "r") for name in names], neighbours=self.ordered)
 
 
 def _placed(field: Field) -> tuple[str, int]:
@@ -732,7 +733,9 @@ def _placed(field: Field) -> tuple[str, int]:
     return name, int(size)
 
 
-def _labelled(field: Field, placed: str, tree: str | None, numbers: Sequence[exp.Expr]) -> Labelling:
+def _labelled(
+    field: Field, placed: str, tree: str | None, numbers: Sequence[exp.Expr], *, neighbours: bool
+) -> Labelling:
     """Return the labelling by groups, whose numbers come from ``place`` or from a joined tree."""
     source = exp.select(col("code", "p"), col("text", "p"), col("place", "p")).from_(table(placed, "p"))
     if tree is not None:
@@ -743,28 +746,31 @@ def _labelled(field: Field, placed: str, tree: str | None, numbers: Sequence[exp
     scratch = [placed, grouped, *([tree] if tree is not None else [])]
     query = exp.select(col("code", "v")).from_(table(grouped, "v"))
     for level in range(1, len(numbers) + 1):
-        group, alias, listed = f"g{level}", f"t{level}", field.engine.fresh("listed")
-        field.engine.create(listed, _listed(grouped, group))
-        scratch.append(listed)
-        (total,) = field.engine.row(exp.select(exp.Max(this=col(group))).from_(table(grouped)))
-        ordinal = cast(exp.Add(this=col(group, "v"), expression=number(1)), "VARCHAR")
-        counted = call("concat", text("group "), ordinal, text(f"/{int(total) + 1}"))
-        query = query.select(named(call("coalesce", col("label", alias), counted), f"l{level}")).join(
-            table(listed, alias), on=exp.EQ(this=col("g", alias), expression=col(group, "v")), join_type="left"
-        )
+        group, alias, names = f"g{level}", f"t{level}", field.engine.fresh("names")
+        field.engine.create(names, _names(grouped, group, neighbours))
+        scratch.append(names)
+        on = exp.EQ(this=col("g", alias), expression=col(group, "v"))
+        query = query.select(named(col("label", alias), f"l{level}")).join(table(names, alias), on=on)
     return Labelling(query, len(numbers), scratch=tuple(scratch))
 
 
-def _listed(grouped: str, group: str) -> exp.Select:
-    """Return ``(g, label)`` of the groups that are short enough to be listed: ``{a, b}``."""
-    count = exp.Count(this=exp.Star())
-    short = exp.LTE(this=count, expression=number(_LISTED))
-    sizes = exp.select(named(col(group), "g")).from_(table(grouped)).group_by(col(group)).having(short)
-    order = exp.Order(this=text(", "), expressions=[col("place", "m")])
-    members = call("string_agg", quoted_member(col("text", "m")), order)
-    return (
-        exp.select(named(col(group, "m"), "g"), named(call("concat", text("{"), members, text("}")), "label"))
-        .from_(table(grouped, "m"))
-        .join(subquery(sizes, "s"), on=exp.EQ(this=col("g", "s"), expression=col(group, "m")))
-        .group_by(col(group, "m"))
-    )
+def _names(grouped: str, group: str, neighbours: bool) -> exp.Query:
+    """Return ``(g, label)``: what groups hold, as ``{a, b}``, or as ``[a, z]`` where many neighbours do."""
+    few = exp.LTE(this=exp.Count(this=exp.Star()), expression=number(_LISTED))
+    parts: list[tuple[exp.Expr, exp.Expr | None]] = [(_listed(), few if neighbours else None)]
+    parts += [(_ends(), exp.Not(this=exp.paren(few.copy())))] if neighbours else []
+    named_groups: list[exp.Query] = []
+    for label, having in parts:
+        query = exp.select(named(col(group), "g"), named(label, "label")).from_(table(grouped)).group_by(col(group))
+        named_groups.append(query if having is None else query.having(having))
+    return union_all(named_groups)
+
+
+def _listed() -> exp.Expr:
+    order = exp.Order(this=text(", "), expressions=[col("place")])
+    return call("concat", text("{"), call("string_agg", quoted_member(col("text")), order), text("}"))
+
+
+def _ends() -> exp.Expr:
+    first, last = (quoted_member(pick(this=col("text"), expression=col("place"))) for pick in (exp.ArgMin, exp.ArgMax))
+    return call("concat", text("["), first, text(", "), last, text("]"))

@@ -521,7 +521,15 @@ class Hierarchy:
 
     @classmethod
     def order(cls, fanout: int = 3, top: str = TOP) -> Hierarchy:
-        """Join ``fanout`` neighbours in the order of the values at each level until one group is left."""
+        """Join ``fanout`` neighbours in the order of the values at each level until one group is left.
+
+        A group of up to 16 values is named by all of them, a larger one by its first and last.
+
+        Examples
+        --------
+        >>> Hierarchy.order(2).materialise(["Bonn", "Lyon", "Oslo"]).preview(1)
+        [('Bonn', '{Bonn, Lyon}', '*')]
+        """
         from duckanon.hierarchy.rules import Order
 
         return cls._ruled(Order.make(fanout), top)

@@ -205,10 +205,18 @@ def test_order_groups_neighbours() -> None:
 def test_order_until_one_group_is_left() -> None:
     bound = Bound(Hierarchy.order(2), [str(i) for i in range(9)], "INTEGER")
     assert bound.levels.height == 4
-    assert bound.labels["0"] == ("{0, 1}", "{0, 1, 2, 3}", "group 1/2", "*")
+    assert bound.labels["0"] == ("{0, 1}", "{0, 1, 2, 3}", "{0, 1, 2, 3, 4, 5, 6, 7}", "*")
     assert bound.labels["8"] == ("{8}", "{8}", "{8}", "*")
     assert Bound(Hierarchy.order(), ["x"], "VARCHAR").labels == {"x": ("*",)}
     assert Bound(Hierarchy.order(), [None], "VARCHAR").labels == {None: ("*",)}
+
+
+def test_large_groups_are_named_by_their_ends() -> None:
+    words = [f"{i:02d}, {letter}" for i in range(20) for letter in "ab"]
+    bound = Bound(Hierarchy.order(20), words, "VARCHAR")
+    assert bound.labels["03, b"] == ('["00, a", "09, b"]', "*")
+    dealt = Bound(Hierarchy.random(3, ordered=False, max_children=2), words, "VARCHAR").labels
+    assert all(label.startswith("{") for labels in dealt.values() for label in labels[:-1])
 
 
 def test_order_follows_an_enum() -> None:

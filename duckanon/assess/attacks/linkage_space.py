@@ -433,7 +433,7 @@ def _column(case: Case, name: str, made: tuple[str, ...], carried: bool) -> Colu
         if case.hierarchies is not None:
             raise
         try:
-            # Labels such as "group 1/2" come from the hierarchy that is made where none is given.
+            # Labels of groups may come from the hierarchy that is made where none is given.
             return read({})
         except HierarchyError:
             raise unread from None
