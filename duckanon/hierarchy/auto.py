@@ -78,7 +78,9 @@ def auto(engine: Engine, values: str, attribute: str, type_name: str, pairs: boo
                 f"made: masks from the right of codes of {length} characters"
             )
         if pairs:
-            return Hierarchy.order(2).named("made: neighbours in the alphabet, joined two by two and named by what they hold")
+            return Hierarchy.order(2).named(
+                "made: neighbours in the alphabet, joined two by two and named by what they hold"
+            )
     return Hierarchy.suppress().named(_ONE_STEP)
 
 

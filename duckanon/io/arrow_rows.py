@@ -15,8 +15,16 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 
+_EXACT = 2**53
+"""Whole numbers below this are all different floats."""
+
+
 def arrow_of_pandas(frame: Any) -> pa.Table:
-    """Return a pandas frame as an Arrow table; periods become texts."""
+    """Return a pandas frame as an Arrow table; periods become texts.
+
+    pandas has no missing integers by default: a column of them with a missing value is one of floats. Such a column
+    becomes one of integers again.
+    """
     import pandas as pd
     import pyarrow as pa
 
@@ -25,14 +33,33 @@ def arrow_of_pandas(frame: Any) -> pa.Table:
         # Arrow would store them as numbers of months or days since 1970.
         frame = frame.assign(**{c: frame[c].astype("string") for c in periods})
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        rows = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     except (pa.ArrowException, TypeError, ValueError):
-        pass
+        rows = None
+    if rows is not None:
+        return _with_integers(rows)
     name = next((c for i, c in enumerate(frame.columns) if not _is_held(frame.iloc[:, [i]])), "?")
     # Raised here, so that the original, which may quote data, is not left as its context.
     raise DataError(
         f"The column {str(name)!r} of the data frame is of mixed types, or of a type, that Arrow cannot hold."
     )
+
+
+def _with_integers(rows: pa.Table) -> pa.Table:
+    """Return a table in which floats with missing values are integers, where all that are not missing are whole."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for at, field in enumerate(rows.schema):
+        column = rows.column(at)
+        if field.type not in (pa.float32(), pa.float64()) or not 0 < column.null_count < len(column):
+            continue
+        ends = pc.min_max(column).as_py()
+        if max(abs(ends["min"]), abs(ends["max"])) >= _EXACT:
+            continue
+        if pc.all(pc.equal(column, pc.floor(column))).as_py():
+            rows = rows.set_column(at, field.name, column.cast(pa.int64()))
+    return rows
 
 
 def _is_held(frame: Any) -> bool:

@@ -163,7 +163,7 @@ def _unknown(engine: Engine, coded: Coded) -> NDArray[np.bool_]:
 def _groups(engine: Engine, hierarchy: Hierarchy, kind: ColumnType, values: str, atoms: str) -> str | None:
     """Create ``(label, lo, hi, low, high, upto)`` of the labels of level 1, if they are intervals."""
     if hierarchy.levels is not None:
-        return _listed_groups(engine, hierarchy.levels, kind)
+        return _listed_groups(engine, hierarchy.levels, kind, "l1")
     if isinstance(hierarchy.rule, Intervals | Cuts | Quantiles):
         return _number_groups(engine, kind, atoms)
     if isinstance(hierarchy.rule, Dates):
@@ -340,11 +340,34 @@ def _period(level: str) -> tuple[exp.Expr, exp.Expr]:
 # Tables: the smallest and largest leaf that the hierarchy lists under a label.
 
 
-def _listed_groups(engine: Engine, levels: pa.Table, kind: ColumnType) -> str | None:
+def node_names(engine: Engine, levels: pa.Table, type_name: str) -> str:
+    """Create ``(lo, hi, label)``: what a hierarchy calls all its values from one to another, on its lowest level.
+
+    Levels whose groups are not neighbours are left out, and so is the top.
+    """
+    kind, parts, scratch = ColumnType.parse(type_name), [], []
+    for level in range(1, levels.num_columns - 1):
+        groups = _listed_groups(engine, levels, kind, f"l{level}")
+        if groups is not None:
+            columns = (*(col(c) for c in ("lo", "hi", "label")), named(number(level), "level"))
+            parts.append(exp.select(*columns).from_(table(groups)))
+            scratch.append(groups)
+    none = [named(cast(exp.null(), kind.name), c) for c in ("lo", "hi")]
+    none += [named(cast(exp.null(), t), c) for t, c in (("VARCHAR", "label"), ("INTEGER", "level"))]
+    every = union_all([*parts, exp.select(*none)])
+    lowest = named(exp.ArgMin(this=col("label"), expression=col("level")), "label")
+    query = exp.select(col("lo"), col("hi"), lowest).from_(subquery(every, "n")).where(present(col("label")))
+    names = engine.fresh("names")
+    engine.create(names, query.group_by(col("lo"), col("hi")))
+    engine.drop(*scratch)
+    return names
+
+
+def _listed_groups(engine: Engine, levels: pa.Table, kind: ColumnType, level: str) -> str | None:
     leaves, incoming = engine.fresh("leaves"), engine.fresh("incoming")
-    engine.register(incoming, levels.select(["l0", "l1"]))
+    engine.register(incoming, levels.select(["l0", level]))
     typed: exp.Expr = exp.TryCast(this=col("l0"), to=_type(kind))
-    typed_leaves = exp.select(named(col("l1"), "label"), named(typed, "value")).from_(table(incoming))
+    typed_leaves = exp.select(named(col(level), "label"), named(typed, "value")).from_(table(incoming))
     if kind.kind == "number":
         # A leaf such as 17.5 is not an integer, although it could be cast to one.
         wide = [exp.TryCast(this=e, to=exp.DataType.build("DOUBLE")) for e in (col("l0"), typed.copy())]

@@ -61,6 +61,7 @@ from duckanon.plan.publication import has_distance
 from duckanon.plan.roles import Role
 from duckanon.recoding.base import BoxRecoding, Lookup, Recoder, Recoding, SideBySide, originals, through
 from duckanon.recoding.coded_rows import CODE, kept_columns
+from duckanon.recoding.partition_axes import node_names
 from duckanon.recoding.relations import QuasiIdentifierDomain, ReleaseRelations, size, source_rows
 
 if TYPE_CHECKING:
@@ -263,9 +264,11 @@ def _columns(
             null_code=null_code,
             scale=_scale(attribute.type),
         )
-        engine.create(column.axis, axis_query(column, boxes.places[j], size(col("value", "v"), attribute.type)))
         hierarchy = plan.hierarchies[attribute.name]
         leaves = hierarchy.levels if hierarchy is not None else None
+        if leaves is not None and column.grid is not None and column.output == "interval":
+            column = replace(column, names=node_names(engine, leaves, attribute.type))
+        engine.create(column.axis, axis_query(column, boxes.places[j], size(col("value", "v"), attribute.type)))
         columns.append(RegionColumn(engine, column, j, boxes.places[j], leaves))
     return columns
 

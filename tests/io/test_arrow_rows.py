@@ -12,6 +12,7 @@ import pytest
 
 import duckanon
 from duckanon.errors import DataError
+from duckanon.io.arrow_rows import arrow_of_pandas
 
 
 def passed(data: Any) -> list[Any]:
@@ -26,6 +27,27 @@ def test_numbers_of_128_bits_in_polars_are_decimals_or_texts() -> None:
     assert Counter(passed(frame)) == Counter([Decimal(2**100), Decimal(-(2**100)), None])
     frame = pl.DataFrame({"x": [1, 1, 1], "y": pl.Series([2**127 - 1, -(2**127 - 1), None], dtype=pl.Int128)})
     assert Counter(passed(frame)) == Counter([str(2**127 - 1), str(-(2**127 - 1)), None])
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_value_does_not_make_floats_of_the_integers_of_pandas(missing: float | None) -> None:
+    pd = pytest.importorskip("pandas")
+    whole = [*range(20, 40), missing]
+    frame = pd.DataFrame({"age": whole, "weight": [70.5, *whole[1:]], "far": [2.0**53, *whole[1:]], "none": missing})
+    rows = arrow_of_pandas(frame)
+    assert rows.schema.field("age").type == pa.int64()
+    assert rows.column("age").to_pylist() == [*range(20, 40), None]
+    assert {str(rows.schema.field(name).type) for name in ("weight", "far")} == {"double"}
+
+
+def test_the_grid_of_whole_numbers_is_the_same_with_a_missing_value() -> None:
+    pd = pytest.importorskip("pandas")
+    shown = []
+    for more in ([], [float("nan")] * 5):
+        people = pd.DataFrame({"age": [*range(20, 80), *more]})
+        with duckanon.anonymize(people, quasi_identifiers=["age"], k=5) as release:
+            shown.append(set(release.to_arrow().column("age").to_pylist()) - {None})
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize("value", [-(2**127), 2**127 - 1, 10**38])

@@ -42,9 +42,9 @@ class BoxColumn:
     ``type`` is the type in which its values are published, ``family`` what can be computed with them: "integer",
     "decimal", "float", "date", "timestamp", "time", or "other" for nothing. ``size`` counts its values, ``leaves`` the
     leaves of the domain. ``values``, ``levels`` and ``labels`` are those of ``encode.Coded``, ``axis`` is made by
-    ``axis_query``, ``grid`` by ``grids.grid_bounds``. ``first`` and ``last`` are the places of the smallest and largest
-    value that is not NULL, ``last_code`` is the code of the latter, ``null_code`` that of NULL. ``scale`` are the
-    decimal places of a type that is narrow enough to be counted in its smallest unit.
+    ``axis_query``, ``grid`` by ``grid_bounds``, ``names`` by ``node_names``. ``first`` and ``last`` are the places of
+    the smallest and largest value that is not NULL, ``last_code`` is the code of the latter, ``null_code`` that of
+    NULL. ``scale`` are the decimal places of a type that is narrow enough to be counted in its smallest unit.
     """
 
     name: str
@@ -62,6 +62,7 @@ class BoxColumn:
     masked: bool
     axis: str = ""
     grid: str | None = None
+    names: str | None = None
     first: int = 0
     last: int = 0
     last_code: int = 0
@@ -395,6 +396,9 @@ def _ends_query(column: BoxColumn, boxes: str, position: int, positions: str | N
             query = query.join(table(column.grid, near), on=equal(col("code", near), col(code, "k")), copy=False)
         if positions is not None:
             query = query.join(table(positions, at), on=equal(col("code", at), col(code, "k")), copy=False)
+    if column.names is not None:
+        on = exp.and_(equal(col("lo", "nn"), col("lo", "gx")), equal(col("hi", "nn"), col("hi", "gy")), copy=False)
+        query = query.join(left(table(column.names, "nn"), on), copy=False)
     return query
 
 
@@ -420,7 +424,10 @@ def _run_text(column: BoxColumn) -> exp.Expr:
     """Return the text of the run from ``x`` to ``y``."""
     if column.grid is not None:
         low, high = col("low", "gx"), col("high", "gy")
+        # A region that is a node of the hierarchy that was given has the label of the node.
+        of_node = [(present(col("label", "nn")), col("label", "nn"))] if column.names is not None else []
         return choose(
+            *of_node,
             (exp.and_(present(low), present(high), copy=False), call("concat", text("["), low, text(", "), high)),
             (present(low), call("concat", text(">= "), low)),
             (present(high), col("upto", "gy")),
