@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duckanon.engine.base import open_engine
-from duckanon.models.statements import statement_of
-from duckanon.plan.plan import Plan
+from duckanon.models.base import statement_of
+from duckanon.plan.plan import Plan, Requirements, require_visible
 from duckanon.plan.request import PARAMETERS, Request
-from duckanon.plan.requirements import Requirements, require_visible
 from duckanon.release import pipeline
 from duckanon.release.gate import check_models
 from duckanon.release.release import Release

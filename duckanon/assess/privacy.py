@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from duckanon.assess.assessed_table import AssessedTable, assessed
 from duckanon.engine.sql.files import load
-from duckanon.models.base import CheckResult, Model
+from duckanon.models.base import CheckResult, Model, levels, statement_of
 from duckanon.models.base import models as registry
-from duckanon.models.statements import levels, statement_of
-from duckanon.plan.requirements import Requirements, is_ordered, require_visible
+from duckanon.plan.plan import Requirements, is_ordered, require_visible
 from duckanon.release.gate import check_models
 
 if TYPE_CHECKING:

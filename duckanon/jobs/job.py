@@ -48,8 +48,7 @@ class JobTable:
     def expected(self, job: str) -> Expected:
         """Return what a manifest of this table's releases must agree with; ``job`` is the name of the job."""
         from duckanon.algorithms.base import Algorithm
-        from duckanon.plan.publication import extended
-        from duckanon.plan.requirements import Requirements
+        from duckanon.plan.plan import Requirements, extended
         from duckanon.release.agreement import Expected
 
         request = self.request

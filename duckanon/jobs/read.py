@@ -179,7 +179,7 @@ def _merged(shared: Mapping[str, Any], own: Mapping[str, Any], used: set[str]) -
 
 
 def _table(content: Mapping[str, Any], name: str, folder: Path, day: date) -> JobTable:
-    from duckanon.plan.publication import extended
+    from duckanon.plan.plan import extended
 
     source = _needed(keys.Source, "source", content)
     roles = _needed(keys.Roles, "roles", content)
@@ -278,7 +278,7 @@ def _hierarchies(rules: Mapping[str, Any], columns: Sequence[str]) -> dict[str, 
 def _privacy(table: keys.Privacy, folder: Path) -> dict[str, Any]:
     """Check the requirements, so that an error names the file and the table."""
     from duckanon.io.source import Source
-    from duckanon.plan.requirements import Requirements
+    from duckanon.plan.plan import Requirements
 
     asked = keys.values_of(table)
     try:
@@ -309,7 +309,7 @@ def _algorithm(table: dict[str, Any]) -> Algorithm | None:
 
 
 def _steering(table: keys.Steering, columns: Sequence[str]) -> dict[str, Any]:
-    from duckanon.plan.search_options import SearchOptions
+    from duckanon.plan.plan import SearchOptions
 
     asked = keys.values_of(table)
     try:
@@ -321,7 +321,7 @@ def _steering(table: keys.Steering, columns: Sequence[str]) -> dict[str, Any]:
 
 def _form(table: keys.Output, columns: Sequence[str]) -> dict[str, Any]:
     """Return the argument ``output``; what the types of the columns allow is checked when the source is opened."""
-    from duckanon.plan.publication import named_kinds
+    from duckanon.plan.plan import named_kinds
 
     if table.form is UNSET:
         return {}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from duckanon.metrics.base import metrics
-from duckanon.metrics.cells import CellMetric
+from duckanon.metrics.base import CellMetric, metrics
 
 
 @metrics.register("gcp")

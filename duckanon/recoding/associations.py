@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import cast, col, named, table, text, union_all
-from duckanon.plan.publication import has_distance
+from duckanon.plan.plan import has_distance
 from duckanon.recoding.coded_rows import CODE, VALUE, RowCoder
 from duckanon.recoding.relations import size
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.algorithms.partition.items import CodedPlaces, Items
+from duckanon.algorithms.partition.partition import CodedPlaces, Items
 from duckanon.encoding.dictionaries import ENUM_LIMIT, Coded, Dictionary, code_type, dictionary, enumerated_text
 from duckanon.encoding.words import Bits, WordLayout, moved_up, unpacked, word_of_codes
 from duckanon.engine.sql.relations import (
@@ -34,15 +34,14 @@ from duckanon.engine.sql.relations import (
 )
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.io.shuffled_writer import MANY_ROWS
-from duckanon.plan.publication import has_distance
+from duckanon.plan.plan import has_distance
 from duckanon.plan.roles import Attribute, Role
 from duckanon.recoding.relations import size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.partition import OrderedAxis
-    from duckanon.algorithms.partition.partitioner import Partitioner
+    from duckanon.algorithms.partition.partition import OrderedAxis, Partitioner
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
     from duckanon.recoding.regions import Boxes

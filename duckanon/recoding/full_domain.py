@@ -48,7 +48,7 @@ from duckanon.engine.sql.relations import (
     union_all,
 )
 from duckanon.errors import UnsupportedError
-from duckanon.plan.publication import has_distance
+from duckanon.plan.plan import has_distance
 from duckanon.plan.roles import Role
 from duckanon.recoding.base import LocalRecoding, Lookup, Recoder, Recoding, SideBySide, originals, through
 from duckanon.recoding.relations import QuasiIdentifierDomain, ReleaseRelations, source_rows

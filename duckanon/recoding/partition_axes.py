@@ -34,7 +34,7 @@ from duckanon.engine.sql.relations import (
 from duckanon.hierarchy.auto import Auto, auto
 from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles, number_range
 from duckanon.hierarchy.rules import ColumnType, Dates, day_of, floor_div, limits, written
-from duckanon.plan.publication import has_distance
+from duckanon.plan.plan import has_distance
 from duckanon.recoding.relations import size
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ from duckanon.engine.sql.relations import (
 from duckanon.errors import DataError, UnsupportedError
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.shuffled_writer import MANY_ROWS, can_look_up, write_shuffled
-from duckanon.plan.publication import has_distance
+from duckanon.plan.plan import has_distance
 from duckanon.plan.roles import Role
 from duckanon.recoding.base import BoxRecoding, Lookup, Recoder, Recoding, SideBySide, originals, through
 from duckanon.recoding.coded_rows import CODE, kept_columns

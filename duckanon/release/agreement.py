@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from duckanon.errors import DuckanonError
 from duckanon.io.sinks.manifest import FOLDER_MANIFEST, PARTS, manifest_path, release_entry
 from duckanon.models.base import Model, models
-from duckanon.plan.publication import BOUNDS, KINDS
+from duckanon.plan.plan import BOUNDS, KINDS
 from duckanon.plan.roles import PUBLISHED, Attribute, Role, Roles
 from duckanon.registry import make_from
 from duckanon.release.release import SEEDED
 
 if TYPE_CHECKING:
-    from duckanon.plan.requirements import Requirements
+    from duckanon.plan.plan import Requirements
 
 _NEEDED = {
     *("manifest", "duckanon", "engine", "python", "created", "unit", "promise", "checks", "algorithm"),

@@ -28,8 +28,7 @@ from duckanon.engine.sql.relations import (
     union_all,
 )
 from duckanon.errors import PrivacyViolation
-from duckanon.models.base import CheckResult, Model, sensitive_of
-from duckanon.models.statements import violations
+from duckanon.models.base import CheckResult, Model, sensitive_of, violations
 from duckanon.recoding.base import Evidence
 from duckanon.release.permutation_gate import count_blocks, count_groups, require_blocks, require_file
 from duckanon.release.truth import Fingerprint

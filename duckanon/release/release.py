@@ -18,7 +18,7 @@ from duckanon.errors import ParameterError, UnsupportedError
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure, metric_parameters
 from duckanon.models.base import CheckResult, sensitive_of
-from duckanon.plan.publication import has_distance
+from duckanon.plan.plan import has_distance
 from duckanon.recoding.base import Recoding
 from duckanon.release.gate import Reference, check_release, require_no_leaks
 from duckanon.release.permutation_gate import highest_linkage

@@ -43,8 +43,7 @@ from duckanon.io.sinks.manifest import (
 )
 from duckanon.io.sinks.signing import PublicKey, envelope_problems
 from duckanon.io.sinks.tables import TableReports, open_database, run_in_comment, table_comment_in, table_rows
-from duckanon.models.base import CheckResult, Model, sensitive_of
-from duckanon.models.statements import statement_of
+from duckanon.models.base import CheckResult, Model, sensitive_of, statement_of
 from duckanon.release.agreement import Expected, disagreements, model_of, size_problems
 from duckanon.release.gate import check_models
 from duckanon.report import formats

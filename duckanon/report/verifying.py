@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from duckanon.models.base import models
-from duckanon.models.statements import statement_of
+from duckanon.models.base import models, statement_of
 
 Summary = Mapping[str, Any]
 

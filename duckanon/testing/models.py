@@ -6,8 +6,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from duckanon.engine.base import open_engine
-from duckanon.models.base import Groups, Histograms, Model, Traits, models
-from duckanon.models.statements import violations
+from duckanon.models.base import Groups, Histograms, Model, Traits, models, violations
 from duckanon.release.gate import check_models
 from duckanon.testing.common import make_relations, require, require_documented, require_frozen, require_statement
 

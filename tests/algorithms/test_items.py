@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckanon.algorithms.partition import items
-from duckanon.algorithms.partition.items import CodedPlaces, pack
-from duckanon.algorithms.partition.partition import Parts, classes_of_items
+from duckanon.algorithms.partition import partition
+from duckanon.algorithms.partition.partition import CodedPlaces, Parts, classes_of_items, pack
 
 # Word, first bit and mask of three axes of 1000, 4 and 70,000 places; rows are numbered in the second half of word 0.
 AT = np.array([[0, 0, 1], [0, 10, 0], [1023, 3, 2**17 - 1]], dtype=np.int64)
@@ -38,7 +37,7 @@ def in_words(coded: CodedPlaces) -> CodedPlaces:
 def test_pieces_are_packed_as_an_array_is(
     rows: int, pieces: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "_BLOCK", 64)
+    monkeypatch.setattr(partition, "_BLOCK", 64)
     coded = made(rows, pieces, rows + pieces)
     assert len(coded) == rows
     wanted = np.column_stack([p[np.concatenate(c)] for c, p in zip(coded.codes, coded.place, strict=True)])

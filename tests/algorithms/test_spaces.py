@@ -10,8 +10,7 @@ import pytest
 
 from duckanon.algorithms.clustering.clustering import region_of
 from duckanon.algorithms.clustering.spaces import MEASURES, Spaced, on_lines, spaced
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import PartitionAxis
+from duckanon.algorithms.partition.partition import Items, PartitionAxis
 from duckanon.kernels.nearest import from_middle
 
 GRAIN = 2.0**-26

@@ -20,8 +20,7 @@ from reference.classes import OTHER, SENSITIVE, WHOLE_TABLE, Case, expected, rel
 
 from duckanon.engine.base import Engine
 from duckanon.models import models
-from duckanon.models.base import Groups, Histograms, Model
-from duckanon.models.statements import levels, violations
+from duckanon.models.base import Groups, Histograms, Model, levels, violations
 from tests.effort import share
 from tests.engines.relations import registered
 

@@ -33,7 +33,7 @@ from duckanon.models import (
     models,
 )
 from duckanon.models.base import Groups, Histograms
-from duckanon.models.text import parse_model
+from duckanon.plan.plan import parse_model
 from duckanon.testing import check_model
 from duckanon.testing.models import _Table
 

@@ -11,8 +11,7 @@ import duckanon
 from duckanon.algorithms import Datafly
 from duckanon.errors import ConfigError, ParameterError, RoleError
 from duckanon.models import KAnonymity
-from duckanon.plan.plan import Plan, resolve_algorithm
-from duckanon.plan.requirements import Requirements
+from duckanon.plan.plan import Plan, Requirements, resolve_algorithm
 
 TABLE = pa.table({"age": [30, 31], "zip": ["1", "2"], "ill": ["Canary", "b"], "name": ["x", "y"], "id": [1, 2]})
 GOOD = {"quasi_identifiers": ["age", "zip"], "k": 2}

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from reference import mondrian as slow
 
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules, partition
+from duckanon.algorithms.partition.partition import Items, PartitionAxis, Parts, Rules, partition
 from duckanon.models import models
 
 Found = list[tuple[list[int], tuple[slow.Region, ...]]]

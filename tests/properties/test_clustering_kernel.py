@@ -28,8 +28,7 @@ from duckanon.algorithms.clustering import clusters
 from duckanon.algorithms.clustering import mdav as mdav_module
 from duckanon.algorithms.clustering.clustering import Run, in_blocks
 from duckanon.algorithms.clustering.clusters import Cloud
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import Rules
+from duckanon.algorithms.partition.partition import Items, Rules
 from duckanon.models import KAnonymity, LDiversity
 
 WEIGHTED = ("greedy", "kaca", "tdg", "tdg_stable")

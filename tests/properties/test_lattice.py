@@ -28,7 +28,7 @@ from duckanon.algorithms.full_domain.optimal import Optimal
 from duckanon.algorithms.full_domain.search import ANONYMOUS
 from duckanon.algorithms.full_domain.tables import Tables
 from duckanon.errors import InfeasibleError
-from duckanon.models.text import parse_model
+from duckanon.plan.plan import parse_model
 from tests.effort import share
 
 METRICS = ["loss", "loss_geometric", "precision", "height", "discernibility", "average_class_size", "entropy"]

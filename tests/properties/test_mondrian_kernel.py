@@ -14,8 +14,7 @@ import pytest
 from properties.mondrian_cases import Case, Found, compare, draw, drawn_axis, drawn_places, expected, plain
 from reference import mondrian as slow
 
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import Rules, partition
+from duckanon.algorithms.partition.partition import Items, Rules, partition
 from duckanon.models import models
 
 # Random tables.

@@ -18,8 +18,7 @@ import duckanon
 from duckanon.algorithms.clustering.clusters import Cloud
 from duckanon.algorithms.clustering.clusters import mdav as fast_mdav
 from duckanon.algorithms.clustering.spaces import free_space
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import PartitionAxis, Parts
+from duckanon.algorithms.partition.partition import Items, PartitionAxis, Parts
 from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart
 from duckanon.algorithms.permutation.permuting import Draw, _chance_to_stay, permute
 from duckanon.recoding.permutation import secret_of

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.models.base import Groups, Histograms
-from duckanon.models.text import parse_model
+from duckanon.plan.plan import parse_model
 
 MODELS = {
     "t_closeness": [0.0, 0.1, 0.3, 0.7, 1.0],

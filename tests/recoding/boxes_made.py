@@ -15,8 +15,7 @@ from duckanon.algorithms import Datafly
 from duckanon.encoding.dictionaries import Frequency, code_levels, dictionary, frequency
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.hierarchy import Levels, auto
-from duckanon.plan.plan import Plan
-from duckanon.plan.publication import Publication
+from duckanon.plan.plan import Plan, Publication
 from duckanon.plan.request import Request
 from duckanon.recoding.partition_axes import grid_bounds
 from duckanon.recoding.regions import Boxes, Published, RegionRelations, publish_boxes

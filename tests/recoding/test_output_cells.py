@@ -13,7 +13,7 @@ import duckanon
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.errors import UnsupportedError
 from duckanon.hierarchy import Hierarchy
-from duckanon.plan.publication import KINDS
+from duckanon.plan.plan import KINDS
 from tests.recoding.boxes_made import RUN, Made, Region
 
 AGES = Hierarchy.intervals(width=5, factors=[2, 2])

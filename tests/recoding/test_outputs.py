@@ -16,8 +16,7 @@ import duckanon
 from duckanon.errors import ConfigError, JobError, ParameterError, PrivacyViolation, RoleError, UnsupportedError
 from duckanon.hierarchy import Hierarchy
 from duckanon.jobs import load_job, plan_job, run_job
-from duckanon.plan.plan import Plan
-from duckanon.plan.publication import KINDS
+from duckanon.plan.plan import KINDS, Plan
 from tests.jobs.jobs import fill, write
 from tests.recoding.boxes_made import Cutter
 

@@ -14,7 +14,7 @@ import duckanon
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, RoleError, UnsupportedError
 from duckanon.models import KAnonymity, models
 from duckanon.models.base import Model
-from duckanon.models.text import parse_model
+from duckanon.plan.plan import parse_model
 from duckanon.release import gate
 from tests.release.lies import Lie, kept_where, publishing, release_with
 

@@ -27,9 +27,9 @@ from sqlglot import exp
 
 from duckanon.engine.sql.relations import RelationTables
 from duckanon.metrics import Metric, metrics
-from duckanon.metrics.cells import CellMetric
+from duckanon.metrics.base import CellMetric
 from duckanon.models import models
-from duckanon.models.statements import violations
+from duckanon.models.base import violations
 
 _TYPES = re.compile(r"^[TIBR]+$")
 _SORTS = ("rowsort", "nosort")

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from duckanon.algorithms.clustering.spaces import FEW_COLUMNS, Spaced, spaced
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.judging import judge
-from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules
-from duckanon.algorithms.partition.partitioner import Partitioner
+from duckanon.algorithms.partition.partition import Items, PartitionAxis, Partitioner, Parts, Rules, judge
 from duckanon.engine.process import cores
 from duckanon.errors import ParameterError
 from duckanon.models.base import require_int

@@ -11,8 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.partition import PartitionAxis
+    from duckanon.algorithms.partition.partition import Items, PartitionAxis
     from duckanon.kernels.space import Space
 
     Integers = NDArray[np.int64]

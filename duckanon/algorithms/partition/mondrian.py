@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import CHOICES, PartitionAxis, Parts, Rules, partition
-from duckanon.algorithms.partition.partitioner import Partitioner
+from duckanon.algorithms.partition.partition import CHOICES, Items, PartitionAxis, Partitioner, Parts, Rules, partition
 from duckanon.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:

@@ -1,25 +1,155 @@
-"""Partitions of rows by Mondrian's cuts, on arrays: axes, rules and the classes that result."""
+"""Partitions of rows by Mondrian's cuts, on arrays: items, axes, rules and the classes that result.
+
+Every algorithm that divides rows into classes is a ``Partitioner``.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from duckanon.algorithms.partition.items import Items, pack
+from duckanon.algorithms.base import Algorithm
 from duckanon.encoding.words import WordLayout
 from duckanon.engine.process import cores
+from duckanon.errors import UnsupportedError
 from duckanon.models.base import Groups, Histograms, Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from duckanon.algorithms.base import Problem
+    from duckanon.algorithms.full_domain.nodes import Node
+    from duckanon.algorithms.permutation.permuting import Permuted
+
     Integers = NDArray[np.int64]
+    Words = NDArray[np.uint64]
     Floats = NDArray[np.float64]
+
+
+_BLOCK = 32_768
+"""Rows whose words stay in the cache until all axes are in them."""
+
+
+@dataclass(frozen=True)
+class CodedPlaces:
+    """``codes[j]`` are the codes on axis j, in pieces that are as long on every axis; ``place[j]`` has their places.
+
+    With ``bits`` they are words, of which so many bits from one on, the shift and the mask of each axis, are the codes.
+    """
+
+    codes: tuple[tuple[NDArray[Any], ...], ...]
+    place: tuple[NDArray[np.uint32] | None, ...]
+    bits: tuple[tuple[int, int], ...] | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self.codes[0]))
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """The places, of which most searches never need all at once."""
+        largest = max(len(p) for p in self.place if p is not None)
+        places = np.empty((len(self), len(self.codes)), np.uint16 if largest <= 2**16 else np.uint32, order="F")
+        for j, (pieces, place) in enumerate(zip(self.codes, self.place, strict=True)):
+            assert place is not None
+            start = 0
+            for piece in pieces:
+                if self.bits is not None:
+                    shift, mask = self.bits[j]
+                    piece = (piece >> np.uint64(shift)) & np.uint64(mask)
+                places[start : start + len(piece), j] = place[piece]
+                start += len(piece)
+        return places
+
+
+@dataclass(frozen=True)
+class Items:
+    """The rows, or their distinct combinations with the number of rows of each.
+
+    ``given`` are their places on the axes, as an array or as codes that become one when it is asked for. ``values`` has
+    the codes of sensitive columns, ``entity`` the numbers of persons, ``targets`` what information gain and least
+    squares look at. ``ties`` tells rows apart that are equal in everything else, for relaxed cuts.
+    """
+
+    given: NDArray[Any] | CodedPlaces
+    counts: Integers | None = None
+    entity: Integers | None = None
+    values: dict[str, Integers] = field(default_factory=dict)
+    ties: NDArray[np.uint64] | None = None
+    targets: tuple[NDArray[Any], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def places(self) -> NDArray[Any]:
+        """The place of each item on each axis."""
+        return self.given.array if isinstance(self.given, CodedPlaces) else self.given
+
+    def taken(self, order: Integers) -> Items:
+        """Return these items of them, in this order."""
+
+        def some(array: Any) -> Any:
+            return None if array is None else array[order]
+
+        values = {name: codes[order] for name, codes in self.values.items()}
+        targets = tuple(t[order] for t in self.targets)
+        return Items(self.places[order], some(self.counts), some(self.entity), values, some(self.ties), targets)
+
+
+def pack(
+    places: NDArray[Any] | CodedPlaces, words: Words, spare: Words, at: Integers, order: int, threads: int
+) -> None:
+    """Fill the words of all rows with the places on every axis and the rows' own numbers.
+
+    ``at`` has the word and the first bit of each axis, ``order`` says which half of a word has the number. ``spare`` is
+    room that the first cut fills with one thread: to touch memory for the first time takes long on some machines.
+    """
+    if not isinstance(places, CodedPlaces):
+        width = places.shape[1]
+        places = CodedPlaces(tuple((places[:, j],) for j in range(width)), (None,) * width)
+    blocks, start = [], 0
+    for piece, own in enumerate(places.codes[0] if places.codes else [words]):
+        blocks += [(start, piece, a, min(a + _BLOCK, len(own))) for a in range(0, len(own), _BLOCK)]
+        start += len(own)
+    if len(blocks) <= 1:
+        _fill(places, words, spare, at, order, blocks)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda t: _fill(places, words, spare, at, order, blocks[t::threads]), range(threads)):
+            pass
+
+
+def _fill(
+    places: CodedPlaces,
+    words: Words,
+    spare: Words,
+    at: Integers,
+    order: int,
+    blocks: Sequence[tuple[int, int, int, int]],
+) -> None:
+    from duckanon.kernels.packing import add_places, move_places, number_rows
+
+    for start, piece, low, high in blocks:
+        own = words[start + low : start + high]
+        spare[start + low : start + high] = 0
+        number_rows(own, order, start + low)
+        for j, place in enumerate(places.place):
+            codes = np.ascontiguousarray(places.codes[j][piece][low:high])
+            # Arrays from the database are read-only, and kernels are compiled for read-only arrays.
+            codes.flags.writeable = False
+            if places.bits is None:
+                add_places(codes, place, own, at[0, j], np.uint64(at[1, j]))
+            else:
+                down, mask = map(np.uint64, places.bits[j])
+                move_places(codes, down, mask, place, own, at[0, j], np.uint64(at[1, j]))
+
 
 _GRAIN = 20_000
 """Partitions with fewer rows than this are not divided in a task of their own."""
@@ -403,3 +533,129 @@ def _scratch(axes: Sequence[PartitionAxis], items: Items, rules: Rules, config: 
         np.zeros((keys, 2), dtype=np.int64),
         np.zeros(keys // 64 + 1, dtype=np.uint64),
     )
+
+
+def undivided(items: Items, starts: NDArray[np.int64], rules: Rules) -> Parts:
+    """Return runs of items as classes without regions; who is in them only where more than rows is counted."""
+    counted = items.counts is not None or items.entity is not None or rules.totals
+    none = np.empty((len(starts) - 1, 0), dtype=np.int32)
+    return Parts(np.arange(len(items) if counted else 0, dtype=np.int32), starts, none, none)
+
+
+def rows_of(parts: Parts, counts: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the rows of each class."""
+    if counts is None:
+        return np.diff(parts.starts)
+    running = np.concatenate([[0], np.cumsum(counts[parts.order])])
+    return np.asarray(running[parts.starts[1:]] - running[parts.starts[:-1]], dtype=np.int64)
+
+
+def judge(parts: Parts, items: Items, rules: Rules) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return for each class whether every model is satisfied, and its number of members."""
+    rows = rows_of(parts, items.counts)
+    classes = len(rows)
+    sizes = rows
+    owner = np.empty(0, dtype=np.int64)
+    if items.entity is not None or rules.totals:
+        owner = np.repeat(np.arange(classes), np.diff(parts.starts))
+    if items.entity is not None:
+        people = items.entity[parts.order].astype(np.int64)
+        most = int(people.max(initial=0)) + 1
+        sizes = np.bincount(np.unique(owner * most + people) // most, minlength=classes)
+    fine = rows >= rules.least
+    counted: dict[str, Groups] = {}
+    for model in rules.models:
+        name = getattr(model, "sensitive", None)
+        if name is not None and name not in counted:
+            totals, ancestors = rules.totals[name]
+            key, inverse = np.unique(
+                owner * len(totals) + items.values[name][parts.order].astype(np.int64), return_inverse=True
+            )
+            weights = None if items.counts is None else items.counts[parts.order]
+            counts = np.bincount(inverse, weights=weights, minlength=len(key)).astype(np.int64)
+            starts = np.searchsorted(key, np.arange(classes + 1) * len(totals))
+            histograms = Histograms(starts, key % len(totals), counts, totals, ancestors)
+            counted[name] = Groups(sizes, rows, histograms=histograms)
+        fine &= model.satisfied(counted[name] if name is not None else Groups(sizes, rows))
+    return fine, sizes
+
+
+class Partitioner(Algorithm):
+    """An algorithm that divides rows into classes.
+
+    It gets rows, or combinations of values with the number of rows of each, as places on axes, and says which are in
+    one class. Privacy does not depend on it: the gate checks what was written.
+    """
+
+    ordered: tuple[str, ...] = ()
+    """Columns of categories that have an order."""
+    target: Any = ()
+    """Columns beside the quasi-identifiers that the division looks at."""
+    budget: int | None = None
+    """The most rows that are divided at once; None for as many as fit into memory."""
+
+    @property
+    def partitions(self) -> bool:
+        return True
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """The metrics that a report has besides the usual ones."""
+        return ()
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether rows with equal values may come into different classes."""
+        return False
+
+    @property
+    def choice(self) -> str:
+        """What the division does with the target, see ``mondrian``."""
+        return "range"
+
+    @property
+    def cuts(self) -> bool:
+        """Whether classes are what cuts leave of the table, so that there are bounds between them."""
+        return True
+
+    def divides_as(self, attribute: str) -> str | None:
+        """Return what a column's axis must be, a "grid", a "line" or a "tree"; None where the plan decides."""
+        return None
+
+    def bytes_of_item(self, width: int, size: int) -> int:
+        """Return the memory that an item of so many columns takes, a place being of so many bytes."""
+        # Fetched codes, places, the two buffers between which rows are moved, and the classes.
+        return width * size * 4 + 56
+
+    @staticmethod
+    def load() -> None:
+        """Load what all kernels need before they are called."""
+        from duckanon.kernels.packing import warm
+
+        warm()
+
+    @abstractmethod
+    def divide(
+        self,
+        axes: Sequence[PartitionAxis],
+        items: Items,
+        rules: Rules,
+        *,
+        starts: NDArray[np.int64],
+        regions: NDArray[np.int32] | None = None,
+        threads: int | None = None,
+        advance: Callable[[int], None] | None = None,
+    ) -> Parts:
+        """Divide the items between each two of ``starts``, see ``algorithms.partition.partition``."""
+
+    def permuted(self, items: Items, parts: Parts, units: NDArray[np.int64], label: int) -> Permuted | None:
+        """Return the rows with values permuted within their classes; None where values are recoded instead."""
+        return None
+
+    def supports(self, model: Model) -> bool:
+        """Return whether the model can be checked on single classes: not those of a population or the whole table."""
+        return not (model.needs_population or model.traits.whole_table)
+
+    def search(self, problem: Problem) -> Node:
+        """Refuse: regions are no node of the lattice."""
+        raise UnsupportedError(f"{self.name} divides rows into classes, which are no node of the lattice.")

@@ -16,8 +16,7 @@ from duckanon.errors import UnsupportedError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.partition import PartitionAxis
+    from duckanon.algorithms.partition.partition import Items, PartitionAxis
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]

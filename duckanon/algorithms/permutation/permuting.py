@@ -13,8 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.partition import Parts
+    from duckanon.algorithms.partition.partition import Items, Parts
 
     Integers = NDArray[np.int64]
 

@@ -13,10 +13,8 @@ from duckanon.algorithms.base import algorithms
 from duckanon.algorithms.clustering.knn_clustering import KnnClustering
 from duckanon.algorithms.clustering.mdav import Mdav
 from duckanon.algorithms.clustering.tdg import Tdg
-from duckanon.algorithms.partition.items import Items
 from duckanon.algorithms.partition.mondrian import Mondrian
-from duckanon.algorithms.partition.partition import PartitionAxis, Parts, Rules
-from duckanon.algorithms.partition.partitioner import Partitioner
+from duckanon.algorithms.partition.partition import Items, PartitionAxis, Partitioner, Parts, Rules
 from duckanon.algorithms.permutation.ahmad_dey import AhmadDeyMdav, Apart
 from duckanon.algorithms.permutation.permuting import Draw, Permuted, permute
 from duckanon.errors import ParameterError, did_you_mean

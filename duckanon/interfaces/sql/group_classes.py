@@ -14,8 +14,7 @@ import numpy as np
 
 from duckanon.algorithms.clustering.clusters import Cloud, mdav, tdg
 from duckanon.algorithms.clustering.spaces import on_lines
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import PartitionAxis, Rules, partition
+from duckanon.algorithms.partition.partition import Items, PartitionAxis, Rules, partition
 from duckanon.engine.duckdb.functions import reason_of
 from duckanon.engine.duckdb.scalars import PROBLEM, RESULT, Scalar
 from duckanon.errors import ParameterError

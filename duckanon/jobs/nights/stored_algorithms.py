@@ -21,8 +21,7 @@ from sqlglot import exp
 
 from duckanon.algorithms.base import Algorithm
 from duckanon.algorithms.full_domain.nodes import evaluate, judge
-from duckanon.algorithms.partition.partition import Parts
-from duckanon.algorithms.partition.partitioner import Partitioner
+from duckanon.algorithms.partition.partition import Partitioner, Parts
 from duckanon.engine.sql.axes import RUN
 from duckanon.engine.sql.relations import col, named, same, subquery, table
 from duckanon.errors import DataError, DuckanonError, EngineError, InfeasibleError, ParameterError
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
     from duckanon.algorithms.base import Problem
     from duckanon.algorithms.full_domain.nodes import Node
-    from duckanon.algorithms.partition.items import Items
-    from duckanon.algorithms.partition.partition import OrderedAxis, PartitionAxis, Rules
+    from duckanon.algorithms.partition.partition import Items, OrderedAxis, PartitionAxis, Rules
     from duckanon.encoding.dictionaries import Coded
     from duckanon.engine.base import Engine
     from duckanon.models.base import Model

@@ -33,7 +33,7 @@ from duckanon.hierarchy.intervals import Cuts, Intervals, Quantiles
 from duckanon.hierarchy.rules import ColumnType, Dates, Suppress
 from duckanon.io.disk import sync
 from duckanon.models.base import sensitive_of
-from duckanon.plan.publication import has_distance
+from duckanon.plan.plan import has_distance
 from duckanon.plan.roles import Role
 from duckanon.release.cell_meaning import Shown
 from duckanon.release.gate import Reference, check_release, require_no_leaks

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from duckanon.algorithms.clustering.clustering import medoids
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.judging import judge, rows_of, undivided
-from duckanon.algorithms.partition.partition import Parts, Rules, classes_of_items
-from duckanon.algorithms.partition.presplit import FirstCuts
-from duckanon.encoding.spill import RID, ClassFile, PartFiles
+from duckanon.algorithms.partition.partition import Items, Parts, Rules, classes_of_items, judge, rows_of, undivided
 from duckanon.encoding.words import shuffle_keys
 from duckanon.engine.process import give_back, workers
 from duckanon.engine.sql.relations import LazyTable, col, named, pack, positional, subquery, table
@@ -40,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from duckanon.algorithms.partition.partitioner import Partitioner
+    from duckanon.algorithms.partition.partition import Partitioner
     from duckanon.algorithms.partition.presplit import Cutting
     from duckanon.engine.base import Engine
     from duckanon.plan.plan import Plan
@@ -123,10 +119,13 @@ class Divider:
         engine, coder, extras = self.engine, self.coder, rows.extras
         with engine.progress.step("search", rows.count, unit="rows"):
             grouped = coder.grouped(rows)
-            cuts = self._first_cuts(grouped or rows.table, extras, grouped is not None)
-            cutting = cuts.parts(self._budget(extras))
-            parts = len(cutting.bounds)
-            ids = self._in_parts(cuts, cutting, extras) if parts > 1 else self._at_once(cuts, extras, rows.words)
+            source, counted, budget = grouped or rows.table, grouped is not None, self._budget(extras)
+            cutting = None if rows.count <= budget else self._first_cuts(source, extras, counted, budget)
+            parts = 1 if cutting is None else len(cutting.bounds)
+            if cutting is not None and parts > 1:
+                ids = self._in_parts(source, counted, cutting, extras)
+            else:
+                ids = self._at_once(source, counted, extras, rows.words)
         if not self.classes.published or self.classes.table is None:
             raise InfeasibleError("No class satisfies the promise: all rows would be suppressed.")
         boxes = self.classes.table
@@ -152,13 +151,14 @@ class Divider:
         kinds = ["tree" if p.axis.atoms is None else "line" if p.grid is None else "grid" for p in self.coder.placed]
         return tuple(kinds)
 
-    def _cuts(self, cutting: Cutting) -> Cuts | None:
+    def _cuts(self, cutting: Cutting | None) -> Cuts | None:
         """Return all cuts: those between parts, and those within them."""
         import numpy as np
 
         if not self.plan.remember:
             return None
-        return Cuts(np.concatenate([cutting.log(self.classes.ends), *self.classes.cuts]), tuple(self.coder.placed))
+        first = np.empty((0, 7), dtype=np.int64) if cutting is None else cutting.log(self.classes.ends)
+        return Cuts(np.concatenate([first, *self.classes.cuts]), tuple(self.coder.placed))
 
     def _budget(self, extras: Sequence[str]) -> int:
         """Return how many items arrays may hold at once."""
@@ -170,9 +170,11 @@ class Divider:
         row += 16 * len(extras) + (_OF_PERSONS if PERSON in extras else 0)
         return sys.maxsize if limit is None else max(limit // row, 100_000)
 
-    def _first_cuts(self, source: str, extras: Sequence[str], counted: bool) -> FirstCuts:
+    def _first_cuts(self, source: str, extras: Sequence[str], counted: bool, budget: int) -> Cutting:
+        from duckanon.algorithms.partition.presplit import FirstCuts
+
         names = [c.dictionary.attribute for c in self.coder.coded]
-        return FirstCuts(
+        cuts = FirstCuts(
             self.engine,
             source,
             [f"{CODE}{j}" for j in range(len(self.coder.coded))],
@@ -183,36 +185,39 @@ class Divider:
             PERSON if PERSON in extras else None,
             counted,
         )
+        return cuts.parts(budget)
 
-    def _at_once(self, cuts: FirstCuts, extras: Sequence[str], words: str | None) -> str:
+    def _at_once(self, source: str, counted: bool, extras: Sequence[str], words: str | None) -> str:
         """Divide all items; return the table of their classes, in the order of the items.
 
         ``words`` is the table of all rows where codes share words.
         """
         import pyarrow as pa
 
-        packed = words is not None and not cuts.counted
-        source = words if words is not None and packed else cuts.source
-        fetched = self.engine.arrow(self._read(source, extras, cuts.counted, packed))
-        items = self.coder.items(fetched.column, extras, cuts.counted, packed)
+        packed = words is not None and not counted
+        source = words if words is not None and packed else source
+        fetched = self.engine.arrow(self._read(source, extras, counted, packed))
+        items = self.coder.items(fetched.column, extras, counted, packed)
         del fetched
         parts, kept, units = self._partition(items, self._whole())
         of_items = self._keep(items, parts, kept, units)
         return self._stored("ids", pa.table(of_items))
 
-    def _in_parts(self, cuts: FirstCuts, cutting: Cutting, extras: Sequence[str]) -> str:
+    def _in_parts(self, source: str, counted: bool, cutting: Cutting, extras: Sequence[str]) -> str:
         """Divide the items part by part, see ``_at_once``; other parts are in files meanwhile."""
         import numpy as np
+
+        from duckanon.encoding.spill import RID, ClassFile, PartFiles
 
         engine = self.engine
         files = PartFiles(engine.scratch(), engine.fresh("part"))
         codes = [f"{CODE}{j}" for j in range(len(self.coder.coded))]
-        for batch in engine.reader(self._read(cuts.source, extras, cuts.counted), batch=_BATCH, private=True):
+        for batch in engine.reader(self._read(source, extras, counted), batch=_BATCH, private=True):
             files.add(batch, cutting.parts_of([batch.column(c).to_numpy() for c in codes]))
         classes: ClassFile | None = None
         for part, bounds in enumerate(cutting.bounds):
             records = files.take(part)
-            items = self.coder.items(records.__getitem__, extras, cuts.counted)
+            items = self.coder.items(records.__getitem__, extras, counted)
             rid = np.ascontiguousarray(records[RID])
             del records
             regions = self._whole()

@@ -22,8 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon
-from duckanon.algorithms.partition.items import Items
-from duckanon.algorithms.partition.partition import PartitionAxis, Rules, partition
+from duckanon.algorithms.partition.partition import Items, PartitionAxis, Rules, partition
 from duckanon.engine.duckdb.functions import CATALOG
 from duckanon.interfaces.sql import group_classes
 from duckanon.interfaces.sql.group_classes import classes_of, divided

@@ -11,7 +11,7 @@ from sqlglot import exp
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import col, named, table
 from duckanon.errors import ParameterError
-from duckanon.metrics.cells import CellMetric
+from duckanon.metrics.base import CellMetric
 from duckanon.plan.roles import Role
 from duckanon.registry import Registry
 
