@@ -32,10 +32,12 @@ def count_classes(
     columns: Sequence[exp.Expr],
     entity: exp.Expr | None = None,
     keys: bool = False,
+    sensitive: Sequence[str] = (),
 ) -> str:
     """Create ``classes(class_id, n, suppressed)`` of a relation; n counts persons where there is an entity.
 
-    With ``keys``, ``classes`` has the values of the columns as ``q_0``, ``q_1``, ..., and is numbered by size.
+    With ``keys``, ``classes`` has the values of the columns as ``q_0``, ``q_1``, ..., and is numbered by size. For the
+    columns ``sensitive`` it has ``one_0``, ``one_1``, ...: whether all rows of a class have the same value.
     """
     name = engine.fresh("classes")
     aliases = [f"q_{j}" for j in range(len(columns))]
@@ -47,12 +49,19 @@ def count_classes(
         inner = inner.select(named(entity.copy(), "entity"))
         distinct, without_person = persons(col("entity"))
         members = exp.Add(this=distinct, expression=without_person)
+    flags = [f"one_{i}" for i in range(len(sensitive))]
+    # By hashes, of which the database makes one for each entry of a dictionary: comparing texts takes longer.
+    inner = inner.select(*(named(hash_of(col(value)), flag) for value, flag in zip(sensitive, flags, strict=True)))
     counted = exp.select(*(col(a) for a in aliases), named(members, "n")).from_(subquery(inner, "i"))
+    counted = counted.select(
+        *(named(exp.EQ(this=exp.Min(this=col(f)), expression=exp.Max(this=col(f))), f) for f in flags)
+    )
     counted = counted.group_by(*(col(a) for a in aliases))
     # Without the values the numbers mean nothing: any order will do, and sorting costs time.
     by_size = exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)]) if keys else None
     rank = exp.Window(this=exp.RowNumber(), order=by_size)
     query = exp.select(named(cast(rank, "BIGINT"), "class_id"), col("n"), named(exp.false(), "suppressed"))
+    query = query.select(*(col(flag) for flag in flags))
     if keys:
         query = query.select(*(col(a) for a in aliases))
     engine.create(name, query.from_(subquery(counted, "c")))

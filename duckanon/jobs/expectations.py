@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from duckanon.errors import DataError, InfeasibleError, did_you_mean
+from duckanon.plan.roles import Role
 
 if TYPE_CHECKING:
     from duckanon.engine.sql.relations import Column
@@ -80,6 +81,7 @@ def check_use(release: Release, expect: Expect) -> None:
             f"{left_out} of {release.rows_in} rows ({share:.2%}) would be suppressed: more than the "
             f"{expect.max_suppressed:.2%} of [expect] max_suppressed."
         )
+    _check_homogeneity(release, expect)
     if expect.max_loss is UNSET or not expect.max_loss:
         return
     measured = {m.metric: m for m in release.measure(list(expect.max_loss)) if m.attribute is None}
@@ -93,6 +95,30 @@ def check_use(release: Release, expect: Expect) -> None:
         if measure.value > bound if lower else measure.value < bound:
             word = "more" if lower else "less"
             raise InfeasibleError(f"{metric} is {measure.value:.4g}: {word} than the {bound:.4g} of [expect] max_loss.")
+
+
+def _check_homogeneity(release: Release, expect: Expect) -> None:
+    """Raise where more classes than expected have one value of a sensitive column."""
+    if expect.max_homogeneous is UNSET:
+        return
+    bounds, counts = expect.max_homogeneous, {h.attribute.lower(): h for h in release.homogeneity}
+    if not isinstance(bounds, Mapping):
+        bounds = dict.fromkeys(release.plan.roles.named(Role.SENSITIVE), bounds)
+    for name, bound in bounds.items():
+        counted = counts.get(name.lower())
+        if counted is None:
+            raise InfeasibleError(
+                f"The classes of this release are not visible, so that those with one value of {name!r} are not "
+                "counted: the bound of [expect] max_homogeneous is not verified."
+            )
+        # A whole number is one of classes: 1 is one class, 1.0 all of them.
+        above = counted.homogeneous > bound if isinstance(bound, int) else counted.share > bound
+        if above:
+            most = f"{bound:,}" if isinstance(bound, int) else f"{bound:.2%}"
+            raise InfeasibleError(
+                f"{counted.text} ({counted.share:.2%}): more than the {most} of [expect] max_homogeneous. Require l or "
+                "t in [privacy], so that classes tell less."
+            )
 
 
 def plain_type(type_name: str) -> str:

@@ -86,8 +86,13 @@ Form = Annotated[
     ),
 ]
 Reports = Annotated[tuple[Literal["json", "md", "html"], ...], _must_be("a list of 'json', 'md' and 'html'")]
+_Homogeneous = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, le=1)]
 Types = Annotated[
     dict[str, Text], _must_be("a table of columns and types", lambda value: _not_blank(list(value.values())))
+]
+Homogeneous = Annotated[
+    _Homogeneous | dict[str, _Homogeneous],
+    _must_be("a whole number of classes, a share of them such as 0.05, or a table of sensitive columns with either"),
 ]
 Losses = Annotated[dict[str, Number], _must_be("a table of metrics and numbers")]
 Memory = Annotated[str, _must_be("a size such as '2GB'", **_like(_SIZE))]
@@ -197,6 +202,13 @@ class Expect(Keys, frozen=True, kw_only=True):
         Literal["same", "any"], _about("Whether a type that changed since the last published run stops the job.")
     ] = "same"
     max_loss: Annotated[Losses | UnsetType, _about("The largest loss, by metric.")] = UNSET
+    max_homogeneous: Annotated[
+        Homogeneous | UnsetType,
+        _about(
+            "The most classes that may have one value of a sensitive column: a whole number, or a share such as 0.05; "
+            "for each sensitive column, or as a table for those that it names."
+        ),
+    ] = UNSET
     max_suppressed: Annotated[
         Share | UnsetType, _about("The largest share of rows that may be suppressed or held back.")
     ] = UNSET

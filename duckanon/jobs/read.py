@@ -207,7 +207,7 @@ def _table(content: Mapping[str, Any], name: str, folder: Path, day: date) -> Jo
         target=target(filled, output, name, folder, rows),
         reports=tuple(dict.fromkeys(output.report)),
         overwrite=output.overwrite,
-        expect=_expect(keys.read(keys.Expect, "expect", content.get("expect", {}))),
+        expect=_expect(keys.read(keys.Expect, "expect", content.get("expect", {})), sensitive),
     )
 
 
@@ -332,9 +332,17 @@ def _form(table: keys.Output, columns: Sequence[str]) -> dict[str, Any]:
     return {"output": table.form}
 
 
-def _expect(table: keys.Expect) -> keys.Expect:
+def _expect(table: keys.Expect, sensitive: Sequence[str]) -> keys.Expect:
     from duckanon.metrics.base import metrics
 
+    if table.max_homogeneous is not UNSET:
+        if not sensitive:
+            raise JobError("[expect] max_homogeneous is about sensitive columns, and [roles] has none.")
+        lowered = {name.lower() for name in sensitive}
+        for name in table.max_homogeneous if isinstance(table.max_homogeneous, dict) else ():
+            if name.lower() not in lowered:
+                hint = did_you_mean(name, sensitive)
+                raise JobError(f"[expect] max_homogeneous names {name!r}, which is no sensitive column.{hint}")
     for name in {} if table.max_loss is UNSET else table.max_loss:
         if name not in metrics:
             raise JobError(f"[expect] max_loss names {name!r}, which is no metric.{did_you_mean(name, metrics)}")

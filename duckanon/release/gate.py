@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -29,6 +29,7 @@ from duckanon.engine.sql.relations import (
 )
 from duckanon.errors import PrivacyViolation
 from duckanon.models.base import CheckResult, Model, sensitive_of, violations
+from duckanon.plan.roles import Role
 from duckanon.recoding.base import Evidence
 from duckanon.release.permutation_gate import count_blocks, count_groups, require_blocks, require_file
 from duckanon.release.truth import Fingerprint
@@ -79,6 +80,55 @@ class Reference:
     """The rows whose cells were verified, see ``truth``."""
     evidence: Evidence | None = None
     """What ties the rows of a release to those of its source, where groups are hidden."""
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    """How many published classes have one value of a sensitive column: they tell it of everyone in them.
+
+    Examples
+    --------
+    >>> Homogeneity("ill", 8, 2).text
+    "2 of 8 classes have one value of 'ill'"
+    """
+
+    attribute: str
+    classes: int
+    homogeneous: int
+
+    @property
+    def share(self) -> float:
+        """The share of classes that have one value."""
+        return self.homogeneous / self.classes if self.classes else 0.0
+
+    @property
+    def text(self) -> str:
+        """The counts in words."""
+        have = "has" if self.homogeneous == 1 else "have"
+        classes = "class" if self.classes == 1 else "classes"
+        return f"{self.homogeneous:,} of {self.classes:,} {classes} {have} one value of {self.attribute!r}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as plain values."""
+        return {"attribute": self.attribute, "classes": self.classes, "homogeneous": self.homogeneous}
+
+
+def count_homogeneous(engine: Engine, classes: str, sensitive: Sequence[str]) -> tuple[Homogeneity, ...]:
+    """Return in how many classes all rows have the same value; ``classes`` is that of ``count_classes`` with flags."""
+    if not sensitive:
+        return ()
+    flags = [call("count_if", col(f"one_{i}")) for i in range(len(sensitive))]
+    total, *counts = engine.row(exp.select(exp.Count(this=exp.Star()), *flags).from_(table(classes)))
+    return tuple(Homogeneity(name, int(total), int(n)) for name, n in zip(sensitive, counts, strict=True))
+
+
+@dataclass(frozen=True)
+class Gated:
+    """What the gate counted on a release that it let pass."""
+
+    checks: tuple[CheckResult, ...]
+    homogeneity: tuple[Homogeneity, ...] = ()
+    """One for each sensitive column; none where classes cannot be seen."""
 
 
 def check_models(
@@ -147,7 +197,7 @@ def check_release(
     proof: Path | None,
     reference: Reference | None = None,
     published_as: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[CheckResult, ...]:
+) -> Gated:
     """Check a written release: its columns, its number of rows, and every promise; raise if one is broken.
 
     ``proof`` is a private file with the published quasi-identifiers and the entity key, where persons are counted.
@@ -162,19 +212,25 @@ def check_release(
     if count_rows(engine, written) != rows:
         raise PrivacyViolation("The gate refused the release: the file does not hold the rows that were checked.")
     if reference is not None and reference.evidence is not None:
-        return _check_hidden(engine, written, models, unit, reference.evidence)
+        return Gated(_check_hidden(engine, written, models, unit, reference.evidence))
     counted, entity = written, None
     if proof is not None:
         counted, entity = engine.parquet([proof]), col(ENTITY)
         require_same_classes(engine, written, counted, names)
     keys: list[exp.Expr] = [col(n) for n in names]
-    sensitive = sensitive_of(models)
+    sensitive, present = sensitive_of(models), [a.name for a in roles.published if a.role is Role.SENSITIVE]
     known = reference or Reference()
     # The values of a class are stored only where something is joined to them.
     tied = bool(sensitive) or known.population is not None
     if not tied and rows >= MANY_ROWS:
         keys = short_keys(engine, counted, names)
-    own = {"classes": count_classes(engine, counted, keys, entity, keys=tied)}
+    # Persons are counted on a file without sensitive values, so that these take a pass of their own.
+    flagged = present if proof is None else []
+    own = {"classes": count_classes(engine, counted, keys, entity, keys=tied, sensitive=flagged)}
+    homogeneity = count_homogeneous(engine, own["classes"], flagged)
+    if proof is not None and present:
+        own["flags"] = count_classes(engine, written, keys, sensitive=present)
+        homogeneity = count_homogeneous(engine, own["flags"], present)
     if sensitive:
         own["class_values"] = count_values(engine, written, keys, {s: col(s) for s in sensitive}, own["classes"])
     if known.population is not None:
@@ -185,7 +241,7 @@ def check_release(
     require(checks)
     if known.published is not None:
         known.published.require(engine, written)
-    return checks
+    return Gated(checks, homogeneity)
 
 
 def _check_hidden(

@@ -20,7 +20,7 @@ from duckanon.metrics.base import headlines, measure, metric_parameters
 from duckanon.models.base import CheckResult, sensitive_of
 from duckanon.plan.plan import has_distance
 from duckanon.recoding.base import Recoding
-from duckanon.release.gate import Reference, check_release, require_no_leaks
+from duckanon.release.gate import Homogeneity, Reference, check_release, require_no_leaks
 from duckanon.release.permutation_gate import highest_linkage
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class Release:
 
     persons: Path | None = field(default=None, repr=False)
     """The published quasi-identifiers with the hashed entity keys of their rows, where persons are counted."""
+    homogeneity: tuple[Homogeneity, ...] = ()
+    """How many published classes have one value of each sensitive column; none where classes cannot be seen."""
     remarks: tuple[str, ...] = ()
     """Further notes for the reports."""
 
@@ -114,6 +116,7 @@ class Release:
             recoder=recoder,
             used=recoded.hierarchies,
             persons=written.persons,
+            homogeneity=checked.homogeneity,
         )
 
     def query(self) -> exp.Query:
@@ -213,6 +216,7 @@ class Release:
                 "suppressed_share": share,
                 **self._class_sizes,
             },
+            **({"homogeneity": [h.to_dict() for h in self.homogeneity]} if self.homogeneity else {}),
             "search": {**({"pass": 1} if self.plan.search_options.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
             "loss": self._loss,
@@ -369,7 +373,7 @@ class Release:
             self.persons,
             self.reference,
             self.plan.published_as,
-        )
+        ).checks
 
     def close(self) -> None:
         """Remove the private file and everything else that the release holds."""
@@ -378,7 +382,8 @@ class Release:
 
     def __repr__(self) -> str:
         held = ", ".join(c.text for c in self.checks)
-        return f"<Release of {self.rows_published} rows, {self.rows_suppressed} suppressed: {held}>"
+        warned = "".join(f"; warning: {h.text}" for h in self.homogeneity if h.homogeneous)
+        return f"<Release of {self.rows_published} rows, {self.rows_suppressed} suppressed: {held}{warned}>"
 
     def __enter__(self) -> Release:
         return self

@@ -25,6 +25,7 @@ _ORDER = (
     "steering",
     "hierarchies",
     "found",
+    "homogeneity",
     "search",
     "checks",
     "loss",

@@ -54,6 +54,39 @@ def risk(summary: Summary) -> Risk | None:
     return Risk(1 / smallest, 1 / mean if mean else None)
 
 
+def homogeneous(summary: Summary) -> int | None:
+    """Return the most classes that have one value of the same sensitive column; None where none were counted.
+
+    Examples
+    --------
+    >>> homogeneous({"homogeneity": [{"attribute": "ill", "classes": 9, "homogeneous": 2}]})
+    2
+    """
+    return max((int(one["homogeneous"]) for one in summary.get("homogeneity") or ()), default=None)
+
+
+def cautions(summary: Summary) -> list[str]:
+    """Return warnings of what the requirements do not cover: classes that tell a sensitive value of all their members.
+
+    Examples
+    --------
+    >>> cautions({"homogeneity": [{"attribute": "ill", "classes": 2, "homogeneous": 2}]})[0].partition(". ")[0]
+    "2 of 2 classes have one value of 'ill': it is the value of everyone in them"
+    """
+    lines = []
+    for one in summary.get("homogeneity") or ():
+        count, classes = one["homogeneous"], one["classes"]
+        if not count:
+            continue
+        words = f"{number(count)} of {number(classes)} {'class' if classes == 1 else 'classes'}"
+        if count == 1:
+            told = f"has one value of {one['attribute']!r}: it is the value of everyone in it"
+        else:
+            told = f"have one value of {one['attribute']!r}: it is the value of everyone in them"
+        lines.append(f"{words} {told}. l=2 or more, or a small t, prevents that.")
+    return lines
+
+
 def entry(summary: Summary, record: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a run as one line of a job's history.
 
@@ -71,6 +104,7 @@ def entry(summary: Summary, record: Mapping[str, Any] | None = None) -> dict[str
         **{key: counts.get(key) for key in ("rows_in", "rows_published", "suppressed_share")},
         "held_back": record.get("held_back"),
         "classes": counts.get("classes"),
+        "homogeneous": homogeneous(summary),
         **{f"class_size_{key}": sizes.get(key) for key in ("min", "median", "mean")},
         "loss": total(summary, "loss"),
         "ncp": total(summary, "gcp"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from duckanon.report.history import entry, risk, total, trends
+from duckanon.report.history import cautions, entry, risk, total, trends
 from duckanon.report.model import (
     Bar,
     Block,
@@ -185,8 +185,8 @@ def _tiles(run: Run) -> list[Tile]:
 
 @section
 def warnings(run: Run) -> Section | None:
-    """Return the warnings of the run."""
-    lines = [str(w) for w in run.recorded("warnings") or ()]
+    """Return what the requirements do not cover, and the warnings of the run."""
+    lines = [*cautions(run.summary), *(str(w) for w in run.recorded("warnings") or ())]
     return Section("Warnings", [Bullets(lines)], name="warnings", warns=True) if lines else None
 
 
@@ -259,6 +259,9 @@ def counted(run: Run) -> Section:
         ("Rows suppressed", number(counts.get("rows_suppressed")), share(counts.get("suppressed_share"))),
         ("Groups, not visible in the release" if run.hides else "Classes published", number(counts.get("classes")), ""),
     ]
+    for one in run.summary.get("homogeneity") or ():
+        part = share(one["homogeneous"] / one["classes"] if one["classes"] else None)
+        rows.append((f"Classes with one value of {one['attribute']}", number(one["homogeneous"]), part))
     blocks: list[Block] = [Grid(("", "Number", "Share"), rows, right=(1, 2))]
     sizes = counts.get("class_size") or {}
     if sizes:

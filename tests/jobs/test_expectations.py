@@ -14,6 +14,7 @@ from duckanon.engine.sql.relations import Column
 from duckanon.io.sinks import read_manifest
 from duckanon.jobs import Expect, exit_code, load_job, run_job
 from duckanon.jobs.expectations import check_rows, check_schema, plain_type
+from duckanon.jobs.nights import State
 from tests.jobs.jobs import CANARY, PEOPLE, ROWS, STATE, fill, write
 
 
@@ -26,6 +27,13 @@ def expecting(folder: Path, *lines: str) -> Path:
     return write(folder, ("[output]", "\n".join(["[expect]", *lines, "[output]"])))
 
 
+def tell(folder: Path) -> None:
+    """Let everybody in Bonn have one value: half of the classes are of that town."""
+    towns = PEOPLE["town"].to_pylist()
+    ills = ["flu" if town == "Bonn" else ill for town, ill in zip(towns, PEOPLE["ill"].to_pylist(), strict=True)]
+    pq.write_table(PEOPLE.set_column(4, "ill", pa.array(ills)), folder / "people.parquet")
+
+
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
@@ -35,13 +43,45 @@ def expecting(folder: Path, *lines: str) -> Path:
         ('types = {agee = "BIGINT"}', 3, "'agee', which the source does not have. Did you mean 'age'"),
         ("max_loss = {gcp = 0.0}", 4, "gcp is 0.[0-9]+: more than the 0 of"),
         ("max_loss = {precision = 1.0}", 4, "precision is 0.[0-9]+: less than the 1 of"),
+        ("max_homogeneous = 0", 4, r"4 of 8 classes have one value of 'ill' \(50.00%\): more than the 0 of"),
+        ("max_homogeneous = 1", 4, "more than the 1 of"),
+        ("max_homogeneous = 0.49", 4, "more than the 49.00% of .expect. max_homogeneous. Require l or t"),
+        ("max_homogeneous = {ILL = 0.0}", 4, "4 of 8 classes have one value of 'ill'"),
+        ("max_homogeneous = {il = 1}", 2, "'il', which is no sensitive column. Did you mean 'ill'"),
+        ("max_homogeneous = -1", 2, "a whole number of classes, a share of them such as 0.05"),
     ],
 )
 def test_expectations_stop_a_job(folder: Path, line: str, code: int, words: str) -> None:
+    if "max_homogeneous" in line:
+        tell(folder)
     with pytest.raises(errors.DuckanonError, match=words) as caught:
         run_job(expecting(folder, line))
     assert exit_code(caught.value) == code
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("bound", ["4", "0.5", "1.0", "{ill = 4}"])
+def test_classes_that_tell_are_warned_of_and_kept_in_the_history(
+    folder: Path, bound: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell(folder)
+    path = expecting(folder, f"max_homogeneous = {bound}")
+    with caplog.at_level("WARNING", "duckanon"):
+        run_job(path)
+    assert "4 of 8 classes have one value of 'ill'" in caplog.text
+    job = load_job(path)
+    assert State.open(job.state / "job").history().column("homogeneous").to_pylist() == [4]
+    page = (folder / "out" / "people.report.html").read_text(encoding="utf-8")
+    assert page.count("4 of 8 classes have one value of") == 1
+
+
+def test_no_classes_to_count_and_no_sensitive_column(folder: Path) -> None:
+    hidden = ('[algorithm]\nname = "datafly"\nstop = "limit"\n', '[algorithm]\nname = "probabilistic"\n')
+    expected = ("[output]", "[expect]\nmax_homogeneous = 5\n[output]")
+    with pytest.raises(errors.InfeasibleError, match="max_homogeneous is not verified"):
+        run_job(write(folder, hidden, expected, ("suppression_limit = 0.1\n", "")))
+    with pytest.raises(errors.JobError, match=r"is about sensitive columns, and \[roles\] has none"):
+        load_job(write(folder, expected, ('sensitive = ["ill"]', 'insensitive = ["ill"]')))
 
 
 def test_expectations_that_hold(folder: Path) -> None:

@@ -335,6 +335,7 @@ class TestFigures:
             "suppressed_share": 0.025,
             "held_back": 37,
             "classes": 321,
+            "homogeneous": None,
             "class_size_min": 5,
             "class_size_median": 19,
             "class_size_mean": 60.747,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 Summary = Mapping[str, Any]
-_IN_PLAIN_LINES = ("promised", "verified", "counted", "columns", "notes")
+_IN_PLAIN_LINES = ("warnings", "promised", "verified", "counted", "columns", "notes")
 """Sections that plain lines show in another form, or not at all."""
 
 
@@ -292,6 +292,9 @@ def _counts(summary: Summary) -> RenderableType:
     middle = f"median {figure(sizes['median'])}, mean {figure(sizes['mean'])}"
     hides = "permutation" in summary
     table.add_row(*classes_row(summary, f"{counts['classes']:,}, of {spread} ({middle})"))
+    for one in summary.get("homogeneity") or ():
+        tell = f"{one['homogeneous']:,} {'class has' if one['homogeneous'] == 1 else 'classes have'} one value of it"
+        table.add_row(one["attribute"], tell)
     if hides:
         for name, text in permutation_rows(summary["permutation"]):
             table.add_row(name, Text(text))
@@ -397,6 +400,7 @@ def _files(written: Mapping[str, Any]) -> RenderableType:
 
 
 def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any], warnings: Sequence[str]) -> None:
+    from duckanon.report.history import cautions
     from duckanon.report.release import outcome
     from duckanon.report.terminal import plain
 
@@ -420,7 +424,7 @@ def _plain_release(screen: Screen, summary: Summary, written: Mapping[str, Any],
     for measure in summary["loss"]:
         if measure["attribute"] is None:
             screen.line(f"{measure['metric']}: {figure(measure['value'])}")
-    for warning in warnings:
+    for warning in (*cautions(summary), *warnings):
         screen.line(f"warning: {warning}")
     for section in brief(summary):
         for line in plain(section) if section.name not in _IN_PLAIN_LINES else ():

@@ -16,7 +16,7 @@ from typing import IO, Any, Literal
 
 from duckanon.errors import ParameterError
 from duckanon.progress import Event, Listener
-from duckanon.report.history import entry
+from duckanon.report.history import cautions, entry
 
 _LOGGER = "duckanon"
 _SQL = "duckanon.sql"
@@ -39,6 +39,7 @@ _FIELDS = (
     "suppressed_share",
     "held_back",
     "classes",
+    "homogeneous",
     "class_size_min",
     "loss",
     "peak_memory",
@@ -209,7 +210,7 @@ class LoggedProgress:
 def log_run(record: Mapping[str, Any]) -> None:
     """Log how a run ended, and its warnings."""
     names = {k: record[k] for k in _CONTEXT if record.get(k) is not None}
-    for warning in record.get("warnings") or ():
+    for warning in (*cautions(record.get("summary") or {}), *(record.get("warnings") or ())):
         log.warning("%s", warning, extra=_extra(names))
     figures = entry(record.get("summary") or {}, record)
     suppressed = ((record.get("summary") or {}).get("found") or {}).get("rows_suppressed")

@@ -10,7 +10,7 @@ from typing import Any
 
 from duckanon.io.disk import replacing
 from duckanon.jobs.monitoring.files import alone_in, os_errors
-from duckanon.report.history import entry
+from duckanon.report.history import cautions, entry
 
 Record = Mapping[str, Any]
 Labels = tuple[str, str]
@@ -32,6 +32,7 @@ _OF_RELEASE = {
     "duckanon_rows_held_back": "Rows that wait until their class is large enough.",
     "duckanon_suppressed_ratio": "Share of the rows left out.",
     "duckanon_classes": "Equivalence classes of the release.",
+    "duckanon_homogeneous_classes": "Classes with one value of a sensitive column: the most of any such column.",
     "duckanon_class_size_min": "Rows or persons in the smallest class.",
     "duckanon_class_size_median": "Rows or persons in the median class.",
     "duckanon_loss_ratio": "Loss of the release: 0 is best, 1 is all.",
@@ -83,7 +84,7 @@ def _values(record: Record) -> dict[str, Any]:
         _seconds(record.get("ended")),
         record.get("exit_code"),
         record.get("seconds"),
-        len(record.get("warnings") or ()),
+        len(record.get("warnings") or ()) + len(cautions(record.get("summary") or {})),
         record.get("peak_memory"),
     )
     values: dict[str, Any] = dict(zip(_OF_RUN, of_run, strict=True))
@@ -95,7 +96,7 @@ def _values(record: Record) -> dict[str, Any]:
         figures["rows_in"],
         figures["rows_published"],
         (summary.get("found") or {}).get("rows_suppressed"),
-        *(figures[name] for name in ("held_back", "suppressed_share", "classes", "class_size_min")),
+        *(figures[name] for name in ("held_back", "suppressed_share", "classes", "homogeneous", "class_size_min")),
         *(figures[name] for name in ("class_size_median", "loss")),
     )
     return {**values, **dict(zip(_OF_RELEASE, of_release, strict=True))}

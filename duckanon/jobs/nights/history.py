@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from duckanon.report.history import homogeneous
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table
@@ -27,6 +29,7 @@ COLUMNS = {
     "suppressed_share": "float64",
     "held_back": "int64",
     "classes": "int64",
+    "homogeneous": "int64",
     "class_size_min": "int64",
     "class_size_median": "float64",
     "class_size_mean": "float64",
@@ -41,7 +44,8 @@ COLUMNS = {
 """The columns of the history with their Arrow types.
 
 ``rows_suppressed`` counts all rows that are not published; ``held_back`` those of them that wait until their class is
-large enough, or until others change with them. Of an error only the type is stored.
+large enough, or until others change with them. ``homogeneous`` counts classes with one value of a sensitive column, the
+most of any such column. Of an error only the type is stored.
 """
 
 
@@ -58,6 +62,7 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
         **{name: found.get(name) for name in ("rows_in", "rows_published", "rows_suppressed", "suppressed_share")},
         "held_back": record.get("held_back"),
         "classes": found.get("classes"),
+        "homogeneous": homogeneous(summary),
         **{f"class_size_{name}": sizes.get(name) for name in ("min", "median", "mean", "max")},
         "loss": _loss(summary, "loss"),
         # The mean of all cells: their sum grows with the rows.
@@ -137,6 +142,7 @@ FIGURES = (
     Figure("suppressed_share", "share not published", share=True),
     Figure("held_back", "rows held back"),
     Figure("classes", "classes"),
+    Figure("homogeneous", "classes with one sensitive value"),
     Figure("class_size_min", "smallest class"),
     Figure("class_size_median", "median class"),
     Figure("class_size_mean", "mean class"),

@@ -36,7 +36,7 @@ from duckanon.models.base import sensitive_of
 from duckanon.plan.plan import has_distance
 from duckanon.plan.roles import Role
 from duckanon.release.cell_meaning import Shown
-from duckanon.release.gate import Reference, check_release, require_no_leaks
+from duckanon.release.gate import Homogeneity, Reference, check_release, require_no_leaks
 from duckanon.release.permutation_gate import require_source
 from duckanon.release.stages.write import passed_columns
 from duckanon.release.truth import Claim, Fingerprint, require_truth
@@ -67,6 +67,8 @@ class Checked:
     """The SHA-256 of the file."""
     reference: Reference = field(repr=False)
     """What the file was compared with."""
+    homogeneity: tuple[Homogeneity, ...] = ()
+    """How many classes have one value of each sensitive column."""
 
 
 def check(
@@ -91,11 +93,11 @@ def check(
         reference = replace(reference, published=_true_rows(plan, engine, encoded, found, recoded, types))
         if reference.published is None and reference.evidence is None:
             raise PrivacyViolation("The gate refused the release: nothing says which of its rows is whose.")
-        checks = check_release(
+        gated = check_release(
             engine, release, plan.roles, plan.models, plan.unit, rows, written.persons, reference, plan.published_as
         )
         leaks.result()
-    return Checked(rows, tuple(engine.columns(release)), checks, digest.result(), reference)
+    return Checked(rows, tuple(engine.columns(release)), gated.checks, digest.result(), reference, gated.homogeneity)
 
 
 def _digest(path: Path, staged: bool) -> str:
