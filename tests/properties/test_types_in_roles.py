@@ -5,6 +5,7 @@ What is published is read by a plain reader of its texts and counted again row b
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 import tempfile
@@ -109,6 +110,7 @@ def read_source(connection: duckdb.DuckDBPyConnection, data: Any) -> Source:
         rows = data
     else:
         library = type(data).__module__.split(".")[0]
+        data = with_integers(data) if library == "pandas" else data
         table = pa.Table.from_pandas(data) if library == "pandas" else data if library == "pyarrow" else data.to_arrow()
         connection.register("given", table)
         rows = "given"
@@ -119,6 +121,18 @@ def read_source(connection: duckdb.DuckDBPyConnection, data: Any) -> Source:
     ordered = connection.execute("SELECT x::VARCHAR FROM read WHERE x IS NOT NULL ORDER BY x").fetchall()
     order = list(dict.fromkeys(x for (x,) in ordered))
     return Source(kind, {i: x for x, i, _ in found}, {i: e for _, i, e in found}, order)
+
+
+def with_integers(frame: Any) -> Any:
+    """Return a frame whose integers that a missing value made floats are integers, by the rules of pandas itself."""
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind != "f" or not column.isna().any() or not column.abs().max() < 2**53:
+            continue
+        # pandas refuses where a value is not whole.
+        with contextlib.suppress(TypeError):
+            frame = frame.assign(**{name: column.astype("Int64")})
+    return frame
 
 
 def plain(value: str | None) -> str | None:
