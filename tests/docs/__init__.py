@@ -1,0 +1,1 @@
+"""The manual: its examples run, its links lead somewhere, its build has no warnings."""
