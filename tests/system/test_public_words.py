@@ -78,9 +78,15 @@ def test_no_message_has_an_odd_word() -> None:
     assert found == [], "each with what to say instead"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/glossary.md", "examples/schedulers/README.md"])
-def test_no_page_has_an_odd_word(page: str) -> None:
-    text = (CHECKOUT / page).read_text(encoding="utf-8")
+def pages() -> list[Path]:
+    """Return the pages of the manual, the README and those of examples."""
+    folders = [CHECKOUT / "docs", CHECKOUT / "examples", CHECKOUT / "hierarchies"]
+    return [CHECKOUT / "README.md", *sorted(p for folder in folders for p in folder.rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(CHECKOUT)))
+def test_no_page_has_an_odd_word(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     assert [odd for odd in ODD if re.search(odd, text, re.I)] == []
 
 
@@ -90,6 +96,6 @@ def test_the_glossary_is_sorted_and_defines_each_word_once() -> None:
 
 
 def test_each_word_of_the_glossary_is_in_use() -> None:
-    said = " ".join(text for _, text in messages()) + (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    said = said.lower().replace("\n", " ")
+    shown = [page.read_text(encoding="utf-8") for page in pages() if page != GLOSSARY]
+    said = " ".join([*(text for _, text in messages()), *shown]).lower().replace("\n", " ")
     assert [word for word in headwords() if word.lower() not in said] == []
