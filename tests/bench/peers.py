@@ -133,7 +133,9 @@ def full_domain(data: Path, class_path: str | None, repeat: int, scratch: Path) 
     csv.write_csv(table, text, csv.WriteOptions(delimiter=";", quoting_style="none"))
     parquet.write_table(table, binary)
     print(f"Optimal full-domain generalization: ADULT, {table.num_rows:,} rows, 8 quasi-identifiers, k = {K}, loss")
-    print(f"Warm, in turns, seconds: median of {repeat}, the least in brackets; 'call' is all but the writing (ours: with")
+    print(
+        f"Warm, in turns, seconds: median of {repeat}, the least in brackets; 'call' is all but the writing (ours: with"
+    )
     print("the gate), 'whole' is from file to file, 'processor' is the whole's time of all threads")
     try:
         java = compiled(class_path, scratch)
@@ -241,7 +243,8 @@ def mondrian(data: Path, counts: list[int], sizes: list[int]) -> None:
         print("anonypy is skipped: it is not installed (pip install anonypy pandas)")
         return
     table = pq.read_table(data / "data.parquet")
-    print(f"{'rows':>7} {'k':>4} {'program':<10} {'search':>8} {'call':>7} {'processor':>10} {'mean NCP':>9} {'classes':>8}")
+    columns = f"{'search':>8} {'call':>7} {'processor':>10} {'mean NCP':>9} {'classes':>8}"
+    print(f"{'rows':>7} {'k':>4} {'program':<10} {columns}")
     for count in counts:
         rows = table.slice(0, count)
         for k in sizes:
