@@ -43,6 +43,20 @@ _WORDS = {
         idade nascimento cidade estado nacionalidade profissao eta nascita sesso citta cap paese nazionalita
         professione leeftijd geboorte geboortedatum geslacht woonplaats beroep wiek plec urodzenia miasto kod zawod
         alder kon fodelsedatum postnummer kommune yrke ika sukupuoli""",
+    "core": """
+        age birth birthdate birthday dob born yob sex gender zip zipcode postcode postal plz city town county state
+        region country
+        alter geburt geburtsdatum geburtstag geburtsjahr geschlecht postleitzahl ort wohnort stadt land bundesland
+        naissance sexe genre codepostal ville pays edad nacimiento sexo genero ciudad provincia pais
+        idade nascimento cidade estado eta nascita sesso citta cap paese
+        leeftijd geboorte geboortedatum geslacht woonplaats wiek plec urodzenia miasto kod
+        alder kon fodelsedatum postnummer kommune ika sukupuoli""",
+    "person": """
+        patient patients person persons people customer client member subject user employee student pupil insured
+        citizen voter resident participant individual beneficiary respondent
+        kunde kundin versicherte versicherter mitarbeiter teilnehmer schueler buerger
+        patiente client assure salarie paciente cliente persona empleado pessoa paziente
+        klant medewerker pacjent klient osoba kund potilas asiakas henkilo""",
     "sensitive": """
         diagnosis diagnoses disease illness condition icd drug drugs medication treatment therapy result salary income
         wage pay cost costs charge debt credit religion belief orientation party union crime conviction hiv disability
@@ -52,7 +66,9 @@ _WORDS = {
         reddito doenca rendimento ziekte behandeling inkomen salaris choroba leczenie dochod sjukdom inkomst lon
         sairaus tulot""",
 }
-IDENTIFIER, KEY, QUASI, SENSITIVE = (frozenset(words.split()) for words in _WORDS.values())
+IDENTIFIER, KEY, QUASI, CORE, PERSON, SENSITIVE = (frozenset(words.split()) for words in _WORDS.values())
+"""Words of columns that name a person, of keys, of quasi-identifiers, of those that are known of everybody (birth, sex
+and place), of keys of persons, and of sensitive columns."""
 
 _GIVEN = """
     james john robert michael william david richard joseph thomas charles christopher daniel matthew anthony mark paul
@@ -209,4 +225,4 @@ def _iban(value: exp.Expr) -> exp.Expr:
     return exp.EQ(this=rest, expression=number(1))
 
 
-__all__ = ["IDENTIFIER", "KEY", "KINDS", "QUASI", "SENSITIVE", "matches", "recognized", "words"]
+__all__ = ["CORE", "IDENTIFIER", "KEY", "KINDS", "PERSON", "QUASI", "SENSITIVE", "matches", "recognized", "words"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -31,6 +31,10 @@ _READ = 2_000
 _NEARLY_UNIQUE = 0.95
 _MANY_VALUES = 0.5
 _HARDLY_SEPARATES = 0.05
+_FEWEST_PERSONS, _MOST_ROWS = 20, 500
+"""An entity key has at least so many values, and on average no more than so many rows of each."""
+FEW = 5
+"""So many quasi-identifiers are proposed: each further one costs detail in all others."""
 
 
 def suggest(
@@ -58,18 +62,21 @@ def suggest(
     Returns
     -------
     pyarrow.Table
-        ``column``, ``type``, ``rows``, ``distinct`` (NULL counts as a value), ``null_share``, ``distinction``
-        (distinct values / rows), ``separation`` (share of pairs of rows with different values), ``role`` (identifier,
-        quasi_identifier, sensitive or insensitive), ``reason``, ``approximate``, ``content`` (what the values look
-        like: a mail address, a credit card, ..., or NULL) and ``content_share`` of those that do, ``minimal_sets`` (the
-        minimal sets of columns, identifiers left out, that single out and have this column in them).
+        ``column``, ``role`` (identifier, entity_key, quasi_identifier, sensitive or insensitive), ``rank`` (of
+        quasi-identifiers, 1 for the one to generalize first; else NULL), ``reason``, ``type``, ``rows``, ``distinct``
+        (NULL counts as a value), ``null_share``, ``distinction`` (distinct values / rows), ``separation`` (share of
+        pairs of rows with different values), ``approximate``, ``content`` (what the values look like: a mail address, a
+        credit card, ..., or NULL) and ``content_share`` of those that do, ``minimal_sets`` (the minimal sets of
+        columns, identifiers left out, that single out and have this column in them).
 
     Notes
     -----
     The form of the values decides first, then the column's name where it is recognized (in a dozen languages), then
     membership in an identifying set, then the figures. Patterns are compared with 2,000 random rows; card numbers and
-    IBANs must have the right check digits, and names of persons are recognized by frequent given names. Nothing here
-    replaces a decision.
+    IBANs must have the right check digits, and names of persons are recognized by frequent given names. At most one
+    column is an entity key: one that is called like the key of a person and has values that repeat. Quasi-identifiers
+    are ranked: birth, sex and place first, which are known of everybody, then what else registers hold, then columns of
+    which only the figures tell; each by its separation. Nothing here replaces a decision.
 
     References
     ----------
@@ -117,16 +124,119 @@ def suggest(
         if mine and row["role"] == Role.INSENSITIVE.value:
             row["role"] = Role.QUASI_IDENTIFIER.value
             row["reason"] = "one of a set that singles people out"
+    _choose_key(lines)
+    _rank(lines)
     shares = [(name, pa.float64()) for name in ("null_share", "distinction", "separation")]
-    texts = [(name, pa.string()) for name in ("column", "type")]
-    counts = [(name, pa.int64()) for name in ("rows", "distinct")]
-    rest = [("role", pa.string()), ("reason", pa.string()), ("approximate", pa.bool_())]
+    first = [("column", pa.string()), ("role", pa.string()), ("rank", pa.int64()), ("reason", pa.string())]
+    counts = [("type", pa.string()), ("rows", pa.int64()), ("distinct", pa.int64())]
     more = [
+        ("approximate", pa.bool_()),
         ("content", pa.string()),
         ("content_share", pa.float64()),
         ("minimal_sets", pa.list_(pa.list_(pa.string()))),
     ]
-    return pa.Table.from_pylist(lines, schema=pa.schema([*texts, *counts, *shares, *rest, *more]))
+    return pa.Table.from_pylist(lines, schema=pa.schema([*first, *counts, *shares, *more]))
+
+
+def _choose_key(lines: list[dict[str, Any]]) -> None:
+    """Make one column the entity key: called like the key of a person, and with values in several rows."""
+
+    def repeats(row: dict[str, Any]) -> bool:
+        words = identifiers.words(row["column"])
+        named = words & identifiers.KEY and (words & identifiers.PERSON or words <= identifiers.KEY)
+        values = row["distinct"] - (row["null_share"] > 0)
+        several = values < round(row["rows"] * (1 - row["null_share"]))
+        known = row["content"] is None or row["content"] == "UUID"
+        undecided = not words & (identifiers.QUASI | identifiers.SENSITIVE)
+        many = values >= max(_FEWEST_PERSONS, row["rows"] / _MOST_ROWS)
+        return bool(named) and several and known and undecided and many
+
+    keys = [row for row in lines if repeats(row)]
+    if not keys:
+        return
+    key = max(keys, key=lambda row: (bool(identifiers.words(row["column"]) & identifiers.PERSON), row["distinct"]))
+    key["role"] = Role.ENTITY_KEY.value
+    key["reason"] = f"called like the key of a person, who may have several rows: {_figure(key)}"
+
+
+def _figure(row: Mapping[str, Any]) -> str:
+    about = "about " if row["approximate"] else ""
+    return f"{about}{row['distinct']:,} values in {row['rows']:,} rows"
+
+
+def _rank(lines: list[dict[str, Any]]) -> None:
+    """Number the quasi-identifiers, the one to generalize first with 1."""
+
+    def order(row: dict[str, Any]) -> tuple[int, float]:
+        words = identifiers.words(row["column"])
+        known = 0 if words & identifiers.CORE else 1 if words & identifiers.QUASI else 2
+        return known, -row["separation"]
+
+    for row in lines:
+        row["rank"] = None
+    candidates = [row for row in lines if row["role"] == Role.QUASI_IDENTIFIER.value]
+    for rank, row in enumerate(sorted(candidates, key=order), 1):
+        row["rank"] = rank
+
+
+_ROLE_OF = {
+    "quasi_identifiers": Role.QUASI_IDENTIFIER,
+    "within": Role.QUASI_IDENTIFIER,
+    "sensitive": Role.SENSITIVE,
+    "identifiers": Role.IDENTIFIER,
+    "insensitive": Role.INSENSITIVE,
+}
+
+
+def propose(
+    data: object,
+    *,
+    given: Mapping[str, Sequence[str]] | None = None,
+    entity_key: str | None = None,
+    connection: Any = None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the roles of a request from those that are given and those that are suggested, and why.
+
+    Quasi-identifiers are suggested only where none is given: the first few by their rank. Nothing is published that is
+    neither given nor suggested as quasi-identifier or sensitive.
+
+    Returns
+    -------
+    tuple
+        The parameters of a request (``quasi_identifiers``, ``sensitive``, ``identifiers``, ``insensitive``,
+        ``within``, ``entity_key``), and the rows of ``suggest`` in which ``role`` is what a column becomes: that of a
+        column that is left out is ``unlisted``.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> people = pa.table({"sex": list("ffmm"), "diagnosis": list("xxxy"), "room": [1, 2, 3, 3]})
+    >>> roles, rows = propose(people, given={"quasi_identifiers": ["room"]})
+    >>> roles
+    {'quasi_identifiers': ['room'], 'sensitive': ['diagnosis']}
+    >>> [(row["column"], row["role"]) for row in rows]
+    [('sex', 'unlisted'), ('diagnosis', 'sensitive'), ('room', 'quasi_identifier')]
+    """
+    asked = {role: list(columns) for role, columns in (given or {}).items() if columns}
+    rows = suggest(data, connection=connection, max_size=2).to_pylist()
+    roles: dict[str, Any] = {**asked, **({"entity_key": entity_key} if entity_key is not None else {})}
+    taken = {name.lower(): _ROLE_OF[role] for role, columns in asked.items() for name in columns}
+    if entity_key is not None:
+        taken[entity_key.lower()] = Role.ENTITY_KEY
+    some = {_ROLE_OF[role] for role in asked}
+    for row in sorted(rows, key=lambda row: row["rank"] or 0):
+        role, name = Role(row["role"]), row["column"]
+        if name.lower() in taken:
+            row["role"], row["reason"] = taken[name.lower()].value, "given"
+        elif role is Role.ENTITY_KEY and entity_key is None:
+            roles["entity_key"] = name
+        elif role is Role.SENSITIVE and role not in some:
+            roles.setdefault("sensitive", []).append(name)
+        elif role is Role.QUASI_IDENTIFIER and role not in some and row["rank"] <= FEW:
+            roles.setdefault("quasi_identifiers", []).append(name)
+        elif role not in (Role.IDENTIFIER, Role.ENTITY_KEY):
+            row["role"] = Role.UNLISTED.value
+    return roles, rows
 
 
 def _described(
@@ -234,6 +344,8 @@ def _role(
         return Role.IDENTIFIER, f"called like a key, {share:.0%} distinct"
     if sensitive:
         return Role.SENSITIVE, "called like health, money or belief"
+    if words & identifiers.CORE:
+        return Role.QUASI_IDENTIFIER, "birth, sex or place: known of everybody"
     if quasi:
         return Role.QUASI_IDENTIFIER, "called like what registers hold, too"
     measured = kind.family in {"float", "decimal", "date", "timestamp"}
@@ -244,4 +356,4 @@ def _role(
     return Role.INSENSITIVE, f"only {separation:.1%} of the pairs of rows differ"
 
 
-__all__ = ["LIMIT", "suggest"]
+__all__ = ["FEW", "LIMIT", "propose", "suggest"]

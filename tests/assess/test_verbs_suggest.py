@@ -55,6 +55,44 @@ def test_roles_and_reasons() -> None:
     assert found["empty"]["null_share"] == 1
 
 
+def test_quasi_identifiers_are_ranked_birth_sex_and_place_first() -> None:
+    people = pa.table(
+        {
+            "shoe": [i % 40 for i in range(N)],
+            "education": [i % 7 for i in range(N)],
+            "sex": [i % 2 for i in range(N)],
+            "zip": [i % 90 for i in range(N)],
+            "salary": [i % 3 for i in range(N)],
+        }
+    )
+    ranks = {row["column"]: row["rank"] for row in duckanon.suggest(people).to_pylist()}
+    assert ranks == {"zip": 1, "sex": 2, "education": 3, "shoe": 4, "salary": None}
+    assert duckanon.suggest(people).column_names[:4] == ["column", "role", "rank", "reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "key"),
+    [
+        ("patient_id", [i // 3 for i in range(N)], True),
+        ("customerId", [f"c{i % 50}" for i in range(N)], True),
+        ("id", [i // 2 for i in range(N)], True),
+        ("patient_id", list(range(N)), False),  # nobody has two rows
+        ("patient_id", [None, *range(N - 1)], False),
+        ("patient_id", [i % 5 for i in range(N)], False),  # too few to be persons
+        ("product_id", [i // 3 for i in range(N)], False),
+        ("patient_age", [i // 3 for i in range(N)], False),
+        ("patient_diagnosis_code", [i // 3 for i in range(N)], False),
+    ],
+)
+def test_the_key_of_a_person_that_repeats_is_an_entity_key(name: str, values: list[Any], key: bool) -> None:
+    table = pa.table({"town": [i % 9 for i in range(N)], name: values})
+    found = {row["column"]: row for row in duckanon.suggest(table).to_pylist()}
+    assert (found[name]["role"] == "entity_key") is key
+    assert found["town"]["role"] == "quasi_identifier"
+    if key:
+        assert "who may have several rows" in found[name]["reason"]
+
+
 @share(0.5)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=1, max_size=25))
 def test_distinction_and_separation_by_hand(values: list[int | None]) -> None:

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from duckanon._version import __version__
 from duckanon.interfaces.cli import (
+    anonymize,
     assess,
     attack,
     compare,
@@ -175,7 +176,7 @@ def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
     """Accept the common options also between a group and its command."""
 
 
-for _module in (run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell):
+for _module in (anonymize, run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell):
     _module.add_to(app)
 _groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
 for _group in _groups:

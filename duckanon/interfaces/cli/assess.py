@@ -395,7 +395,23 @@ def suggest(
         show_suggestions(screen, source.name, result, by, threshold)
 
 
-_STYLES = {"identifier": "bold red", "quasi_identifier": "yellow", "sensitive": "magenta"}
+_STYLES = {"identifier": "bold red", "entity_key": "bold red", "quasi_identifier": "yellow", "sensitive": "magenta"}
+
+
+def show_roles(screen: Screen, rows: Sequence[Row]) -> None:
+    """Show what became of each column, and why."""
+    shown = {"unlisted": "left out", "identifier": "left out (identifier)"}
+    roles = [(row["column"], shown.get(row["role"], row["role"].replace("_", "-")), row) for row in rows]
+    if not screen.rich:
+        for name, role, row in roles:
+            screen.line(f"{name}: {role} ({row['reason']})")
+        return
+    from rich.text import Text
+
+    table = headed(("column", {"overflow": "fold"}), ("role", WHOLE), ("why", {}))
+    for name, role, row in roles:
+        table.add_row(Text(name), Text(role, style=_STYLES.get(row["role"], "dim")), Text(row["reason"]))
+    sections(screen, [("Roles: guesses, correct them with -q, -s and --insensitive", table)])
 
 
 def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, threshold: float) -> None:
@@ -403,7 +419,8 @@ def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, th
     sets = _sets(rows)
     if not screen.rich:
         for row in rows:
-            screen.line(f"{row['column']}: {row['role']} ({row['reason']})")
+            rank = f" {row['rank']}" if row["rank"] is not None else ""
+            screen.line(f"{row['column']}: {row['role']}{rank} ({row['reason']})")
         for one in sets:
             screen.line(f"identifying set: {', '.join(one)}")
         return
@@ -414,6 +431,7 @@ def show_suggestions(screen: Screen, name: str, rows: Sequence[Row], by: str, th
     )
     for row in rows:
         role = Text(row["role"].replace("_", "-"), style=_STYLES.get(row["role"], "dim"))
+        role.append(f" {row['rank']}" if row["rank"] is not None else "", style="bold")
         apart = share(round(row["separation"], 4))
         table.add_row(Text(row["column"]), role, count(row["distinct"]), apart, Text(row["reason"]))
     parts: list[tuple[str, RenderableType]] = [(name, table)]

@@ -50,10 +50,11 @@ def init(
     if output.exists() and not force:
         raise ConfigError(f"{output.name!r} exists already: choose another name, or add --force.")
     beside = output.with_name(SCHEMA)
-    for pattern in source.target if source.kind == "file" else [escape(str(source.target))]:
+    files = {"file": source.target, "database": [escape(str(source.target))]}
+    for pattern in files.get(source.kind, ()):
         if covers(pattern, output) or covers(pattern, beside):
             raise ConfigError("The job file would be one of the files of the table: choose another name with --output.")
-    content = draft(source, output, k=k)
+    content = draft(source, output, k=k, address=_address(database))
     output.write_text(content, encoding="utf-8")
     beside.write_text(schema_text(), encoding="utf-8")
     load_job(output)
@@ -64,6 +65,27 @@ def init(
     screen.line(f"{shown_path(output)}: a draft. Check every line: the roles are guesses.")
     screen.line(f"{shown_path(beside)}: for your editor.")
     screen.line(f"Next: duckanon run {shown_path(output)} --dry-run")
+
+
+def _address(database: str | None) -> str | None:
+    """Return how the address of a server is written into a job file: never with a password."""
+    from urllib.parse import urlsplit
+
+    from duckanon.errors import ConfigError
+    from duckanon.io.postgres.session import is_uri
+
+    if database is None or not is_uri(database):
+        return database
+    try:
+        secret = urlsplit(database).password is not None or "password" in urlsplit(database).query
+    except ValueError:
+        secret = True
+    if secret:
+        raise ConfigError(
+            "A password is not written into a job file: put the address into a variable of the environment, and give "
+            "--database '${NAME}'."
+        )
+    return database
 
 
 @jobs.command("validate")

@@ -84,15 +84,41 @@ def given(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def source_of(file: str | None, database: Path | None, table: str | None) -> Source:
-    """Return the source that the options name: a file, or a table of a database."""
+def source_of(file: str | None, database: str | None, table: str | None) -> Source:
+    """Return the source that the options name: a file, or a table of a DuckDB file or a PostgreSQL server."""
     if (file is None) == (database is None):
         raise typer.BadParameter("Give either FILE or --database with --table.")
     if (database is None) != (table is None):
         raise typer.BadParameter("--database and --table go together.")
     from duckanon.io.source import Source
 
-    return Source.file(file) if file is not None else Source.database(str(database), table=table)
+    if file is not None or database is None:
+        return Source.file(str(file))
+    from duckanon.io.postgres.session import is_uri
+    from duckanon.jobs.placeholders import from_environment
+
+    place = from_environment("--database", database)
+    return Source.postgres(place, table=table) if is_uri(place) else Source.database(place, table=table)
+
+
+def numbers(option: str, given: Iterable[str] | None) -> dict[str, int | float] | None:
+    """Parse COLUMN=NUMBER.
+
+    Examples
+    --------
+    >>> numbers("--levels", ["age=2", "zip=1.5"])
+    {'age': 2, 'zip': 1.5}
+    """
+    values: dict[str, int | float] = {}
+    for one in given or ():
+        column, equals, number = one.partition("=")
+        try:
+            values[column.strip()] = float(number) if not number.strip().lstrip("+-").isdecimal() else int(number)
+        except ValueError:
+            equals = ""
+        if not equals or not column.strip():
+            raise typer.BadParameter(f"{option} needs COLUMN=NUMBER.")
+    return values or None
 
 
 def hierarchies(given: Iterable[str] | None) -> dict[str, str] | None:
@@ -127,7 +153,15 @@ TableFile = Annotated[
     typer.Argument(metavar="FILE", help="The table: Parquet, CSV or JSON. A glob or a folder of Parquet files, too."),
 ]
 EntityKey = Annotated[str | None, typer.Option("--entity-key", help=PARAMETERS["entity_key"].about)]
-Database = Annotated[Path | None, typer.Option("--database", help="A DuckDB database, in place of FILE.")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="DB",
+        help="In place of FILE: a DuckDB file, or the address of a PostgreSQL server. Write '${NAME}' for a variable "
+        "that holds it if it has a password: other users can see command lines.",
+    ),
+]
 Table = Annotated[str | None, typer.Option("--table", help="A table or view of --database.")]
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")]
 OneTable = Annotated[str | None, typer.Option("--table", help="The table, where the job has several.")]

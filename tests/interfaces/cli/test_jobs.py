@@ -6,6 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -37,6 +38,40 @@ def test_a_draft_is_written_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert good.exit_code == 0, good.output
     assert good.stdout.startswith("ok: stays: ")
     assert call("run", "stays.toml", "--dry-run").exit_code == 0
+
+
+def test_a_draft_has_few_quasi_identifiers_in_their_rank_an_entity_key_and_every_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_hospital("stays.parquet", 1000)
+    assert call("job", "init", "stays.parquet", "-o", "stays.toml").exit_code == 0
+    text = Path("stays.toml").read_text()
+    roles = tomllib.loads(text)["roles"]
+    assert roles["entity_key"] == "patient_id"
+    assert roles["quasi_identifiers"] == ["birth_date", "zip", "sex", "country", "admission_date"]
+    assert set(roles["identifiers"]) == {"name", "education", "marital_status", "ward", "length_of_stay"}
+    assert '    "zip", # birth, sex or place: known of everybody\n' in text
+    assert "each further one costs detail in all others" in text
+    promise = document(call("job", "validate", "stays.toml", "--json"))["tables"][0]["promise"]
+    assert promise == ["every combination of quasi-identifiers is shared by at least 5 persons"]
+
+
+def test_a_draft_of_a_table_of_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_hospital("stays.parquet", 300)
+    with duckdb.connect("d.duckdb") as con:
+        con.execute("CREATE TABLE stays AS FROM 'stays.parquet'")
+    assert call("job", "init", "--database", "d.duckdb", "--table", "stays", "-o", "stays.toml").exit_code == 0
+    assert tomllib.loads(Path("stays.toml").read_text())["source"] == {"database": "d.duckdb", "table": "stays"}
+    assert call("run", "stays.toml", "--dry-run").exit_code == 0
+
+
+@pytest.mark.parametrize("uri", ["postgresql://me:canary@host/db", "postgresql://me@host/db?password=canary"])
+def test_no_password_is_written_into_a_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("job", "init", "--database", uri, "--table", "stays", "-o", "stays.toml")
+    assert (result.exit_code, "canary" in result.output, list(tmp_path.iterdir())) == (2, False, [])
 
 
 def test_validate_says_what_is_wrong(job: Path) -> None:

@@ -105,7 +105,7 @@ def test_risk_counts_persons_and_reads_databases(people):
 
 def test_suggest(people):
     found = lines(call("suggest", "people.parquet"))
-    assert found[0] == "age: quasi_identifier (called like what registers hold, too)"
+    assert found[0] == "age: quasi_identifier 1 (birth, sex or place: known of everybody)"
     assert "identifying set: age, zip" in found
     told = document(call("suggest", "people.parquet", "--json"))
     assert [row["column"] for row in told["columns"]] == ["age", "zip", "ill"]
