@@ -308,8 +308,11 @@ class Recoder(ABC):
         """The published columns of the quasi-identifiers, each with its name among ``rows``."""
 
     @abstractmethod
-    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        """Return the published rows as ``(q_0, ..., p_0, ...)``, p being ``extra``, in a shuffled order."""
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]], keyed: bool = False) -> exp.Select:
+        """Return the published rows as ``(q_0, ..., p_0, ...)``, p being ``extra``, in any order.
+
+        With ``keyed``, the last column ``ORDER`` has a hash of their content under secret parameters, see ``shuffled``.
+        """
 
     @abstractmethod
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
@@ -330,8 +333,8 @@ class Recoder(ABC):
     ) -> bool:
         """Write the release and return True where there is a faster way than a query of ``rows``; else False.
 
-        The order is that of ``rows``. ``from_file`` puts rows into a file before they are sorted, where there is too
-        little memory to join and sort them at a time.
+        The order is that of ``shuffled``. ``from_file`` puts rows into a file before they are sorted, where there is
+        too little memory to join and sort them at a time.
         """
         return False
 

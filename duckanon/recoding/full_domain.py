@@ -29,9 +29,9 @@ from duckanon.engine.sql.recode import (
     coded_rows,
     local_rows,
     published_texts,
+    recoded_rows,
     released_rows,
     rows_in_classes,
-    shuffled_rows,
 )
 from duckanon.engine.sql.relations import (
     call,
@@ -356,8 +356,8 @@ class FullDomain(OnLevels):
             return cell
         return replace(cell, enum=enumeration(self.engine, published_texts(cell)))
 
-    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        return shuffled_rows(self.plan.relation.query, self.cells, self.relations.table("class_map"), extra)
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]], keyed: bool = False) -> exp.Select:
+        return recoded_rows(self.plan.relation.query, self.cells, self.relations.table("class_map"), extra, keyed)
 
     def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         passed, lookups = through(extra, person, "s"), originals(self.cells)
@@ -411,10 +411,9 @@ class Local(OnLevels):
         texts = exp.select(named(col(f"l_{column}"), "label")).from_(labels.copy())
         return replace(cell, enum=enumeration(self.engine, texts))
 
-    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
-        return local_rows(
-            self.plan.relation.query, self.cells, self.sizes, self.relations.tables("tuple_map", "published"), extra
-        )
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]], keyed: bool = False) -> exp.Select:
+        relations = self.relations.tables("tuple_map", "published")
+        return local_rows(self.plan.relation.query, self.cells, self.sizes, relations, extra, keyed)
 
     def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         passed = through(extra, person, "s")

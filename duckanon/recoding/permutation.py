@@ -15,6 +15,7 @@ from sqlglot import exp
 from duckanon.algorithms.permutation.ahmad_dey import Apart, Beside, apart, require_few
 from duckanon.algorithms.permutation.permuting import Draw, blocks_of
 from duckanon.algorithms.permutation.probabilistic import Preparation
+from duckanon.engine.sql.recode import ORDER
 from duckanon.engine.sql.relations import (
     RelationTables,
     cast,
@@ -183,14 +184,16 @@ class PermutedRows(Recoder):
             query = query.select(named(col("value", alias), name)).join(table(self.dictionaries[j].table, alias), on=on)
         return query.select(*(col(name, "i") for name in more))
 
-    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]], keyed: bool = False) -> exp.Select:
         codes = {f"{RELEASED}{j}": j for j in range(len(self.names))}
         passed = [f"p_{i}" for i in range(len(extra))]
         beside = [named(qualified(expression, "s"), p) for p, (_, expression) in zip(passed, extra, strict=True)]
         inner = self._kept(*(col(name, "k") for name in codes), *beside)
-        # Equal rows get the same place, whatever group they come from.
-        key = shuffle_key(*(col(name, "i") for name in (*codes, *passed)))
-        return self._valued(inner, codes, passed).order_by(key)
+        query = self._valued(inner, codes, passed)
+        if keyed:
+            # Equal rows have the same hash, whatever group they come from.
+            query = query.select(named(shuffle_key(*(col(name, "i") for name in (*codes, *passed))), ORDER))
+        return query
 
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
         return exp.select(*(named(col(inner), name) for name, inner in columns)).from_(subquery(rows, "r"))

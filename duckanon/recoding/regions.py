@@ -35,7 +35,7 @@ from duckanon.engine.sql.axes import (
     run_lists,
     used_levels,
 )
-from duckanon.engine.sql.recode import Cell
+from duckanon.engine.sql.recode import ORDER, Cell, shuffled
 from duckanon.engine.sql.relations import (
     call,
     cast,
@@ -813,15 +813,17 @@ class Regions(Recoder):
         on = exp.EQ(this=col("class_id", "p"), expression=col("class_id", "r"))
         return query.join(table(self.published.table, "p"), on=on, join_type="left")
 
-    def rows(self, extra: Sequence[tuple[str, exp.Expr]]) -> exp.Select:
+    def rows(self, extra: Sequence[tuple[str, exp.Expr]], keyed: bool = False) -> exp.Select:
         passed = [named(qualified(expression, "s"), f"p_{i}") for i, (_, expression) in enumerate(extra)]
         inner = self.division.classed(passed)
         through = [col(f"p_{i}", "r") for i in range(len(extra))]
         labels = [col(name, "c") for _, name in self.published.inner]
-        key = shuffle_key(col("ec", "c"), *(p.copy() for p in through))
         on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
         query = exp.select(*labels, *through).from_(subquery(inner, "r"))
-        return query.join(table(self.published.table, "c"), on=on).order_by(key)
+        query = query.join(table(self.published.table, "c"), on=on)
+        if keyed:
+            query = query.select(named(shuffle_key(col("ec", "c"), *(p.copy() for p in through)), ORDER))
+        return query
 
     def released(self, rows: exp.Query, columns: Sequence[tuple[str, str]]) -> exp.Select:
         # Sorted as enumerations, but written as texts: with several threads DuckDB 2.0.0 sometimes writes an empty
@@ -853,9 +855,11 @@ class Regions(Recoder):
             return False
         short = self.division.short if from_file is None else frozenset()
         short = frozenset(e.alias for e in through if e.this.name in short)
-        rows = self._sorted_classes(through, short)
+        rows = self._keyed_classes(through, short)
         if from_file is not None and self._joins:
             rows, params = from_file(rows), {}
+        else:
+            rows = shuffled(rows)
         write_shuffled(self.engine, (self.published.table, names), rows, params, columns, path)
         return True
 
@@ -864,10 +868,10 @@ class Regions(Recoder):
         """Whether the class that is published has to be looked up before rows are sorted."""
         return self.published.merged or self.division.suppressed > 0
 
-    def _sorted_classes(self, extra: Sequence[exp.Expr], short: frozenset[str]) -> exp.Select:
-        """Return ``(class_id, p_0, ...)`` of the rows that are published, in the order of ``rows``.
+    def _keyed_classes(self, extra: Sequence[exp.Expr], short: frozenset[str]) -> exp.Select:
+        """Return ``(class_id, p_0, ..., ORDER)`` of the rows that are published.
 
-        Columns of ``short`` are enumerations, which are sorted as the texts that they are.
+        Columns of ``short`` are enumerations, which are hashed as the texts that they are.
         """
         inner = self.division.classed(extra, texts=not short)
         through = [col(f"p_{i}", "r") for i in range(len(extra))]
@@ -877,8 +881,8 @@ class Regions(Recoder):
         if self._joins:
             on = exp.EQ(this=col("class_id", "c"), expression=col("class_id", "r"))
             query, class_key = query.join(table(self.published.table, "c"), on=on), col("ec", "c")
-        sort_values = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
-        return query.order_by(shuffle_key(class_key, *sort_values))
+        values = [cast(p.copy(), "VARCHAR") if p.name in short else p.copy() for p in through]
+        return query.select(named(shuffle_key(class_key, *values), ORDER))
 
     def beside(self, extra: Sequence[tuple[str, exp.Expr]], person: exp.Expr | None) -> SideBySide:
         codes = [named(col(f"{CODE}{j}", "s"), f"k_{j}") for j in range(len(self.cells))]

@@ -15,6 +15,7 @@ from sqlglot import exp
 import duckanon
 from duckanon import Hierarchy
 from duckanon.algorithms import Mondrian
+from duckanon.engine.sql.recode import shuffled
 from duckanon.errors import InfeasibleError, ParameterError, PrivacyViolation, UnsupportedError
 from duckanon.release.stages import partition as dividing
 
@@ -234,7 +235,7 @@ def test_texts_are_sorted_as_enumerations_and_written_as_texts() -> None:
     with duckanon.anonymize(people(), **ROLES, k=5) as release:
         recoder = release.recoder
         assert recoder is not None
-        sorted_rows, keys = recoder.rows([]), {"key0": 1, "key1": 2}
+        sorted_rows, keys = shuffled(recoder.rows([], keyed=True)), {"key0": 1, "key1": 2}
         types = {row[1] for row in release.engine.rows(exp.Describe(this=sorted_rows.copy()), keys)}
         assert any(kind.startswith("ENUM") for kind in types)
         written = recoder.released(sorted_rows, recoder.shown)

@@ -14,6 +14,7 @@ import pytest
 import duckanon
 from duckanon.engine.base import open_engine
 from duckanon.engine.duckdb.engine import DuckDBEngine
+from duckanon.engine.sql.recode import shuffled
 from duckanon.engine.sql.relations import Column
 from duckanon.errors import EngineError, PrivacyViolation
 from duckanon.io import shuffled_writer
@@ -208,7 +209,8 @@ def test_sixty_files_have_the_rows_of_the_first(many: list[int], monkeypatch: py
         columns = [*recoder.shown, ("ill", "p_0")]
         kept = [(a.name, release.plan.expression(a)) for a in release.plan.roles.published if a.name == "ill"]
         keys = {"key0": 1, "key1": 2}
-        plain = release.engine.arrow(recoder.released(recoder.rows(kept), columns), keys)
+        rows = shuffled(recoder.rows(kept, keyed=True))
+        plain = release.engine.arrow(recoder.released(rows, columns), keys)
         path = release.path.parent / "again.parquet"
         for _ in range(60):
             assert recoder.write(kept, columns, path, keys, len(table))

@@ -325,7 +325,7 @@ def passing(change: Callable[[str, exp.Expr], exp.Expr]) -> Tampering:
 
         return liar(
             honest,
-            rows=lambda self, kept: kind.rows(self, changed(kept)),
+            rows=lambda self, kept, keyed=False: kind.rows(self, changed(kept), keyed),
             beside=lambda self, kept, person: kind.beside(self, changed(kept), person),
             write=write,
         )
@@ -511,8 +511,8 @@ def kept_where(condition: str) -> Callable[[Any], Any]:
 def rows_of_all_classes(honest: Any) -> Any:
     """Publish the rows of all classes, and say of the others that they are suppressed."""
 
-    def rows(self: Any, kept: Any) -> exp.Select:
-        query = type(honest).rows(self, kept)
+    def rows(self: Any, kept: Any, keyed: bool = False) -> exp.Select:
+        query = type(honest).rows(self, kept, keyed)
         return query.transform(lambda n: exp.true() if isinstance(n, exp.Column) and n.name == "kept" else n)
 
     return liar(honest, rows=rows)

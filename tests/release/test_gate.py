@@ -75,8 +75,8 @@ def first_cell(value: Any) -> Callable[[pa.Table], pa.Table]:
 def nulls_are_unequal(honest: Any) -> Any:
     """Lose rows with NULL between the count and the file."""
 
-    def rows(self: Any, kept: Any) -> exp.Select:
-        query = type(honest).rows(self, kept)
+    def rows(self: Any, kept: Any, keyed: bool = False) -> exp.Select:
+        query = type(honest).rows(self, kept, keyed)
         return query.transform(lambda n: exp.EQ(**n.args) if isinstance(n, exp.NullSafeEQ) else n)
 
     return liar(honest, rows=rows)
@@ -174,8 +174,8 @@ def test_a_lie_about_passes_is_caught(recoder: Callable[[Any], Any]) -> None:
 def persons_counted_elsewhere(honest: Any) -> Any:
     """Count persons on something else than what is published: what is written for the gate alone is another table."""
 
-    def rows(self: Any, kept: Any) -> exp.Select:
-        query = type(honest).rows(self, kept)
+    def rows(self: Any, kept: Any, keyed: bool = False) -> exp.Select:
+        query = type(honest).rows(self, kept, keyed)
         if [name for name, _ in kept] != [ENTITY]:
             return query
         others = [e for e in query.selects if e.alias_or_name not in ("q_0", "q_1")]

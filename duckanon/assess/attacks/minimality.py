@@ -249,7 +249,6 @@ def cut_classes(release: Release, sensitive: str, most: int, seed: int) -> tuple
     sensitive_column = next(a for a in plan.roles.attributes if a.name == sensitive)
     cells_kept.append((sensitive, plan.expression(sensitive_column)))
     rows = recoder.rows(cells_kept)
-    rows.set("order", None)
     query = exp.select().from_(subquery(rows, "r"))
     labels = [inner for _, inner in recoder.shown]
     for inner in labels:

@@ -159,7 +159,6 @@ def _beside(release: Release, names: Sequence[str]) -> tuple[exp.Select, list[st
     coded = recoder.by_code
     columns_kept = [(c.name, col(f"{CODE}{j}") if coded else c.expression) for j, c in enumerate(recoder.cells)]
     rows = recoder.rows(columns_kept)
-    rows.set("order", None)
     taken = {name for name, _ in recoder.shown}
     free = [f"original {j}" for j in range(len(recoder.cells) + len(taken) + 1)]
     free = [name for name in free if name not in taken]

@@ -11,6 +11,7 @@ from duckanon.engine.sql.relations import (
     TableName,
     cast,
     col,
+    hash_of,
     named,
     number,
     pack,
@@ -72,14 +73,37 @@ def published_texts(cell: Cell) -> exp.Select:
     return query
 
 
-def shuffled_rows(
-    source: exp.Query, cells: Sequence[Cell], classes: str, kept_columns: Sequence[tuple[str, exp.Expr]]
-) -> exp.Select:
-    """Return the published rows as ``(q_0, ..., p_0, ...)``, in an order that depends only on their content and a key.
+ORDER = "duckanon order"
+"""The column with a keyed hash of all that is published of a row."""
+_PLACE = "duckanon place"
 
-    Rows are sorted by a keyed hash of what is published of them. Rows that are published alike are interchangeable, so
-    the order of the source leaves no trace, and any number of threads gives the same file. A join would lose the
-    order, so rows carry their labels through the sort, as values of enumerations.
+
+def shuffled(rows: exp.Select) -> exp.Select:
+    """Return rows that have ``ORDER`` without it, in an order that depends only on their content and a key.
+
+    Rows are numbered among those that are published alike, and sorted by a hash of that number and of their content:
+    neighbours are independent of each other, equal rows as well. Rows that are published alike are interchangeable, so
+    the order of the source leaves no trace, and any number of threads gives the same file.
+    """
+    names = [name for name in rows.named_selects if name != ORDER]
+    alike = exp.Order(expressions=[exp.Ordered(this=col(ORDER), desc=False, nulls_first=False)])
+    place = exp.Window(this=exp.RowNumber(), partition_by=[col(ORDER)], order=alike)
+    numbered = exp.select(exp.Star(), named(place, _PLACE)).from_(subquery(rows, "o"))
+    # Hashed twice: a hash of several values may mix the last one in weakly.
+    key = hash_of(hash_of(col(ORDER), col(_PLACE)))
+    return exp.select(*(col(name) for name in names)).from_(subquery(numbered, "n")).order_by(key)
+
+
+def recoded_rows(
+    source: exp.Query,
+    cells: Sequence[Cell],
+    classes: str,
+    kept_columns: Sequence[tuple[str, exp.Expr]],
+    keyed: bool = False,
+) -> exp.Select:
+    """Return the published rows as ``(q_0, ..., p_0, ...)``, with ``keyed`` also ``ORDER``.
+
+    A join would lose the order, so rows carry their labels through the sort, as values of enumerations.
     """
     inner = exp.select().from_(subquery(source, "s"))
     codes: list[exp.Expr] = []
@@ -104,7 +128,6 @@ def shuffled_rows(
         *(exp.EQ(this=col(f"w_{i}", "r"), expression=col(f"w_{i}", "c")) for i in range(len(words))), col("kept", "c")
     )
     passed = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
-    key = shuffle_key(col("class_id", "c"), *(p.copy() for p in passed))
     shared = {j: cell.shares for j, cell in enumerate(cells) if cell.shares is not None}
     carried = [
         *(col(label.alias, "r") for label in labels),
@@ -116,7 +139,9 @@ def shuffled_rows(
     for j, name in shared.items():
         alike = exp.EQ(this=col("class_id", f"h_{j}"), expression=col("class_id", "c"))
         query = query.join(table(name, f"h_{j}"), on=alike)
-    return query.order_by(key)
+    if keyed:
+        query = query.select(named(shuffle_key(col("class_id", "c"), *(p.copy() for p in passed)), ORDER))
+    return query
 
 
 def local_rows(
@@ -125,8 +150,9 @@ def local_rows(
     sizes: Sequence[int],
     relations: Mapping[str, str],
     kept_columns: Sequence[tuple[str, exp.Expr]],
+    keyed: bool = False,
 ) -> exp.Select:
-    """Return the published rows of a local recoding as ``shuffled_rows`` does: a row's class depends on all its values.
+    """Return the published rows of a local recoding as ``recoded_rows`` does: a row's class depends on all its values.
 
     ``sizes`` are those of the dictionaries; ``tuple_map(w_0, ..., class_id, kept)`` gives every combination of values
     its class, and ``published(class_id, q_0, ...)`` what is published of it.
@@ -145,15 +171,16 @@ def local_rows(
         *(exp.EQ(this=col(f"w_{i}", "r"), expression=col(f"w_{i}", "t")) for i in range(len(words))), col("kept", "t")
     )
     passed = [col(f"p_{i}", "r") for i in range(len(kept_columns))]
-    key = shuffle_key(col("class_id", "t"), *(p.copy() for p in passed))
     labels = [col(f"q_{j}", "c") for j, cell in enumerate(cells) if not cell.constant]
-    return (
+    query = (
         exp.select(*([*labels, *passed] or [col("class_id", "t")]))
         .from_(subquery(inner, "r"))
         .join(table(relations["tuple_map"], "t"), on=on)
         .join(table(relations["published"], "c"), on=exp.EQ(this=col("class_id", "c"), expression=col("class_id", "t")))
-        .order_by(key)
     )
+    if keyed:
+        query = query.select(named(shuffle_key(col("class_id", "t"), *(p.copy() for p in passed)), ORDER))
+    return query
 
 
 def recoded_counts(source: exp.Query, cells: Sequence[Cell], expressions: Sequence[exp.Expr]) -> exp.Select:

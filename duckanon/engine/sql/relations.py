@@ -268,7 +268,7 @@ def keyed_hash(*values: exp.Expr) -> exp.Expr:
 
 
 def shuffle_key(*values: exp.Expr) -> exp.Expr:
-    """Return what rows with these values are sorted by, so that their order tells nothing: a keyed hash, hashed again.
+    """Return a keyed hash of the values of a row, hashed again: what depends on it tells nothing of the values.
 
     A hash of several values may mix the last one in weakly. Rows that differ in it alone would then be as far apart in
     every class, and a small file would look sorted.

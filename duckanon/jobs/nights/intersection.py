@@ -226,7 +226,6 @@ def _persons_of(engine: Engine, release: Release, state: State, path: Path) -> s
     create = engine.create_file if crowded else engine.create
     published, persons = engine.fresh("published"), engine.fresh("persons")
     rows = recoder.rows([(ENTITY, _person(plan.entity))])
-    rows.set("order", None)
     create(published, recoder.released(rows, columns), params)
     names = [name for name, _ in recoder.shown]
     # The classes compared are those that the gate verified.

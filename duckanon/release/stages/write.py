@@ -14,6 +14,7 @@ from sqlglot import exp
 from duckanon.encoding.counting import ENTITY, hidden_person
 from duckanon.encoding.dictionaries import ENUM_LIMIT, enumeration
 from duckanon.encoding.words import shuffle_keys
+from duckanon.engine.sql.recode import ORDER, shuffled
 from duckanon.engine.sql.relations import approx_distinct, cast, col, named, param, subquery, table
 from duckanon.plan.roles import Role
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from duckanon.plan.plan import Plan
     from duckanon.recoding.base import Recoder
     from duckanon.release.stages.recode import Recoded
-
-_ORDER = "duckanon order"
 
 
 @dataclass(frozen=True)
@@ -67,27 +66,26 @@ def write_rows(plan: Plan, recoder: Recoder, path: Path, expected: int) -> None:
 
     crowded = engine.is_crowded_by(expected * 24 * len(columns))
     if not recoder.write(passed, columns, path, keys, expected, from_file if crowded else None):
-        rows, params = recoder.rows(passed), keys
-        if crowded and rows.args.get("order") is not None:
+        rows, params = recoder.rows(passed, keyed=True), keys
+        if crowded:
             rows, params = from_file(rows), {}
+        else:
+            rows = shuffled(rows)
         engine.write_parquet(recoder.released(rows, columns), path, params)
     engine.drop(stored)
 
 
 def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, int]) -> exp.Select:
-    """Store the rows in a private file; return a query that sorts them: lookups and a sort together need more memory.
+    """Store rows that have ``ORDER`` in a private file; return a query that shuffles them.
 
-    They are sorted with short codes in place of texts.
+    Lookups and a sort together need more memory. Rows are sorted with short codes in place of texts.
     """
-    (key,) = rows.args["order"].expressions
-    plain = rows.copy()
-    plain.set("order", None)
+    plain = rows.select(*(e.copy() for e in rows.selects if e.alias_or_name != ORDER), append=False)
     found = engine.columns(plain)
     # Enumerations are written as texts, see ``Regions.released``.
     words = [c.name for c in found if c.type.startswith(("ENUM", "VARCHAR")) and not c.type.endswith("]")]
     written = [named(cast(col(c.name), "VARCHAR"), c.name) if c.name in words else col(c.name) for c in found]
-    plain = plain.select(named(key.this if isinstance(key, exp.Ordered) else key, _ORDER))
-    engine.create_file(name, exp.select(*written, col(_ORDER)).from_(subquery(plain, "r")), keys)
+    engine.create_file(name, exp.select(*written, col(ORDER)).from_(subquery(rows, "r")), keys)
     short = _enumerated(engine, name, words)
     inner, outer = [], []
     for column in found:
@@ -99,8 +97,7 @@ def _stored_rows(engine: Engine, name: str, rows: exp.Select, keys: dict[str, in
         else:
             inner.append(own)
             outer.append(own.copy())
-    ordered = exp.select(*inner).from_(table(name)).order_by(col(_ORDER))
-    return exp.select(*outer).from_(subquery(ordered, "o"))
+    return exp.select(*outer).from_(subquery(shuffled(exp.select(*inner, col(ORDER)).from_(table(name))), "o"))
 
 
 def _enumerated(engine: Engine, rows: str, columns: Sequence[str]) -> dict[str, str]:
@@ -121,9 +118,8 @@ def write_persons(plan: Plan, recoder: Recoder, path: Path) -> None:
     person = hidden_person(plan.entity, param("key0"), param("key1"))
     assert person is not None
     rows = recoder.rows([(ENTITY, person)])
-    # Nobody sees this file: its order does not matter.
-    rows.set("order", None)
     columns = [*recoder.shown, (ENTITY, "p_0")]
+    # Nobody sees this file: its order does not matter.
     recoder.engine.write_parquet(recoder.released(rows, columns), path, shuffle_keys(plan.seed))
 
 
