@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def people(rows: int = ROWS) -> pa.Table:
 
 def equal_neighbours(rows: list[tuple[Any, ...]]) -> tuple[float, float]:
     """Return the share of rows that equal the row before them, and the share by chance."""
-    equal = sum(a == b for a, b in zip(rows, rows[1:], strict=False)) / (len(rows) - 1)
+    equal = sum(a == b for a, b in pairwise(rows)) / (len(rows) - 1)
     chance = sum(n * (n - 1) for n in Counter(rows).values()) / (len(rows) * (len(rows) - 1))
     return equal, chance
 
