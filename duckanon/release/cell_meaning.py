@@ -1,48 +1,34 @@
 """What published cells stand for, read from the cells themselves and from the hierarchies of their columns.
 
 Nothing here knows how rows were recoded. A cell is an interval, a set, a label of a hierarchy or a value; what it
-stands for is a range of values, or of places in an order of the values, and where it is no range, a list of them. What
-is published of a class as a whole, a mean or a share of each value, is compared with the values of its rows.
+stands for is a range of places in an order of the values, and where it is no range, a list of them.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sqlglot import exp
 
-from duckanon.engine.sql.axes import NUMBERS, choose, equal, is_null, present
-from duckanon.engine.sql.relations import (
-    call,
-    cast,
-    col,
-    data_type,
-    epoch_microseconds,
-    epoch_seconds,
-    in_utc,
-    is_finite,
-    named,
-    number,
-    same,
-    subquery,
-    table,
-    text,
-    union_all,
-)
+from duckanon.engine.sql.axes import choose, is_null
+from duckanon.engine.sql.relations import cast, col, data_type, in_utc, is_finite, named, text
 from duckanon.hierarchy.rules import ColumnType
 
 if TYPE_CHECKING:
-    from duckanon.engine.base import Engine
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
 
-BY_CLASS = ("midpoint", "mean", "median", "geometric_mean", "mode", "medoid", "proportional")
-"""Outputs that depend on a whole class: one row cannot show whether they are right."""
+NOWHERE = 2**31 - 1
+"""A place after all values."""
 _BETWEEN = re.compile(r"\[(.+), (.+)([\])])", re.DOTALL)
 _SIDE = re.compile(r"(<=|<|>=) (.+)", re.DOTALL)
 _YEAR = r"(\d{4,}|-\d{3,})"
@@ -78,52 +64,6 @@ class Shown:
         """The family of its type; "other" where nothing can be computed with values."""
         kind = ColumnType.parse(self.type)
         return "time" if kind.name == "TIME" else "other" if kind.kind == "category" else kind.family
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """What cells stand for: those from ``lo`` to ``hi``, and NULL where ``nul`` is true.
-
-    ``cells`` is a table ``(cell, [cell_b,] lo, hi, nul, below, odd)``; where ``below``, ``hi`` itself is left out. What
-    is between them is the value itself (``at`` is an expression of the column ``value``), or its place in
-    ``places(value, at)``. ``odd`` cells stand for the values that ``covers(cell, value)`` lists.
-    """
-
-    cells: str
-    at: exp.Expr | None
-    places: str | None = None
-    covers: str | None = None
-
-    @property
-    def tables(self) -> list[str]:
-        """The private tables."""
-        return [t for t in (self.cells, self.places, self.covers) if t is not None]
-
-
-def meaning(engine: Engine, shown: Shown, raw: str, cells: exp.Query) -> Meaning:
-    """Return what the distinct ``cells(cell, [cell_b])`` of a column of the type ``raw`` stand for."""
-    types = [c.type for c in engine.columns(cells)]
-    if shown.kind == "bounds":
-        return _typed(engine, shown, cells, col("cell"), col("cell_b"), True)
-    if shown.kind == "struct":
-        ends = [call("struct_extract", col("cell"), text(end)) for end in ("lo", "hi")]
-        return _typed(engine, shown, cells, ends[0], ends[1], True)
-    if types[0] == raw and raw != "VARCHAR":
-        return _typed(engine, shown, cells, col("cell"), col("cell"), False)
-    return _Reader(engine, shown).read(cells)
-
-
-def _typed(engine: Engine, shown: Shown, cells: exp.Query, low: exp.Expr, high: exp.Expr, open_ended: bool) -> Meaning:
-    """Read cells that are bounds of the column's own type, or values."""
-    name, nothing = engine.fresh("cells"), exp.and_(is_null(low.copy()), is_null(high.copy()))
-    ends = [low, high]
-    if open_ended:
-        least, most = extremes(shown.type)
-        ends = [exp.func("COALESCE", e, cast(text(x), shown.type)) for e, x in zip(ends, (least, most), strict=True)]
-    query = exp.select("*", named(ends[0], "lo"), named(ends[1], "hi"), named(nothing, "nul"))
-    query = query.select(named(exp.false(), "below"))
-    engine.create(name, query.select(named(exp.false(), "odd")).from_(subquery(cells, "c")))
-    return Meaning(name, col("value"))
 
 
 def extremes(type_name: str) -> tuple[str, str]:
@@ -263,275 +203,317 @@ def _double(span: _Span) -> tuple[float, float] | None:
     return low, math.nextafter(high, -math.inf) if span.below else high
 
 
-_SPANS = {"cell": "string", "low": "string", "high": "string", "below": "bool_"}
-_DOUBLES = {"cell": "string", "lo": "float64", "hi": "float64"}
+# Intervals of values with distances
+
+
+def ends_of(shown: Shown, labels: Mapping[int, str]) -> pa.Table | None:
+    """Return ``(ix, low, high, below)`` of labels by their numbers that are intervals or values; None without any.
+
+    The ends of floats are numbers; others are texts that the database has yet to read, NULL where a side is open. Where
+    ``below``, ``high`` itself is left out.
+    """
+    import pyarrow as pa
+
+    family, kind = shown.family, ColumnType.parse(shown.type)
+    rows: list[tuple[Any, ...]] = []
+    for ix, label in labels.items():
+        span = _span(label, family) or _Span(label, label)
+        if family == "float":
+            ends = (math.nan, math.nan) if label == "nan" else _double(span)
+            rows += [(ix, *ends, False)] if ends is not None else []
+        elif family in ("integer", "decimal"):
+            exact = _exact(span, kind)
+            rows += [(ix, *exact, False)] if exact is not None else []
+        else:
+            rows.append((ix, span.low, span.high, span.below))
+    if not rows:
+        return None
+    end = pa.float64() if family == "float" else pa.string()
+    types = {"ix": pa.int32(), "low": end, "high": end, "below": pa.bool_()}
+    return pa.table({n: pa.array([row[i] for row in rows], kind) for i, (n, kind) in enumerate(types.items())})
+
+
+def read_ends(shown: Shown) -> exp.Select:
+    """Return ``(ix, lo, hi, below)`` from ``(ix, low, high, below)``: ends as values, NULL where they are none."""
+    if shown.family == "float":
+        return exp.select(col("ix"), named(col("low"), "lo"), named(col("high"), "hi"), col("below"))
+    ends = zip(("low", "high"), extremes(shown.type), strict=True)
+    low, high = (
+        choose((is_null(col(name)), cast(text(end), shown.type)), otherwise=_tried(name, shown)) for name, end in ends
+    )
+    below: exp.Expr = col("below")
+    if shown.family in ("date", "timestamp"):
+        finite = is_finite(in_utc(_tried("high", shown), shown.type))
+        below = exp.and_(below, exp.func("COALESCE", finite, exp.false()))
+    return exp.select(col("ix"), named(low, "lo"), named(high, "hi"), named(below, "below"))
+
+
+def _tried(name: str, shown: Shown) -> exp.Expr:
+    return exp.TryCast(this=col(name), to=data_type(shown.type))
+
+
+# Places
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """Reads cells that are texts."""
+class Reach:
+    """What cells stand for, by their numbers: the places from ``low`` to ``high``, and NULL where ``null`` is true.
 
-    engine: Engine
+    ``odd`` cells stand only for those of these values that ``listed`` has, as sorted ``pairs`` of cell and code.
+    """
+
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    null: NDArray[np.bool_]
+    odd: NDArray[np.bool_]
+    listed: NDArray[np.int64]
+
+    @classmethod
+    def of_ranges(cls, low: NDArray[np.int32], high: NDArray[np.int32], null: NDArray[np.bool_]) -> Reach:
+        """Return cells that stand for all values between two places."""
+        return cls(low, high, null, np.zeros_like(null), np.zeros(0, dtype=np.int64))
+
+    def replaced(self, other: Reach, numbers: NDArray[Any]) -> Reach:
+        """Return the same with some cells of another one."""
+        chosen = np.zeros(len(self.low), dtype=np.bool_)
+        chosen[numbers] = True
+        return Reach(
+            np.where(chosen, other.low, self.low),
+            np.where(chosen, other.high, self.high),
+            np.where(chosen, other.null, self.null),
+            np.where(chosen, other.odd, self.odd),
+            np.union1d(self.listed, other.listed),
+        )
+
+    def unlisted(self, cells: NDArray[Any], codes: NDArray[Any]) -> int:
+        """Count the pairs whose cell is odd, and does not list the value; a cell below 0 is none."""
+        some = cells >= 0
+        some[some] = self.odd[cells[some]]
+        wanted = pairs(cells[some], codes[some])
+        place = np.searchsorted(self.listed, wanted)
+        inside = place < len(self.listed)
+        inside[inside] = self.listed[place[inside]] == wanted[inside]
+        return len(wanted) - int(inside.sum())
+
+
+def pairs(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    """Return pairs of numbers as one number each."""
+    joined: NDArray[np.int64] = (first.astype(np.int64) << 32) | second.astype(np.int64)
+    return joined
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Values in their order, and the places between which cells lie.
+
+    ``at`` are the places of values by ``codes``, 0 for NULL; ``low`` and ``high`` are those of cells by their numbers,
+    as far as both ends of them are ``found``.
+    """
+
+    codes: NDArray[np.int32]
+    at: NDArray[np.int32]
+    words: NDArray[np.uint64]
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    found: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Mapping[str, NDArray[Any]], count: int) -> Placed:
+        """Return the places of values and ends that were ranked together.
+
+        ``rows`` has ``side``, 0 for values and 1 and 2 for the ends of cells, ``ix``, the code or the number of the
+        cell, ``rank``, 0 for NULL, ``below``, whether the upper end itself is left out, and ``word``.
+        """
+        mine = [rows["side"] == side for side in range(3)]
+        codes, ranks = rows["ix"][mine[0]], rows["rank"][mine[0]]
+        values = np.unique(ranks[ranks > 0])
+        at = np.where(ranks > 0, np.searchsorted(values, ranks) + 1, 0).astype(np.int32)
+        low, high = np.full(count, NOWHERE, dtype=np.int32), np.zeros(count, dtype=np.int32)
+        first, last, below = (np.zeros(count, dtype=np.int64) for _ in range(3))
+        first[rows["ix"][mine[1]]], last[rows["ix"][mine[2]]] = rows["rank"][mine[1]], rows["rank"][mine[2]]
+        below[rows["ix"][mine[2]]] = rows["below"][mine[2]]
+        found = (first > 0) & (last > 0)
+        low[found] = np.searchsorted(values, first[found]) + 1
+        up_to = np.where(below > 0, np.searchsorted(values, last), np.searchsorted(values, last, side="right"))
+        high[found] = up_to[found]
+        return cls(codes, at, rows["word"][mine[0]], low, high, found)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Values with their labels, line by line.
+
+    ``codes`` are their numbers in a lookup, ``places`` their order, -1 where the hierarchy knows no such value of the
+    column, ``null`` says which is NULL, and ``names`` are their texts and their labels on each level.
+    """
+
+    codes: NDArray[np.int32]
+    places: NDArray[np.int64]
+    null: NDArray[np.bool_]
+    names: Sequence[pa.ChunkedArray]
+
+    def numbers(self, name: pa.ChunkedArray, listed: pa.Array) -> NDArray[np.int32]:
+        """Return the place of each line's name in a list, -1 where it is not there; NULL is a name."""
+        import pyarrow.compute as pc
+
+        found: NDArray[np.int32] = pc.index_in(name, value_set=listed).fill_null(-1).to_numpy().astype(np.int32)
+        found[self.places < 0] = -1
+        return found
+
+    def order(self, by: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+        """Return places from 1 on, 0 of what the hierarchy does not know: in the order of the last key, ..., the first.
+
+        Values that are equal in all of them stand in their own order.
+        """
+        at = np.zeros(len(self.places), dtype=np.int32)
+        keys: list[NDArray[Any]] = [self.places, *by]
+        sorted_lines = np.lexsort(keys)
+        sorted_lines = sorted_lines[self.places[sorted_lines] >= 0]
+        at[sorted_lines] = np.arange(1, len(sorted_lines) + 1)
+        return at
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The different cells of a column, as texts, and what they stand for."""
+
     shown: Shown
+    texts: pa.Array
 
-    def read(self, cells: exp.Query) -> Meaning:
-        """Return what the texts of a column stand for."""
-        engine, family = self.engine, self.shown.family
-        labels = engine.arrow(exp.select(named(cast(col("cell"), "VARCHAR"), "cell")).from_(subquery(cells, "c")))
-        every = labels.column("cell").to_pylist()
-        if family == "other":
-            return self._by_place(every)
-        return self._by_value(every)
+    @cached_property
+    def labels(self) -> list[str | None]:
+        """The texts."""
+        found: list[str | None] = self.texts.to_pylist()
+        return found
 
-    def _is_whole(self, label: str) -> bool:
-        """Say whether a label stands for every value. In a set it stands for values that the hierarchy lacks."""
-        return label == self.shown.top or self.shown.top in members_of(label)
+    @cached_property
+    def null(self) -> NDArray[np.bool_]:
+        """Which of them is NULL."""
+        return np.array([label is None for label in self.labels], dtype=np.bool_)
 
-    def _labels(self, labels: Sequence[str | None]) -> str:
-        rows: list[tuple[Any, ...]] = [(label,) for label in labels]
-        return self._table(rows, {"cell": "string"})
+    @cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which labels stand for every value. In a set the top label stands for values that the hierarchy lacks."""
+        top = self.shown.top
+        every = [label is not None and (label == top or top in members_of(label)) for label in self.labels]
+        return np.array(every, dtype=np.bool_)
 
-    # Values with distances
-
-    def _by_value(self, labels: list[str | None]) -> Meaning:
-        engine, known = self.engine, [label for label in labels if label is not None]
-        inside = [label for label in known if not self._is_whole(label)]
-        created, covers = engine.fresh("cells"), None
-        first: Sequence[str] = inside
-        looked = None
-        parts: list[exp.Query] = []
-        if self.shown.by_tree and inside:
-            looked = self._listed(inside)
-            found = self._ranges(looked)
-            parts.append(exp.select("*").from_(table(found)))
-            first = self._missing(inside, found)
-        if first:
-            spans = self._spans(first)
-            parts.append(exp.select("*").from_(table(spans)))
-            left = self._missing(first, spans)
-            if left and not self.shown.by_tree:
-                looked = self._listed(left)
-                parts.append(exp.select("*").from_(table(self._ranges(looked))))
-        parts += self._others(labels)
-        engine.create(created, union_all(parts))
-        if looked is not None:
-            (several,) = engine.row(exp.select(call("count_if", col("odd"))).from_(table(created)))
-            covers = looked if several else None
-        at: exp.Expr = col("value")
-        if self.shown.type in ("FLOAT", "REAL"):
-            at = cast(cast(at, "VARCHAR"), "DOUBLE")
-        return Meaning(created, at, covers=covers)
-
-    @property
-    def _kind(self) -> str:
-        return "DOUBLE" if self.shown.family == "float" else self.shown.type
-
-    def _row(
-        self, cell: exp.Expr, low: exp.Expr, high: exp.Expr, nul: exp.Expr, odd: exp.Expr, below: exp.Expr | None = None
-    ) -> exp.Select:
-        ends = [named(cast(low, self._kind), "lo"), named(cast(high, self._kind), "hi")]
-        return exp.select(named(cast(cell, "VARCHAR"), "cell"), *ends, named(nul, "nul")).select(
-            named(exp.false() if below is None else below, "below"), named(odd, "odd")
-        )
-
-    def _others(self, labels: Sequence[str | None]) -> list[exp.Query]:
-        """Return the top label, which stands for every value, and NULL, which stands for itself."""
-        least, most = (text(e) for e in extremes(self.shown.type))
-        parts: list[exp.Query] = []
-        whole = [label for label in labels if label is not None and self._is_whole(label)]
-        if whole:
-            row = self._row(col("cell"), least, most, exp.true(), exp.false())
-            parts.append(row.from_(table(self._labels(whole))))
-        if None in labels or not parts:
-            parts.append(self._row(exp.null(), most.copy(), least.copy(), exp.true(), exp.false()))
-        return parts
-
-    def _spans(self, labels: Sequence[str]) -> str:
-        """Create the cells of intervals, and of values by themselves."""
-        family, kind = self.shown.family, ColumnType.parse(self.shown.type)
-        rows: list[tuple[Any, ...]] = []
-        for label in labels:
-            span = _span(label, family) or _Span(label, label)
-            if family == "float":
-                ends = (math.nan, math.nan) if label == "nan" else _double(span)
-                rows += [(label, *ends)] if ends is not None else []
-            elif family in ("integer", "decimal"):
-                exact = _exact(span, kind)
-                rows += [(label, *exact, False)] if exact is not None else []
-            else:
-                rows.append((label, span.low, span.high, span.below))
-        created = self.engine.fresh("spans")
-        if family == "float":
-            query = self._row(col("cell"), col("lo"), col("hi"), exp.false(), exp.false())
-            self.engine.create(created, query.from_(table(self._table(rows, _DOUBLES))))
-            return created
-        least, most = extremes(self.shown.type)
-        low, high = (self._end(c, x) for c, x in (("low", least), ("high", most)))
-        read = exp.select(col("cell"), named(low, "lo"), named(high, "hi"), col("below"))
-        read = read.from_(table(self._table(rows, _SPANS)))
-        below: exp.Expr = col("below")
-        if family in ("date", "timestamp"):
-            below = exp.and_(below, is_finite(in_utc(col("hi"), self._kind)))
-        both = exp.and_(present(col("lo")), present(col("hi")))
-        query = self._row(col("cell"), col("lo"), col("hi"), exp.false(), exp.false(), below)
-        self.engine.create(created, query.from_(subquery(read, "r")).where(both))
-        return created
-
-    def _end(self, name: str, extreme: str) -> exp.Expr:
-        own = exp.TryCast(this=col(name), to=data_type(self._kind))
-        return choose((is_null(col(name)), cast(text(extreme), self._kind)), otherwise=own)
-
-    def _missing(self, labels: Sequence[str], found: str) -> list[str]:
-        have = {cell for (cell,) in self.engine.rows(exp.select(col("cell")).from_(table(found)))}
-        return [label for label in labels if label not in have]
-
-    def _ranges(self, listed: str) -> str:
-        """Create the cells of listed values: a range where no other value lies between them."""
-        ranked = exp.select(col("value"), named(_rank(col("value")), "rank")).distinct()
-        ranked = exp.select("*").from_(subquery(ranked.from_(subquery(self.shown.labelled_values(), "k")), "k"))
-        on = same(col("value", "l"), col("value", "k"))
-        every = exp.select(col("cell", "l"), col("value", "l"), col("rank", "k")).from_(table(listed, "l"))
-        every = every.join(subquery(ranked, "k"), on=on)
-        own = choose((present(col("value")), col("rank")))
-        reach = exp.Sub(this=exp.Max(this=own), expression=exp.Min(this=own.copy()))
-        apart = exp.NEQ(this=exp.Add(this=reach, expression=number(1)), expression=exp.Count(this=col("value")))
-        value: exp.Expr = col("value")
-        if self.shown.type in ("FLOAT", "REAL"):
-            value = cast(cast(value, "VARCHAR"), "DOUBLE")
-        grouped = exp.select(
-            col("cell"),
-            named(exp.Min(this=value), "lo"),
-            named(exp.Max(this=value.copy()), "hi"),
-            named(call("bool_or", is_null(col("value"))), "nul"),
-            named(exp.func("COALESCE", apart, exp.false()), "odd"),
-        )
-        grouped = grouped.from_(subquery(every, "e")).group_by(col("cell"))
-        least, most = (text(e) for e in extremes(self.shown.type))
-        # Only NULL lies under it.
-        low = exp.func("COALESCE", col("lo"), cast(most, self._kind))
-        high = exp.func("COALESCE", col("hi"), cast(least, self._kind))
-        created = self.engine.fresh("ranges")
-        query = self._row(col("cell"), low, high, col("nul"), col("odd"))
-        self.engine.create(created, query.from_(subquery(grouped, "g")))
-        return created
+    @cached_property
+    def inside(self) -> dict[int, str]:
+        """The labels by their numbers that do not stand for every value."""
+        return {i: label for i, label in enumerate(self.labels) if label is not None and not self.whole[i]}
 
     # Values in an order
 
-    def _by_place(self, labels: list[str | None]) -> Meaning:
-        engine = self.engine
-        inside = [label for label in labels if label is None or not self._is_whole(label)]
-        ranges = {label: ends for label in inside if label is not None and (ends := text_ends(label)) is not None}
-        listed = self._listed(inside)
-        have = {cell for (cell,) in engine.rows(exp.select(col("cell")).distinct().from_(table(listed)))}
-        ranges = {label: ends for label, ends in ranges.items() if label not in have}
+    def in_order(self, values: Labelled) -> tuple[NDArray[np.int32], Reach]:
+        """Return the places of values without distances, and what the cells stand for.
+
+        Values under one label are neighbours in the hierarchy, those of a range in the order of the values.
+        """
+        cells, lines = self._listed(values)
+        have = set(np.unique(cells).tolist())
+        ranges = {i: ends for i, label in self.inside.items() if i not in have and (ends := text_ends(label))}
+        levels = [values.numbers(name, self.texts) for name in values.names[1:]]
+        at = values.order([] if ranges else levels)
+        reach = self._reach(cells, values.codes[lines], at[lines])
+        if reach.odd.any() and not ranges:
+            at = values.order([])
+            reach = self._reach(cells, values.codes[lines], at[lines])
         if ranges:
-            self._list_ranges(listed, ranges)
-        # Values under one label are neighbours in the hierarchy, those of a range in the order of the values.
-        steps = [col(f"l{i}") for i in range(self.shown.height, 0, -1)]
-        places = engine.fresh("places")
-        self._order(places, [col("place")] if ranges else [*steps, col("place")])
-        cells = self._reaches(listed, places, labels)
-        odd = self._odd(cells)
-        if odd and not ranges:
-            engine.drop(cells)
-            self._order(places, [col("place")])
-            cells = self._reaches(listed, places, labels)
-            odd = self._odd(cells)
-        return Meaning(cells, None, places, listed if odd else None)
+            self._add_ranges(reach, ranges, values, at)
+        self.add_whole(reach)
+        return at, reach
 
-    def _odd(self, cells: str) -> bool:
-        (several,) = self.engine.row(exp.select(call("count_if", col("odd"))).from_(table(cells)))
-        return bool(several)
-
-    def _order(self, name: str, by: Sequence[exp.Expr]) -> None:
-        order = exp.Order(expressions=[exp.Ordered(this=e, desc=False, nulls_first=False) for e in by])
-        rank = cast(exp.Window(this=exp.RowNumber(), order=order), "INTEGER")
-        self.engine.create(
-            name, exp.select(col("value"), named(rank, "at")).from_(subquery(self.shown.labelled_values(), "k"))
-        )
-
-    def _reaches(self, listed: str, places: str, labels: Sequence[str | None]) -> str:
-        on = same(col("value", "p"), col("value", "l"))
-        grouped = exp.select(
-            col("cell", "l"),
-            named(exp.Min(this=col("at", "p")), "lo"),
-            named(exp.Max(this=col("at", "p")), "hi"),
-            named(exp.Count(this=exp.Star()), "n"),
-        )
-        grouped = grouped.from_(table(listed, "l")).join(table(places, "p"), on=on).group_by(col("cell", "l"))
-        reach = exp.Add(this=exp.Sub(this=col("hi"), expression=col("lo")), expression=number(1))
-        apart = exp.NEQ(this=reach, expression=col("n"))
-        query = exp.select(col("cell"), col("lo"), col("hi"), named(exp.false(), "nul"))
-        query = query.select(named(exp.false(), "below"), named(apart, "odd"))
-        every: list[exp.Query] = [query.from_(subquery(grouped, "g"))]
-        top = [label for label in labels if label is not None and self._is_whole(label)]
-        if top:
-            whole = [col("cell"), named(number(0), "lo"), named(number(2**31 - 1), "hi")]
-            row = exp.select(*whole, named(exp.true(), "nul"), named(exp.false(), "below"), named(exp.false(), "odd"))
-            every.append(row.from_(table(self._labels(top))))
-        created = self.engine.fresh("cells")
-        self.engine.create(created, union_all(every))
-        return created
-
-    def _list_ranges(self, listed: str, ranges: dict[str, tuple[str | None, str | None]]) -> None:
-        """Add the values of ranges of texts, both ends of which must be values."""
-        layout = {"cell": "string", "low": "string", "high": "string"}
-        rows = [(label, *ends) for label, ends in ranges.items()]
-        query = exp.select(col("cell", "r"), col("value", "k")).from_(table(self._table(rows, layout), "r"))
-        known = subquery(self.shown.labelled_values(), "k")
-        inside: list[exp.Expr] = [present(col("text", "k"))]
-        for end, side, alias in (("low", exp.GTE, "a"), ("high", exp.LTE, "b")):
-            query = query.join(
-                subquery(self.shown.labelled_values(), alias),
-                on=equal(col("text", alias), col(end, "r")),
-                join_type="left",
-            )
-            beyond = side(this=col("place", "k"), expression=col("place", alias))
-            inside.append(exp.or_(is_null(col(end, "r")), beyond))
-        query = query.join(known, on=exp.and_(*inside))
-        self.engine.run(exp.Insert(this=table(listed), expression=query))
-
-    # Hierarchies and sets
-
-    def _listed(self, labels: Sequence[str | None]) -> str:
-        """Create ``(cell, value)``: the values that a label is, covers or lists."""
-        own = self._labels(labels)
-        parts: list[exp.Query] = []
-        for name in ("text", *(f"l{i}" for i in range(1, self.shown.height + 1))):
-            on = same(col(name, "k"), col("cell", "o"))
-            query = exp.select(col("cell", "o"), col("value", "k")).from_(subquery(self.shown.labelled_values(), "k"))
-            parts.append(query.join(table(own, "o"), on=on))
-        sets = {label: members for label in labels if label is not None and (members := members_of(label))}
-        if sets:
-            parts.append(self._sets(sets))
-        created = self.engine.fresh("listed")
-        self.engine.create(
-            created, exp.select(col("cell"), col("value")).distinct().from_(subquery(union_all(parts), "u"))
-        )
-        return created
-
-    def _sets(self, sets: dict[str, tuple[str, ...]]) -> exp.Query:
-        """Return ``(cell, value)`` of sets, all members of which are values."""
-        rows = [(label, member, len(members)) for label, members in sets.items() for member in members]
-        members = self._table(rows, {"cell": "string", "member": "string", "size": "int64"})
-        found = exp.select(col("cell", "m"), col("size", "m"), col("value", "k")).from_(table(members, "m"))
-        found = found.join(subquery(self.shown.labelled_values(), "k"), on=equal(col("text", "k"), col("member", "m")))
-        size = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[col("cell")])
-        counted = exp.select(col("cell"), col("value"), col("size"), named(size, "n")).from_(subquery(found, "f"))
-        return exp.select(col("cell"), col("value")).from_(subquery(counted, "c")).where(equal(col("n"), col("size")))
-
-    def _table(self, rows: Sequence[tuple[Any, ...]], layout: dict[str, str]) -> str:
+    def _add_ranges(
+        self, reach: Reach, ranges: Mapping[int, tuple[str | None, str | None]], values: Labelled, at: NDArray[np.int32]
+    ) -> None:
+        """Add ranges of texts, both ends of which must be values. NULL comes after all values."""
         import pyarrow as pa
 
-        arrays = {
-            name: pa.array([row[i] for row in rows], getattr(pa, kind)())
-            for i, (name, kind) in enumerate(layout.items())
-        }
-        incoming, created = self.engine.fresh("incoming"), self.engine.fresh("read")
-        self.engine.register(incoming, pa.table(arrays))
-        self.engine.create(created, exp.select("*").from_(table(incoming)))
-        self.engine.unregister(incoming)
-        return created
+        ends = pa.array(dict.fromkeys(end for both in ranges.values() for end in both if end is not None), pa.string())
+        numbers = values.numbers(values.names[0], ends)
+        lines = np.flatnonzero((numbers >= 0) & ~values.null)
+        first, last = np.full(len(ends), NOWHERE, dtype=np.int32), np.zeros(len(ends), dtype=np.int32)
+        np.minimum.at(first, numbers[lines], at[lines])
+        np.maximum.at(last, numbers[lines], at[lines])
+        number_of = {end: i for i, end in enumerate(ends.to_pylist())}
+        most = int(at[~values.null].max(initial=0))
+        for i, (low, high) in ranges.items():
+            reach.low[i] = 1 if low is None else first[number_of[low]]
+            reach.high[i] = most if high is None else last[number_of[high]]
+
+    def add_whole(self, reach: Reach) -> None:
+        """Add the top label, which stands for every value and NULL."""
+        reach.low[self.whole], reach.high[self.whole], reach.null[self.whole] = 0, NOWHERE, True
+
+    # Values with distances
+
+    def known(self, values: Labelled) -> set[int]:
+        """Return the numbers of the cells that are texts, labels or sets of values."""
+        return set(np.unique(self._listed(values)[0]).tolist())
+
+    def among(self, values: Labelled, at: NDArray[np.int32]) -> tuple[Reach, NDArray[np.int64]]:
+        """Return what the cells stand for that are texts, labels or sets of values, and the numbers of these.
+
+        ``at`` are the places of the values line by line, 0 for NULL.
+        """
+        cells, lines = self._listed(values)
+        some = ~self.null[cells]
+        cells, lines = cells[some], lines[some]
+        return self._reach(cells, values.codes[lines], at[lines]), np.unique(cells)
+
+    def _reach(self, cells: NDArray[Any], codes: NDArray[Any], at: NDArray[np.int32]) -> Reach:
+        """Return what cells stand for that list values: a range where no other value lies between them."""
+        count = len(self.texts)
+        low, high = np.full(count, NOWHERE, dtype=np.int32), np.zeros(count, dtype=np.int32)
+        null = np.zeros(count, dtype=np.bool_)
+        null[cells[at == 0]] = True
+        placed = np.unique(pairs(cells, at)[at > 0])
+        of, place = placed >> 32, (placed & 0xFFFFFFFF).astype(np.int32)
+        np.minimum.at(low, of, place)
+        np.maximum.at(high, of, place)
+        number = np.bincount(of, minlength=count)
+        odd = (number > 0) & (high.astype(np.int64) - low + 1 != number)
+        return Reach(low, high, null, odd, np.unique(pairs(cells, codes)[odd[cells]]))
+
+    def _listed(self, values: Labelled) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return pairs of a cell and a line: the values that a label is, covers or lists, and NULL of NULL."""
+        cells, lines = [], []
+        for name in values.names:
+            numbers = values.numbers(name, self.texts)
+            some = np.flatnonzero(numbers >= 0)
+            some = some[~self.whole[numbers[some]]]
+            cells.append(numbers[some].astype(np.int64))
+            lines.append(some.astype(np.int64))
+        sets = {i: members for i, label in self.inside.items() if (members := members_of(label))}
+        if sets:
+            more = self._in_sets(sets, values)
+            cells.append(more[0])
+            lines.append(more[1])
+        return np.concatenate(cells), np.concatenate(lines)
+
+    def _in_sets(
+        self, sets: Mapping[int, Sequence[str]], values: Labelled
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return pairs of a set and the line of a member; all members must be values."""
+        import pyarrow as pa
+
+        every = pa.array(dict.fromkeys(member for members in sets.values() for member in members), pa.string())
+        number_of = {member: i for i, member in enumerate(every.to_pylist())}
+        numbers = values.numbers(values.names[0], every)
+        lines = np.argsort(numbers, kind="stable")
+        ends = np.searchsorted(numbers[lines], np.arange(len(every) + 1))
+        cells, found = [], []
+        for cell, members in sets.items():
+            runs = [lines[ends[i] : ends[i + 1]] for i in map(number_of.__getitem__, members)]
+            if all(len(run) for run in runs):
+                cells += [np.full(len(run), cell, dtype=np.int64) for run in runs]
+                found += runs
+        none = np.zeros(0, dtype=np.int64)
+        return np.concatenate([none, *cells]), np.concatenate([none, *found])
+
+
+# Sets and ranges of texts
 
 
 def members_of(label: str) -> tuple[str, ...]:
@@ -559,11 +541,6 @@ def members_of(label: str) -> tuple[str, ...]:
     return ()
 
 
-def _rank(value: exp.Expr) -> exp.Expr:
-    order = exp.Order(expressions=[exp.Ordered(this=value, desc=False, nulls_first=False)])
-    return cast(exp.Window(this=call("dense_rank"), order=order), "BIGINT")
-
-
 def text_ends(label: str) -> tuple[str | None, str | None] | None:
     """Return the ends of a range of values in whatever order, None where it is open; None if the label is no range.
 
@@ -589,107 +566,18 @@ def unquoted(member: str) -> str:
     return own[1:-1].replace('""', '"') if own.startswith('"') else own
 
 
-# What is published of a class as a whole
-
-_NEAR = 1e-9
-"""More than the rounding error of a mean, relatively."""
-
-
-def class_is_right(shown: Shown, published: str, ends: bool) -> exp.Expr:
-    """Return whether the cell of a class, of the type ``published``, follows from its values.
-
-    ``ends`` says that the ends of its region are known, as ``low_end`` and ``high_end``.
-    """
-    value, cell = col("value"), col("cell")
-    missing = call("bool_or", is_null(value.copy()))
-    if shown.kind in ("median", "mode", "medoid"):
-        own: exp.Expr = value.copy()
-        if published == "VARCHAR":
-            own = cast(own, "VARCHAR")
-        # A value that its hierarchy does not know is published as the top label, or not at all.
-        hidden = is_null(cell.copy())
-        if published == "VARCHAR":
-            hidden = exp.or_(hidden, equal(cell.copy(), text(shown.top)))
-        unknown = exp.and_(hidden, exp.Not(this=exp.func("COALESCE", col("known"), exp.true())))
-        return call("bool_or", exp.or_(same(own, cell.copy()), exp.paren(unknown)))
-    finite: exp.Expr = value.copy()
-    if shown.family in ("float", "date", "timestamp"):
-        finite = choose((is_finite(in_utc(value.copy(), shown.type)), value.copy()))
-    numbers = shown.family in ("integer", "decimal", "float")
-    least, most = exp.Min(this=finite), exp.Max(this=finite.copy())
-    low: exp.Expr = cast(least, "DOUBLE") if numbers else least
-    high: exp.Expr = cast(most, "DOUBLE") if numbers else most
-    if shown.kind == "midpoint" and ends:
-        return _is_middle(shown, missing)
-    given: exp.Expr = cast(cell.copy(), "DOUBLE") if numbers else cell.copy()
-    inside: exp.Expr = exp.Between(this=given, low=low, high=high)
-    if numbers:
-        slack = exp.Mul(
-            this=exp.paren(exp.Add(this=exp.Abs(this=low.copy()), expression=exp.Abs(this=high.copy()))),
-            expression=number(_NEAR),
-        )
-        under, over = exp.Sub(this=low.copy(), expression=slack), exp.Add(this=high.copy(), expression=slack.copy())
-        inside = exp.Between(this=given.copy(), low=under, high=over)
-    inside = choose((is_null(exp.Min(this=finite.copy())), is_null(cell.copy())), otherwise=inside)
-    return choose((missing, is_null(cell.copy())), otherwise=inside)
-
-
-def shares_are_right(shown: Shown, labelled: exp.Query, name: str) -> exp.Select:
-    """Return whether each class has exactly the shares of its values, by their labels or texts."""
-    plain = exp.and_(present(col("value")), exp.func("COALESCE", col("known"), exp.false()))
-    label = choose((plain, col(name)), otherwise=text(shown.top))
-    counts = exp.select(col("cell_key"), col("cell"), named(label, "k"), named(exp.Sum(this=col("n")), "n"))
-    counts = counts.from_(subquery(labelled, "y")).group_by(col("cell_key"), col("cell"), label.copy())
-    total = exp.Window(this=exp.Sum(this=col("n")), partition_by=[col("cell_key")])
-    kinds = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[col("cell_key")])
-    share = exp.Div(this=cast(col("n"), "DOUBLE"), expression=cast(total, "DOUBLE"))
-    # A list of one share, or none.
-    given = call("list_extract", call("map_extract", col("cell"), col("k")), number(1))
-    near = exp.LT(this=exp.Abs(this=exp.Sub(this=given, expression=share)), expression=number(_NEAR))
-    several = equal(call("cardinality", col("cell")), kinds)
-    return exp.select(named(exp.and_(near, several), "ok")).from_(subquery(counts, "q"))
-
-
-def _tick(value: exp.Expr, shown: Shown) -> exp.Expr:
-    """Return a value as a number: days, microseconds, or itself; NULL where it is not finite."""
-    if shown.family in NUMBERS:
-        plain = cast(value, "DOUBLE")
-        return choose((is_finite(plain.copy()), plain))
-    if shown.family == "date":
-        return cast(exp.Div(this=epoch_seconds(value), expression=number(86400)), "BIGINT")
-    return cast(epoch_microseconds(in_utc(value, shown.type)), "BIGINT")
-
-
-def _is_middle(shown: Shown, missing: exp.Expr) -> exp.Expr:
-    """Return whether all values of a class lie between two ends, and its cell halfway between them."""
-    cell = col("cell") if shown.family in NUMBERS else _tick(col("cell"), shown)
-    own = _tick(col("value"), shown)
-    low, high = col("low_end"), col("high_end")
-    outside = exp.or_(exp.LT(this=own, expression=low), exp.GT(this=own.copy(), expression=high))
-    inside = exp.Not(this=exp.func("COALESCE", call("bool_or", outside), exp.false()))
-    if shown.family in NUMBERS:
-        halves = [exp.Div(this=exp.paren(end.copy()), expression=number(2)) for end in (low, high)]
-        apart = exp.Abs(this=exp.Sub(this=cell, expression=exp.paren(exp.Add(this=halves[0], expression=halves[1]))))
-        wide = exp.Add(this=exp.Abs(this=low.copy()), expression=exp.Abs(this=high.copy()))
-        middle: exp.Expr = exp.LTE(this=apart, expression=exp.Mul(this=exp.paren(wide), expression=number(_NEAR)))
-        alone = call("bool_and", equal(cast(col("value"), "DOUBLE"), col("cell")))
-    else:
-        total = exp.Add(this=cast(low.copy(), "HUGEINT"), expression=cast(high.copy(), "HUGEINT"))
-        middle = equal(cell, exp.IntDiv(this=exp.paren(total), expression=number(2)))
-        alone = call("bool_and", equal(col("value"), col("cell")))
-    true = exp.or_(exp.func("COALESCE", alone, exp.false()), exp.paren(exp.and_(inside, middle)))
-    return choose((missing, is_null(col("cell"))), otherwise=exp.paren(true))
-
-
 __all__ = [
-    "BY_CLASS",
-    "Meaning",
+    "NOWHERE",
+    "Cells",
+    "Labelled",
+    "Placed",
+    "Reach",
     "Shown",
-    "class_is_right",
+    "ends_of",
     "extremes",
-    "meaning",
     "members_of",
-    "shares_are_right",
+    "pairs",
+    "read_ends",
     "text_ends",
     "unquoted",
 ]

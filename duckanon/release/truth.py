@@ -23,11 +23,24 @@ from sqlglot import exp
 
 from duckanon.encoding.words import batches, joined, named_in, secret_words, sum_of_rows, word_of, words_of
 from duckanon.engine.process import workers
-from duckanon.engine.sql.axes import choose, equal, is_null, present
-from duckanon.engine.sql.relations import call, cast, col, named, number, same, subquery, table
+from duckanon.engine.sql.axes import choose, equal, is_null
+from duckanon.engine.sql.relations import (
+    call,
+    cast,
+    col,
+    named,
+    number,
+    registered,
+    same,
+    subquery,
+    table,
+    text,
+    union_all,
+)
 from duckanon.errors import PrivacyViolation
 from duckanon.recoding.base import KEPT, PERSON, Lookup, SideBySide
-from duckanon.release.cell_meaning import BY_CLASS, Meaning, Shown, class_is_right, meaning, shares_are_right
+from duckanon.release.cell_meaning import NOWHERE, Cells, Labelled, Placed, Reach, Shown, ends_of, extremes, read_ends
+from duckanon.release.class_meaning import BY_CLASS, class_is_right, shares_are_right
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +49,6 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 _CLASS = "class_id"
-NOWHERE = 2**31 - 1
-"""A place after all values."""
 _OF_CELL, _OF_CLASS = 4, 21
 """Bytes for each class and column: of the number of a cell, and of a cell that only this class has."""
 _WORDS = 2**64
@@ -106,6 +117,17 @@ def _require_each(codes: NDArray[Any], filled: NDArray[Any]) -> None:
     """Raise where a number occurs twice."""
     if int(filled.sum()) != len(codes):
         _refuse("what it looks up under a number is not one thing")
+
+
+def _each_own(words: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return numbers, and cells with these words of which each stands for everything."""
+    import numpy as np
+
+    from duckanon.kernels.beside import packed_cells
+
+    numbers = np.arange(len(words), dtype=np.int32)
+    every = np.ones_like(numbers)
+    return numbers, packed_cells(numbers, 0 * every, NOWHERE * every, every, words)
 
 
 def _in_part(number_of: exp.Expr, part: Part) -> exp.Expr:
@@ -208,9 +230,6 @@ class _Truth:
             _refuse("rows in are not rows published plus suppressed")
         for j, count in counts.wrong.items():
             self._require_none(count, j)
-        for j, own_meaning in self.meanings.items():
-            if own_meaning.covers is not None:
-                self._require_none(self._uncovered(j), j)
         for j, one in enumerate(claim.shown):
             if one.kind in BY_CLASS:
                 self._require_none(self._wrong_classes(j), j)
@@ -225,57 +244,82 @@ class _Truth:
     # Lookups, with words and with what cells stand for
 
     def _read_lookups(self) -> None:
-        engine = self.engine
         self.holders: dict[str, Lookup] = {}
         for lookup in self.beside.lookups:
-            self.holders |= {c.name: lookup for c in engine.columns(lookup.query) if c.name != "code"}
+            self.holders |= {name: lookup for name in lookup.query.named_selects if name != "code"}
         missing = {f"s_{j}" for j in range(len(self.claim.original))} | set(self.published)
         halved = {f"{side}_{j}" for j, s in enumerate(self.claim.shown) if s.kind == "midpoint" for side in "xy"}
         if set(self.holders) - set(self.others) not in (missing, missing | halved):
             _refuse("its columns are not the declared ones")
-        self.meanings: dict[int, Meaning] = {}
-        self.numbered: dict[int, str] = {}
-        self.columns = [self._column(j, shown) for j, shown in enumerate(self.claim.shown)]
+        for j in range(len(self.claim.shown)):
+            if any(self.holders[name] is not self.holders[f"r_{j}"] for name in self._ends_of(j)):
+                _refuse("its columns are not the declared ones")
+        self._read_cells()
         # Each has a key of its own: of two under one key every row would have both.
         self.passed_words = {self.holders[name].key: self._passed(name) for name in self.others if name in self.holders}
         if len(self.passed_words) != len(set(self.others) & set(self.holders)):
             _refuse("its columns are not the declared ones")
 
+    def _read_cells(self) -> None:
+        """Read the different cells of all columns, and what they stand for."""
+        import numpy as np
+
+        from duckanon.kernels.beside import packed_cells
+
+        shown = list(enumerate(self.claim.shown))
+        by_row = [j for j, s in shown if s.kind not in BY_CLASS]
+        typed = [j for j in by_row if self._is_typed(j)]
+        self.cells = self._different([j for j in by_row if j not in typed])
+        self.numbered = {j: self._number_cells(j) for j in typed}
+        trees = [
+            j for j, own in self.cells.items() if own.shown.family == "other" or (own.shown.by_tree and own.inside)
+        ]
+        labelled = self._labelled(trees)
+        self.reach: dict[int, Reach] = {}
+        values, cells = {}, {}
+        for j, one in shown:
+            if one.kind in BY_CLASS:
+                query = exp.select(col("code", "l"), named(number(0), "at"), self._word_of_value(j, "l"))
+                values[j] = self._values(query.from_(subquery(self.holders[f"s_{j}"].query.copy(), "l")))
+                continue
+            if j in typed:
+                codes, at, words = self._place_typed(j)
+            elif one.family == "other":
+                own, words = labelled[j]
+                codes = own.codes
+                at, self.reach[j] = self.cells[j].in_order(own)
+            else:
+                codes, at, words = self._place_texts(j, labelled.get(j))
+            values[j] = self._packed_values(codes, at, words)
+            reach = self.reach[j]
+            cells[j] = packed_cells(np.arange(len(reach.low)), reach.low, reach.high, reach.null, self.words[j])
+        self.columns = [
+            Column(self.holders[f"s_{j}"].key, self.holders[f"r_{j}"].key, values[j], cells.get(j)) for j, _ in shown
+        ]
+
     def _ends_of(self, j: int) -> list[str]:
         """Return the names of what is published of a quasi-identifier."""
         return [name for name in (f"r_{j}", f"r_{j}b") if name in self.published]
+
+    def _is_typed(self, j: int) -> bool:
+        """Say whether cells are bounds or values in the type of the column, rather than texts about them."""
+        kind, own = self.claim.shown[j].kind, self.raw_types[j]
+        return kind in ("bounds", "struct") or (own != "VARCHAR" and self.published[f"r_{j}"][1] == own)
 
     def _cell(self, name: str, alias: str) -> exp.Expr:
         """Return a published cell in the type of the file."""
         return cast(col(name, alias), self.published[name][1])
 
-    def _column(self, j: int, shown: Shown) -> Column:
-        """Return the lookups of a quasi-identifier."""
-        of, by = (self.holders[f"{side}_{j}"] for side in "sr")
-        for name in self._ends_of(j):
-            if self.holders[name] is not by:
-                _refuse("its columns are not the declared ones")
-        if shown.kind in BY_CLASS:
-            values = exp.select(col("code", "l"), named(number(0), "at"), self._word_of_value(j, "l"))
-            return Column(of.key, by.key, self._values(values.from_(subquery(of.query.copy(), "l"))), None)
-        cells = self._number_cells(j, by)
-        different = exp.select(*(col(name) for name in ("cell", *(["cell_b"] if len(self._ends_of(j)) > 1 else []))))
-        self.meanings[j] = meaning(self.engine, shown, self.raw_types[j], different.distinct().from_(table(cells)))
-        self.tables += self.meanings[j].tables
-        values_of = self._place_values(j, of)
-        before = self._values(exp.select(col("code"), col("at"), col("word")).from_(table(values_of)))
-        return Column(of.key, by.key, before, self._reach(j, cells, values_of))
-
     def _word_of_value(self, j: int, alias: str) -> exp.Expr:
         return named(joined(words_of(col(f"s_{j}", alias), self.raw_types[j], j)), "word")
 
-    def _word_of_cell(self, j: int, alias: str) -> exp.Expr:
+    def _word_of_cell(self, j: int, alias: str, name: str = "word") -> exp.Expr:
         words = [
             w
             for name in self._ends_of(j)
             for w in words_of(self._cell(name, alias), self.published[name][1], self.published[name][0])
         ]
-        return named(joined(words), "word")
+        return named(joined(words), name)
 
     def _passed(self, name: str) -> NDArray[Any]:
         """Return the words of a column that is passed through by their codes."""
@@ -284,112 +328,244 @@ class _Truth:
         query = exp.select(col("code", "l"), named(number(0), "at"), word)
         return self._values(query.from_(subquery(self.holders[name].query.copy(), "l")))
 
-    def _create(self, stem: str, query: exp.Query) -> str:
-        created = self.engine.fresh(stem)
-        self.engine.create(created, query, named_in(query, self.keys))
-        self.tables.append(created)
-        return created
-
     def _values(self, query: exp.Select) -> NDArray[Any]:
         """Return the places and the words of values by their codes."""
+        return self._packed_values(*self._arrays(query, ("code", "at", "word")))
+
+    def _packed_values(self, codes: NDArray[Any], at: NDArray[Any], words: NDArray[Any]) -> NDArray[Any]:
         from duckanon.kernels.beside import packed_values
 
-        codes, at, words = self._arrays(query, ("code", "at", "word"))
         _require_numbers(codes)
         values: NDArray[Any] = packed_values(codes, at, words)
         _require_each(codes, values[:, 1] > 0)
         return values
 
-    def _arrays(self, query: exp.Select, names: Sequence[str]) -> list[NDArray[Any]]:
-        """Return columns as arrays: numbers of 32 bits, and words of 64."""
-        kinds = {"word": "UBIGINT", "nul": "UTINYINT"}
-        columns = [named(cast(col(name, "a"), kinds.get(name, "INTEGER")), name) for name in names]
+    def _fetch(self, query: exp.Query, names: Mapping[str, str]) -> pa.Table:
+        """Return columns of a query in the given types."""
+        columns = [named(cast(col(name, "a"), kind), name) for name, kind in names.items()]
         plain = exp.select(*columns).from_(subquery(query, "a"))
-        fetched = self.engine.arrow(plain, named_in(plain, self.keys))
+        return self.engine.arrow(plain, named_in(plain, self.keys))
+
+    def _arrays(self, query: exp.Query, names: Sequence[str]) -> list[NDArray[Any]]:
+        """Return columns as arrays: numbers of 32 bits, and words of 64."""
+        fetched = self._fetch(query, {name: "UBIGINT" if name == "word" else "INTEGER" for name in names})
         return [fetched.column(name).to_numpy() for name in names]
 
-    def _number_cells(self, j: int, by: Lookup) -> str:
+    # Cells that are texts
+
+    def _different(self, columns: Sequence[int]) -> dict[int, Cells]:
+        """Return the different cells of columns, and keep their words: their places among them are their numbers."""
+        self.words: dict[int, NDArray[Any]] = {}
+        parts: list[exp.Query] = []
+        for j in columns:
+            own = exp.select(named(self._cell(f"r_{j}", "l"), f"r_{j}")).distinct()
+            own = own.from_(subquery(self.holders[f"r_{j}"].query.copy(), "l"))
+            cell = named(cast(col(f"r_{j}", "d"), "VARCHAR"), "cell")
+            parts.append(exp.select(named(number(j), "j"), cell, self._word_of_cell(j, "d")).from_(subquery(own, "d")))
+        found: dict[int, Cells] = {}
+        for j, own_rows in self._by_column(parts, {"cell": "VARCHAR", "word": "UBIGINT"}, columns).items():
+            self.words[j] = own_rows.column("word").to_numpy()
+            found[j] = Cells(self.claim.shown[j], own_rows.column("cell").combine_chunks())
+        return found
+
+    def _by_column(
+        self, parts: Sequence[exp.Query], names: Mapping[str, str], columns: Sequence[int]
+    ) -> dict[int, pa.Table]:
+        """Return the rows of every column ``j``: one statement is much faster than many."""
+        import pyarrow.compute as pc
+
+        if not parts:
+            return {}
+        rows = self._fetch(union_all(parts), {"j": "INTEGER", **names})
+        if len(columns) == 1:
+            return {columns[0]: rows}
+        return {j: rows.filter(pc.equal(rows.column("j"), j)) for j in columns}
+
+    def _labelled(self, columns: Sequence[int]) -> dict[int, tuple[Labelled, NDArray[Any]]]:
+        """Return the values in the lookups of columns, with their labels, and their words."""
+        shown = self.claim.shown
+        height = max((shown[j].height for j in columns), default=0)
+        names = ["text", *(f"l{i}" for i in range(1, height + 1))]
+        parts: list[exp.Query] = []
+        for j in columns:
+            levels = [named(col(n, "v") if i <= shown[j].height else exp.null(), n) for i, n in enumerate(names)]
+            missing = named(is_null(col(f"s_{j}", "l")), "missing")
+            place = named(exp.func("COALESCE", col("place", "v"), number(-1)), "place")
+            query = exp.select(named(number(j), "j"), col("code", "l"), self._word_of_value(j, "l"), missing, place)
+            query = query.select(*levels).from_(subquery(self.holders[f"s_{j}"].query.copy(), "l"))
+            on = same(col("value", "v"), col(f"s_{j}", "l"))
+            parts.append(query.join(subquery(shown[j].labelled_values(), "v"), on=on, join_type="left"))
+        types = {"code": "INTEGER", "word": "UBIGINT", "missing": "UTINYINT", "place": "BIGINT"}
+        types |= dict.fromkeys(names, "VARCHAR")
+        found = {}
+        for j, rows in self._by_column(parts, types, columns).items():
+            plain = [rows.column(name).to_numpy() for name in ("code", "place", "missing")]
+            labels = [rows.column(name) for name in names[: shown[j].height + 1]]
+            found[j] = (Labelled(plain[0], plain[1], plain[2] > 0, labels), rows.column("word").to_numpy())
+        return found
+
+    def _place_texts(
+        self, j: int, labelled: tuple[Labelled, NDArray[Any]] | None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Place the values of a column with distances, whose cells are texts; return codes, places and words.
+
+        With a tree, labels mean what it says, and only others are intervals; else the other way round.
+        """
+        import numpy as np
+
+        own, shown = self.cells[j], self.claim.shown[j]
+        value: exp.Expr = col(f"s_{j}", "l")
+        if shown.type in ("FLOAT", "REAL"):
+            value = cast(cast(value, "VARCHAR"), "DOUBLE")
+        inside = own.inside
+        if labelled is not None:
+            inside = {i: inside[i] for i in inside.keys() - own.known(labelled[0])}
+        ends = ends_of(shown, inside)
+        incoming = registered(self.engine, "ends", ends) if ends is not None else None
+        read = None if incoming is None else read_ends(shown).from_(table(incoming))
+        placed = self._placed(j, value, read)
+        if incoming is not None:
+            self.engine.drop(incoming)
+        if labelled is None and inside.keys() - set(np.flatnonzero(placed.found).tolist()):
+            labelled = self._labelled([j])[j]
+        reach = Reach.of_ranges(placed.low, placed.high, own.null)
+        if labelled is not None:
+            at_of_code = np.zeros(int(placed.codes.max(initial=-1)) + 1, dtype=np.int32)
+            at_of_code[placed.codes] = placed.at
+            among, listed = own.among(labelled[0], at_of_code[labelled[0].codes])
+            # What an interval is said to be comes first where there is no tree.
+            reach = reach.replaced(among, listed[~placed.found[listed]])
+        own.add_whole(reach)
+        self.reach[j] = reach
+        return placed.codes, placed.at, placed.words
+
+    # Cells of the column's own type
+
+    def _number_cells(self, j: int) -> str:
         """Create ``(ix, r, [rb], cell, [cell_b], word)``: the different cells of a column, counted from 0."""
         ends = self._ends_of(j)
-        different = exp.select(*(col(name) for name in ends)).distinct().from_(subquery(by.query.copy(), "l"))
+        lookup = self.holders[f"r_{j}"].query.copy()
+        different = exp.select(*(col(name) for name in ends)).distinct().from_(subquery(lookup, "l"))
         place = exp.Sub(this=exp.Window(this=exp.RowNumber()), expression=number(1))
         query = exp.select(named(cast(exp.paren(place), "INTEGER"), "ix"), *(col(name, "d") for name in ends))
         for name, alias in zip(ends, ("cell", "cell_b"), strict=False):
             query = query.select(named(self._cell(name, "d"), alias))
-        query = query.select(self._word_of_cell(j, "d"))
-        self.numbered[j] = self._create("numbered", query.from_(subquery(different, "d")))
-        return self.numbered[j]
+        query = query.select(self._word_of_cell(j, "d")).from_(subquery(different, "d"))
+        created = self.engine.fresh("numbered")
+        self.engine.create(created, query, named_in(query, self.keys))
+        self.tables.append(created)
+        return created
 
-    def _place_values(self, j: int, of: Lookup) -> str:
-        """Create ``(code, value, at, word)`` of values as they were; ``at`` is their place in order, 0 that of NULL."""
-        own = self.meanings[j]
-        query = exp.select(col("code", "l"), self._word_of_value(j, "l")).from_(subquery(of.query.copy(), "l"))
-        if own.at is None:
-            on = same(col("value", "v"), col(f"s_{j}", "l"))
-            query = query.join(table(str(own.places), "v"), on=on, join_type="left")
-            at: exp.Expr = col("at", "v")
-        else:
-            at = own.at.copy().transform(
-                lambda n: col(f"s_{j}", "l") if isinstance(n, exp.Column) and n.name == "value" else n
-            )
-        query = query.select(named(at, "value"))
-        order = exp.Order(expressions=[exp.Ordered(this=col("value", "p"), desc=False, nulls_first=False)])
-        rank = exp.Window(this=call("dense_rank"), order=order)
-        place = choose((is_null(col("value", "p")), number(0)), otherwise=rank)
-        every = exp.select(col("code", "p"), col("value", "p"), named(place, "at"), col("word", "p"))
-        return self._create("placed", every.from_(subquery(query, "p")))
+    def _place_typed(self, j: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Place the values of a column whose cells are values or bounds; return codes, places and words."""
+        shown = self.claim.shown[j]
+        ends: list[exp.Expr] = [col("cell"), col("cell_b" if shown.kind == "bounds" else "cell")]
+        if shown.kind == "struct":
+            ends = [call("struct_extract", col("cell"), text(end)) for end in ("lo", "hi")]
+        nothing = exp.and_(*(is_null(end.copy()) for end in ends))
+        if shown.kind in ("bounds", "struct"):
+            open_ends = (cast(text(end), shown.type) for end in extremes(shown.type))
+            ends = [exp.func("COALESCE", end, most) for end, most in zip(ends, open_ends, strict=True)]
+        own = exp.select(col("ix"), named(ends[0], "lo"), named(ends[1], "hi"), named(exp.false(), "below"))
+        placed = self._placed(j, col(f"s_{j}", "l"), own.from_(table(self.numbered[j])))
+        query = exp.select(col("ix"), named(nothing, "missing"), col("word")).from_(table(self.numbered[j]))
+        numbers, missing, words = self._arrays(query, ("ix", "missing", "word"))
+        self.words[j], null = words.copy(), missing > 0
+        self.words[j][numbers], null[numbers] = words, missing > 0
+        self.reach[j] = Reach.of_ranges(placed.low, placed.high, null)
+        return placed.codes, placed.at, placed.words
 
-    def _reach(self, j: int, cells: str, values: str) -> NDArray[Any]:
-        """Return what the cells of a column stand for: from one place to another."""
-        from duckanon.kernels.beside import packed_cells
+    def _placed(self, j: int, value: exp.Expr, ends: exp.Query | None) -> Placed:
+        """Return the places of the values of a column, and which of them lie between ``ends(ix, lo, hi, below)``."""
+        lookup = subquery(self.holders[f"s_{j}"].query.copy(), "l")
+        columns = [named(number(0), "side"), named(col("code", "l"), "ix"), named(value, "v")]
+        parts: list[exp.Query] = [
+            exp.select(*columns, named(exp.false(), "below"), self._word_of_value(j, "l")).from_(lookup)
+        ]
+        for side, end in enumerate(("lo", "hi"), 1):
+            columns = [named(number(side), "side"), col("ix", "e"), named(col(end, "e"), "v"), col("below", "e")]
+            if ends is not None:
+                none = named(cast(number(0), "UBIGINT"), "word")
+                parts.append(exp.select(*columns, none).from_(subquery(ends.copy(), "e")))
+        order = exp.Order(expressions=[exp.Ordered(this=col("v", "u"), desc=False, nulls_first=False)])
+        rank = choose((is_null(col("v", "u")), number(0)), otherwise=exp.Window(this=call("dense_rank"), order=order))
+        query = exp.select(*(col(c, "u") for c in ("side", "ix", "below", "word")), named(rank, "rank"))
+        names = ("side", "ix", "below", "word", "rank")
+        rows = dict(zip(names, self._arrays(query.from_(subquery(union_all(parts), "u")), names), strict=True))
+        most = int(rows["ix"][rows["side"] > 0].max(initial=-1)) + 1
+        return Placed.of(rows, len(self.cells[j].texts) if j in self.cells else most)
 
-        on = same(col("cell", "m"), col("cell", "n"))
-        if len(self._ends_of(j)) > 1:
-            on = exp.and_(on, same(col("cell_b", "m"), col("cell_b", "n")))
-        ends = exp.select(col("ix", "n"), col("word", "n"), *(col(c, "m") for c in ("lo", "hi", "nul", "below")))
-        ends = ends.from_(table(cells, "n")).join(table(self.meanings[j].cells, "m"), on=on, join_type="left")
-        placed = exp.select(col("value"), col("at")).from_(table(values)).where(present(col("value")))
-        before = exp.Sub(this=col("at", "b"), expression=number(1))
-        high = choose((exp.and_(col("below", "c"), equal(col("value", "b"), col("hi", "c"))), before))
-        query = exp.select(
-            col("ix", "c"),
-            named(exp.func("COALESCE", col("at", "a"), number(NOWHERE)), "low"),
-            named(exp.func("COALESCE", high, col("at", "b"), number(0)), "high"),
-            named(exp.func("COALESCE", col("nul", "c"), exp.false()), "nul"),
-            col("word", "c"),
-        ).from_(subquery(ends, "c"))
-        # The first value from one end on, and the last one up to the other.
-        for alias, end, side in (("a", "lo", exp.LTE), ("b", "hi", exp.GTE)):
-            within = side(this=col(end, "c"), expression=col("value", alias))
-            nearest = exp.Join(this=subquery(placed.copy(), alias), method="ASOF", side="LEFT", on=within)
-            query.append("joins", nearest)
-        found_cells: NDArray[Any] = packed_cells(*self._arrays(query, ("ix", "low", "high", "nul", "word")))
-        return found_cells
+    # What every key shows
 
-    def _shown_by(self, j: int, part: Part | None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return keys, the numbers of the cells that they show, and all cells.
+    def _shown_by(self, part: Part | None) -> dict[int, tuple[NDArray[Any], NDArray[Any]]]:
+        """Return of every column the keys and the numbers of the cells that they show.
 
-        What is published of a class as a whole is a cell of its own.
+        What is published of a class as a whole is a cell of its own, of which the word comes in place of a number.
         """
-        import numpy as np
+        alone: list[int] = []
+        found: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
+        together: dict[int, list[int]] = {}
+        for j in range(len(self.claim.shown)):
+            together.setdefault(id(self.holders[f"r_{j}"]), []).append(j)
+        for columns in together.values():
+            lookup = self.holders[f"r_{columns[0]}"]
+            in_part = part if lookup.key == _CLASS else None
+            if len(columns) == 1 and columns[0] in self.cells and in_part is None:
+                alone += columns
+            else:
+                found |= self._shown_together(lookup, columns, in_part)
+        parts: list[exp.Query] = []
+        for j in alone:
+            cell = named(cast(self._cell(f"r_{j}", "l"), "VARCHAR"), "cell")
+            query = exp.select(named(number(j), "j"), col("code", "l"), cell)
+            parts.append(query.from_(subquery(self.holders[f"r_{j}"].query.copy(), "l")))
+        for j, rows in self._by_column(parts, {"code": "INTEGER", "cell": "VARCHAR"}, alone).items():
+            found[j] = rows.column("code").to_numpy(), self._numbers(j, rows.column("cell"))
+        return found
 
-        from duckanon.kernels.beside import packed_cells
-
-        by, cells = self.holders[f"r_{j}"], self.columns[j].cells
-        query = exp.select(col("code", "l")).from_(subquery(by.query.copy(), "l"))
-        if part is not None and by.key == _CLASS:
+    def _shown_together(
+        self, lookup: Lookup, columns: Sequence[int], part: Part | None
+    ) -> dict[int, tuple[NDArray[Any], NDArray[Any]]]:
+        """Return what the keys of one lookup show of several columns."""
+        query = exp.select(named(cast(col("code", "l"), "INTEGER"), "code")).from_(subquery(lookup.query.copy(), "l"))
+        if part is not None:
             query = query.where(_in_part(col("code", "l"), part))
-        if cells is None:
-            codes, words = self._arrays(query.select(self._word_of_cell(j, "l")), ("code", "word"))
-            numbers = np.arange(len(codes), dtype=np.int32)
-            every = np.ones_like(numbers)
-            cells = packed_cells(numbers, 0 * every, NOWHERE * every, every, words)
-        else:
-            on = exp.and_(*(same(col(name, "n"), col(name, "l")) for name in self._ends_of(j)))
-            query = query.select(col("ix", "n")).join(table(self.numbered[j], "n"), on=on)
-            codes, numbers = self._arrays(query, ("code", "ix"))
-        _require_numbers(codes, 0 if part is None else part[0])
-        return codes, numbers, cells
+        types = {c.name: c.type for c in self.engine.columns(lookup.query)}
+        for j in columns:
+            if j in self.cells:
+                # An enumeration comes as numbers.
+                plain = self.published[f"r_{j}"][1] == "VARCHAR" and types[f"r_{j}"].startswith("ENUM")
+                cell = col(f"r_{j}", "l") if plain else cast(self._cell(f"r_{j}", "l"), "VARCHAR")
+                query = query.select(named(cell, f"x_{j}"))
+            elif j in self.numbered:
+                on = exp.and_(*(same(col(name, f"n_{j}"), col(name, "l")) for name in self._ends_of(j)))
+                query = query.select(named(col("ix", f"n_{j}"), f"x_{j}"))
+                query = query.join(table(self.numbered[j], f"n_{j}"), on=on)
+            else:
+                query = query.select(self._word_of_cell(j, "l", f"x_{j}"))
+        rows = self.engine.arrow(query, named_in(query, self.keys))
+        codes = rows.column("code").to_numpy()
+        return {
+            j: (codes, self._numbers(j, rows.column(f"x_{j}")) if j in self.cells else rows.column(f"x_{j}").to_numpy())
+            for j in columns
+        }
+
+    def _numbers(self, j: int, cells: pa.ChunkedArray) -> NDArray[Any]:
+        """Return the numbers of cells."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found = [np.zeros(0, dtype=np.int32)]
+        for chunk in cells.chunks:
+            if pa.types.is_dictionary(chunk.type):
+                number_of = pc.index_in(chunk.dictionary, value_set=self.cells[j].texts)
+                (null,) = pc.index_in(pa.array([None], pa.string()), value_set=self.cells[j].texts)
+                numbers = number_of.take(chunk.indices).fill_null(null if null.is_valid else -1)
+            else:
+                numbers = pc.index_in(chunk, value_set=self.cells[j].texts).fill_null(-1)
+            found.append(numbers.to_numpy(zero_copy_only=False).astype(np.int32))
+        return np.concatenate(found)
 
     # Rows
 
@@ -413,7 +589,7 @@ class _Truth:
 
     def _read(self) -> RowCounts:
         """Read all rows once, or once for each part."""
-        counts = RowCounts(dict.fromkeys(self.meanings, 0))
+        counts = RowCounts(dict.fromkeys(self.reach, 0))
         for part in self._parts():
             self._read_part(part, counts)
         return counts
@@ -421,8 +597,9 @@ class _Truth:
     def _read_part(self, part: Part | None, total: RowCounts) -> None:
         import numpy as np
 
-        from duckanon.kernels.beside import read_rows
+        from duckanon.kernels import beside as at
 
+        odd = [j for j, reach in self.reach.items() if reach.odd.any()]
         names = self._key_names()
         columns, values, shows, cells = self._packed(names, part)
         no_owner = np.zeros(0, dtype=np.uint64)
@@ -432,7 +609,11 @@ class _Truth:
             through, kept = batch.column("through").to_numpy(), np.array(batch.column(KEPT).to_numpy())
             owner = np.array(batch.column("owner").to_numpy()) if self.claim.person is not None else no_owner
             counts, sums = np.zeros((len(columns), 2), dtype=np.int64), np.zeros(3, dtype=np.uint64)
-            read_rows(keys, columns, values, shows, cells, through, owner, kept, counts, sums)
+            at.read_rows(keys, columns, values, shows, cells, through, owner, kept, counts, sums)
+            for j in odd:
+                of, by, own = columns[j, at.OF], keys[columns[j, at.BY]] - columns[j, at.BASE], kept > 0
+                number = shows[columns[j, at.SHOWS] + by[own] * columns[j, at.STRIDE]]
+                counts[j, 1] += self.reach[j].unlisted(number, keys[of][own])
             return counts, sums
 
         threads = self.engine.threads()
@@ -462,12 +643,16 @@ class _Truth:
         columns[1:, at.VALUES] = np.cumsum(columns[:-1, at.CODES])
         columns[len(self.columns) :, at.BY] = -1
         shows: list[NDArray[Any]] = []
+        shown = self._shown_by(part)
         for by in dict.fromkeys(c.by for c in self.columns):
             mine = [j for j, c in enumerate(self.columns) if c.by == by]
             base = part[0] if part is not None and by == _CLASS else 0
             block = np.full((0, len(mine)), -1, dtype=np.int32)
             for i, j in enumerate(mine):
-                codes, numbers, own = self._shown_by(j, part)
+                codes, numbers = shown[j]
+                _require_numbers(codes, base)
+                by_number = self.columns[j].cells
+                numbers, own = _each_own(numbers) if by_number is None else (numbers, by_number)
                 size = int(codes.max(initial=base - 1)) + 1 - base
                 if size > len(block):
                     block = np.concatenate([block, np.full((size - len(block), len(mine)), -1, dtype=np.int32)])
@@ -504,11 +689,8 @@ class _Truth:
         query = query.select(named(cast(kept, "UTINYINT"), KEPT))
         return query if part is None else query.where(_in_part(col(_CLASS, "r"), part))
 
-    def _pairs(self, j: int, odd: bool) -> exp.Query:
-        """Return ``(value_key, cell_key, n)``: how often a value of the source stands beside what is published.
-
-        With ``odd``, only cells that are no ranges.
-        """
+    def _pairs(self, j: int) -> exp.Query:
+        """Return ``(value_key, cell_key, n)``: how often a value of the source stands beside what is published."""
         keys = [col(self.holders[f"{side}_{j}"].key, "r") for side in "sr"]
         query = exp.select(*(named(k, n) for k, n in zip(keys, ("value_key", "cell_key"), strict=True)))
         query = query.select(named(exp.Count(this=exp.Star()), "n")).from_(subquery(self.beside.rows.copy(), "r"))
@@ -517,24 +699,8 @@ class _Truth:
         published = {id(lookup): lookup for name, lookup in self.holders.items() if name.startswith("r_")}
         for lookup in published.values():
             codes = exp.select(col("code", "l")).from_(subquery(lookup.query.copy(), "l"))
-            if odd and lookup is self.holders[f"r_{j}"]:
-                on = exp.and_(*(same(col(name, "n"), col(name, "l")) for name in self._ends_of(j)))
-                codes = codes.join(table(self.numbered[j], "n"), on=on)
-                reads = same(col("cell", "m"), col("cell", "n"))
-                codes = codes.join(table(self.meanings[j].cells, "m"), on=reads).where(col("odd", "m"))
             query = query.where(exp.In(this=col(lookup.key, "r"), query=codes.subquery()))
         return query.group_by(*(k.copy() for k in keys))
-
-    def _uncovered(self, j: int) -> int:
-        """Return how many cells that are no ranges do not list the value beside them."""
-        pairs = self._with_values(self._pairs(j, True), j)
-        on = exp.and_(same(col("cell", "c"), col("cell", "x")), same(col("value", "c"), col("value", "x")))
-        listed = exp.select(col("cell"), col("value"), named(exp.true(), "listed"))
-        listed = listed.from_(table(str(self.meanings[j].covers)))
-        query = exp.select(exp.func("COALESCE", exp.Sum(this=col("n", "x")), number(0))).from_(subquery(pairs, "x"))
-        query = query.join(subquery(listed, "c"), on=on, join_type="left").where(is_null(col("listed", "c")))
-        (count,) = self.engine.row(query, named_in(query, self.beside.params))
-        return int(count)
 
     def _with_values(self, pairs: exp.Query, j: int) -> exp.Select:
         """Return ``(cell_key, n, value, cell, [low_end, high_end])`` of pairs of keys."""
@@ -554,7 +720,7 @@ class _Truth:
         """Return how many classes have a cell that does not follow from their values."""
         shown = self.claim.shown[j]
         labels = [col(c, "k") for c in ("known", *(["l1"] if shown.height else []))]
-        pairs = self._with_values(self._pairs(j, False), j)
+        pairs = self._with_values(self._pairs(j), j)
         on = same(col("value", "k"), col("value", "x"))
         ends = ["low_end", "high_end"] if f"x_{j}" in self.holders else []
         query = exp.select(*(col(c, "x") for c in ("cell_key", "n", "value", "cell", *ends)), *labels, col("text", "k"))
