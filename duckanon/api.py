@@ -30,7 +30,7 @@ def anonymize(
     insensitive: Sequence[str] = (),
     unlisted: str = "drop",
     entity_key: str | None = None,
-    hierarchies: Mapping[str, Any] | None = None,
+    hierarchies: Mapping[str, Any] | str | None = None,
     k: int | None = None,
     l: int | None = None,  # noqa: E741 - the field's own name
     t: float | None = None,
@@ -70,8 +70,10 @@ def anonymize(
         Whether columns without a role are left out or are an error. They are never published.
     entity_key : str, optional
         The column that identifies persons: k then counts persons instead of rows. Never published.
-    hierarchies : mapping of str to Hierarchy, name, path or rule, optional
-        How each quasi-identifier is generalized. For those without one, a hierarchy is made, and the report says so.
+    hierarchies : mapping of str to Hierarchy, name, path or rule, or "auto", optional
+        How each quasi-identifier is generalized. For those without one, a hierarchy is made, and the report says so,
+        and which ready-made one would fit. "auto", for all columns or as the hierarchy of one, takes the ready-made one
+        that fits the column's name and values; values that it lacks are published as ``*``.
         The hierarchy of a sensitive column is for hierarchical t-closeness.
     k : int, optional
         k-anonymity: the smallest size of an equivalence class.

@@ -129,23 +129,77 @@ AZ 850-853 855-857 859-860 863-865; NM 870-871 873-875 877-884; NV 889-891 893-8
 CA 900-908 910-928 930-961; AP 962-966; HI 967-968; GU 969; OR 970-979; WA 980-986 988-994; AK 995-999
 """
 
+# Further spellings of countries, and parts and predecessors of some, as data of censuses have them.
+FURTHER_COUNTRIES: dict[str, str] = {
+    "England": "GB",
+    "Northern Ireland": "GB",
+    "Scotland": "GB",
+    "Wales": "GB",
+    "Great Britain": "GB",
+    "UK": "GB",
+    "USA": "US",
+    "Holland": "NL",
+    "Holand-Netherlands": "NL",
+    "The Netherlands": "NL",
+    "Columbia": "CO",
+    "Trinidad": "TT",
+    "Trinadad&Tobago": "TT",
+    "Yugoslavia": "RS",
+    "Czechoslovakia": "CZ",
+    "USSR": "RU",
+    "Hong": "HK",
+    "Korea": "KR",
+    "Burma": "MM",
+    "Macedonia": "MK",
+    "Bosnia-Herzegovina": "BA",
+    "Vatican": "VA",
+}
+
 EDUCATION: dict[str, dict[str, str]] = {
     "Low": {
-        "ISCED 0": "No formal education|No schooling|Preschool|Nursery school|Kindergarten|Some primary school",
-        "ISCED 1": "Primary school|Elementary school|Primary education",
-        "ISCED 2": "Lower secondary education|Lower secondary school|Middle school|Junior high school|Some high school",
+        "ISCED 0": "No formal education|No schooling|Preschool|Nursery school|Kindergarten|Some primary school|1st-4th|"
+        "Less than 1st grade|1st 2nd 3rd or 4th grade|Grade 1|Grade 2|Grade 3|Grade 4|Grade 5",
+        "ISCED 1": "Primary school|Elementary school|Primary education|5th-6th|7th-8th|5th or 6th grade|"
+        "7th and 8th grade|Grade 6|Grade 7|Grade 8",
+        "ISCED 2": "Lower secondary education|Lower secondary school|Middle school|Junior high school|Some high school|"
+        "9th|10th|11th|12th|9th grade|10th grade|11th grade|12th grade no diploma|Grade 9|Grade 10|Grade 11|Grade 12|"
+        "Grade 12 (no diploma)",
     },
     "Medium": {
         "ISCED 3": "Upper secondary education|Upper secondary school|High school diploma|GED|Vocational school|"
-        "Apprenticeship|Some college",
+        "Apprenticeship|Some college|High school|High school graduate|HS-grad|Some college but no degree|"
+        "College dropout (<1 year)|College dropout (>1 year)",
         "ISCED 4": "Post-secondary certificate|Vocational certificate|Trade certificate|Post-secondary non-tertiary",
     },
     "High": {
-        "ISCED 5": "Associate's degree|Associate degree|Foundation degree|Higher vocational diploma",
-        "ISCED 6": "Bachelor's degree|Undergraduate degree|Bachelor of Arts|Bachelor of Science",
-        "ISCED 7": "Master's degree|Professional degree|Master of Business Administration|Postgraduate diploma",
-        "ISCED 8": "Doctorate|Doctoral degree|PhD",
+        "ISCED 5": "Associate's degree|Associate degree|Foundation degree|Higher vocational diploma|Assoc-acdm|"
+        "Assoc-voc|Associates degree-academic program|Associates degree-occup /vocational",
+        "ISCED 6": "Bachelor's degree|Undergraduate degree|Bachelor of Arts|Bachelor of Science|Bachelor|Bachelors|"
+        "Bachelors degree(BA AB BS)",
+        "ISCED 7": "Master's degree|Professional degree|Master of Business Administration|Postgraduate diploma|Master|"
+        "Masters|Prof-school|Masters degree(MA MS MEng MEd MSW MBA)|Prof school degree (MD DDS DVM LLB JD)",
+        "ISCED 8": "Doctorate|Doctoral degree|PhD|Doctorate degree|Doctorate degree(PhD EdD)",
     },
+}
+
+MARITAL: dict[str, str] = {
+    "No marriage yet": "Never married|Single|Unmarried",
+    "In a marriage or partnership": "Married|Remarried|Married-civ-spouse|Married-AF-spouse|"
+    "Married-civilian spouse present|Married-A F spouse present|Civil partnership|Registered partnership|"
+    "Domestic partnership|Domestic partner|Partnered|Cohabiting|Living together",
+    "Marriage ended, or apart": "Divorced|Separated|Legally separated|Widowed|Widow|Widower|Annulled|"
+    "Married-spouse-absent",
+}
+
+WORK: dict[str, str] = {
+    "Private employer": "Private|Private sector|Private company|Private for-profit|Private not-for-profit|"
+    "Nonprofit|Non-profit",
+    "Public employer": "Government|Public|Public sector|Federal-gov|State-gov|Local-gov|Federal government|"
+    "State government|Local government|Civil service|Military",
+    "Own business": "Self-employed|Self-emp-inc|Self-emp-not-inc|Self-employed-incorporated|"
+    "Self-employed-not incorporated|Freelance|Business owner",
+    "No pay from work": "Without-pay|Unpaid|Family worker|Never-worked|Unemployed|Retired|Student|Homemaker|"
+    "Not in labor force|Volunteer",
 }
 
 # ICD-10 chapter -> its blocks (three-character ranges); the chapter's own range stands first.
@@ -211,7 +265,8 @@ def countries() -> dict[str, Rows]:
                 two, three, spelled = member.split(" ", 2)
                 iso2.append((two, region, continent, "*"))
                 iso3.append((three, region, continent, "*"))
-                names.extend((name, region, continent, "*") for name in spelled.split("="))
+                further = [name for name, code in FURTHER_COUNTRIES.items() if code == two]
+                names.extend((name, region, continent, "*") for name in (*spelled.split("="), *further))
     return {"countries": sorted(names), "countries_iso2": sorted(iso2), "countries_iso3": sorted(iso3)}
 
 
@@ -268,6 +323,9 @@ def tables() -> dict[str, Rows]:
         "age_bands": ages(),
         "education_isced": schooling,
         "icd10_categories": icd10(),
+        "marital_status": [(leaf, group, "*") for group, leaves in MARITAL.items() for leaf in leaves.split("|")],
+        "work_class": [(leaf, group, "*") for group, leaves in WORK.items() for leaf in leaves.split("|")],
+        "blood_types": [(group + rhesus, group, "*") for group in ("0", "A", "AB", "B", "O") for rhesus in "+-"],
         "weekdays": [(day, "weekend" if day[0] == "S" else "weekday", "*") for day in DAYS],
         "months": [(name, *up) for name, up in zip(MONTHS, halves, strict=True)],
         "month_numbers": [(str(m + 1), *up) for m, up in enumerate(halves)],

@@ -11,7 +11,7 @@ from duckanon.engine.base import open_engine
 from duckanon.errors import ParameterError
 from duckanon.plan.plan import Plan, resolve_algorithm
 from duckanon.plan.request import Request
-from duckanon.release.stages.encode import encode
+from duckanon.release.stages.encode import encode, with_hierarchies
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +101,7 @@ def nodes_of(
         # Regions have no level; the lattice exists all the same.
         plan = replace(plan, algorithm=resolve_algorithm("optimal"))
     with engine.snapshot():
-        return tabulate(encode(plan, engine).problem, metrics, pareto=pareto, most=most)
+        return tabulate(encode(with_hierarchies(plan, engine), engine).problem, metrics, pareto=pareto, most=most)
 
 
 __all__ = ["lattice", "nodes_of"]

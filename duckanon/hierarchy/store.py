@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
 
 SCHEMA = "duckanon"
+AUTO = "auto"
+"""What stands for the hierarchy that fits a column, see ``match``."""
 _SHIPPED = re.compile(r"[A-Za-z0-9_-]+")
 _LISTED = 30
 
@@ -135,8 +137,8 @@ def resolve(
     Parameters
     ----------
     spec : Hierarchy, mapping, str or Path
-        A text is the name of a saved hierarchy, the name of a shipped one, or a path that ends in .csv or .toml, tried
-        in this order: a saved one hides a shipped one of its name.
+        A text is "auto", the name of a saved hierarchy, the name of a shipped one, or a path that ends in .csv or
+        .toml, tried in this order: a saved one hides a shipped one of its name.
     engine : Engine
     base : Path, optional
         Folder of relative paths; by default the current one.
@@ -149,6 +151,8 @@ def resolve(
         return Hierarchy.from_rule(spec, base)
     if isinstance(spec, Path):
         return from_path(spec, base)
+    if isinstance(spec, str) and spec == AUTO:
+        return Hierarchy.auto().named("auto: the ready-made one that fits, else one is made")
     if not isinstance(spec, str):
         raise HierarchyError(f"A hierarchy cannot be made of a {type(spec).__name__}.")
     saved_names = saved(engine) if saved_names is None else saved_names

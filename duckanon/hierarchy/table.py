@@ -79,6 +79,8 @@ def bind(
         raise ParameterError("The 'on_unknown' parameter must be 'error' or 'top'.")
     if isinstance(hierarchy.rule, Auto):
         hierarchy = auto(engine, values, attribute, type_name)
+    if hierarchy.chosen:
+        on_unknown = "top"
     column = ColumnType.parse(type_name)
     listed = hierarchy.levels
     if listed is not None and texts is not None:
@@ -337,12 +339,15 @@ class Hierarchy:
         Where it comes from, for reports.
     top : str
         The label of the last level of a rule.
+    chosen : bool
+        Whether it was chosen for the values of a column, see ``Hierarchy.auto``: those that it lacks get the top label.
     """
 
     levels: pa.Table | None = field(default=None)
     rule: Rule | None = None
     source: str = "given: table"
     top: str = TOP
+    chosen: bool = False
 
     @classmethod
     def from_csv(cls, path: str | Path, separator: str = ";", top: str = TOP) -> Hierarchy:
@@ -576,7 +581,11 @@ class Hierarchy:
 
     @classmethod
     def auto(cls, type_name: str | None = None) -> Hierarchy:
-        """Choose a hierarchy by the column's type and values once the column is known."""
+        """Choose a hierarchy by the column's name, type and values once the column is known.
+
+        A release gets the ready-made hierarchy that fits, such as ``countries``, with values that it lacks at the top;
+        where none fits, one is made. The text "auto" means the same.
+        """
         from duckanon.hierarchy.auto import Auto, expected
 
         return cls(None, Auto(), expected(type_name))

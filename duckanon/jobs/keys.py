@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from duckanon.errors import JobError, did_you_mean
+from duckanon.hierarchy import AUTO
 from duckanon.plan.request import PARAMETERS
 
 IntersectionPolicy = Literal["off", "warn", "stop", "hold"]
@@ -265,7 +266,12 @@ class TableKeys(Keys, frozen=True, kw_only=True):
 
     source: Source | UnsetType = UNSET
     roles: Roles | UnsetType = UNSET
-    hierarchies: Annotated[dict[str, Rule] | UnsetType, _about("How values are generalized, by column.")] = UNSET
+    hierarchies: Annotated[
+        dict[str, Rule] | Literal["auto"] | UnsetType,
+        _about(
+            "How values are generalized, by column; 'auto' takes the ready-made hierarchy that fits, for all or one."
+        ),
+    ] = UNSET
     privacy: Privacy | UnsetType = UNSET
     algorithm: Algorithm | UnsetType = UNSET
     steering: Steering | UnsetType = UNSET
@@ -325,7 +331,7 @@ def require_tables(kind: type[TableKeys], content: Mapping[str, Any]) -> None:
     for name, table in content.items():
         if name not in names:
             raise JobError(f"unknown table [{name}].{did_you_mean(name, names)} Tables: {', '.join(names)}.")
-        if not isinstance(table, dict):
+        if not isinstance(table, dict) and not (name == "hierarchies" and table == AUTO):
             raise JobError(f"[{name}] must be a table. Got {shown(table)}.")
 
 

@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from duckanon.engine.process import is_remote
 from duckanon.errors import ConfigError, DuckanonError, JobError, ParameterError, UnsupportedError, did_you_mean
+from duckanon.hierarchy import AUTO
 from duckanon.io.paths import covers
 from duckanon.jobs import keys
 from duckanon.jobs.job import Job, JobTable
@@ -151,7 +152,7 @@ def _several(entries: Any, content: Mapping[str, Any], folder: Path, day: date) 
         if any(table.target.collides(other.target) for other in tables):
             raise JobError(f"[[tables]] {name}: another table has the same [output].")
         tables.append(table)
-    unused = sorted(set(shared.get("hierarchies", {})) - used)
+    unused = sorted(set(shared.get("hierarchies", {})) - used) if shared.get("hierarchies") != AUTO else []
     if unused:
         raise JobError(f"[hierarchies] {unused[0]!r} is no quasi-identifier of any table and not sensitive.")
     return tables
@@ -169,12 +170,17 @@ def _merged(shared: Mapping[str, Any], own: Mapping[str, Any], used: set[str]) -
     for name in keys.SHARED:
         mine = own.get(name, {})
         # The parameters of one algorithm are not those of another.
-        merged[name] = mine if name == "algorithm" and mine else {**shared.get(name, {}), **mine}
+        if name != "hierarchies":
+            merged[name] = mine if name == "algorithm" and mine else {**shared.get(name, {}), **mine}
     listed = [merged["roles"].get(role, []) for role in ("quasi_identifiers", "within", "sensitive")]
     columns = {str(c).lower() for some in listed if isinstance(some, list) for c in some}
-    fitting = [name for name in shared.get("hierarchies", {}) if name.lower() in columns]
+    given, theirs = own.get("hierarchies", {}), shared.get("hierarchies", {})
+    if theirs == AUTO:
+        quasi = [c for some in listed[:2] if isinstance(some, list) for c in some]
+        theirs = dict.fromkeys(map(str, quasi), AUTO)
+    fitting = [name for name in theirs if name.lower() in columns]
     used.update(fitting)
-    merged["hierarchies"] = {**{n: shared["hierarchies"][n] for n in fitting}, **own.get("hierarchies", {})}
+    merged["hierarchies"] = given if given == AUTO else {**{n: theirs[n] for n in fitting}, **given}
     return merged
 
 
@@ -196,7 +202,7 @@ def _table(content: Mapping[str, Any], name: str, folder: Path, day: date) -> Jo
         **_privacy(privacy, folder),
         **_steering(keys.read(keys.Steering, "steering", content.get("steering", {})), quasi),
         **_form(output, quasi),
-        "hierarchies": _hierarchies(content.get("hierarchies", {}), [*quasi, *sensitive]),
+        "hierarchies": _hierarchies(content.get("hierarchies", {}), quasi, [*quasi, *sensitive]),
         "algorithm": _algorithm(dict(content.get("algorithm", {}))),
     }
     return JobTable(
@@ -265,7 +271,9 @@ def _below(folder: Path, paths: str | list[str]) -> list[str]:
     return found
 
 
-def _hierarchies(rules: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+def _hierarchies(rules: Mapping[str, Any] | str, quasi: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:
+    if isinstance(rules, str):
+        return dict.fromkeys(quasi, rules)
     lowered = {c.lower() for c in columns}
     for name, rule in rules.items():
         if name.lower() not in lowered:

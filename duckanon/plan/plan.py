@@ -14,7 +14,7 @@ from duckanon.encoding.dictionaries import canonical, published_type, with_decim
 from duckanon.engine.base import open_engine
 from duckanon.engine.sql.relations import cast, col
 from duckanon.errors import ParameterError, RoleError, UnsupportedError, did_you_mean
-from duckanon.hierarchy import Hierarchy, resolve, saved
+from duckanon.hierarchy import AUTO, Hierarchy, resolve, saved
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Relation, Source
 from duckanon.models.base import Model, models, sensitive_of
@@ -852,11 +852,14 @@ def _fraction(name: str, value: object) -> float:
 
 
 def _resolve_hierarchies(
-    given: Mapping[str, Any], roles: Roles, engine: Engine, base: Path | None
+    given: Mapping[str, Any] | str, roles: Roles, engine: Engine, base: Path | None
 ) -> dict[str, Hierarchy | None]:
-    if not isinstance(given, Mapping):
-        raise ParameterError(f"hierarchies must map columns to hierarchies. Got a {type(given).__name__}.")
     names = [a.name for a in roles.quasi_identifiers]
+    if isinstance(given, str) and given == AUTO:
+        given = dict.fromkeys(names, AUTO)
+    if not isinstance(given, Mapping):
+        got = repr(given) if isinstance(given, str) else f"a {type(given).__name__}"
+        raise ParameterError(f"hierarchies must map columns to hierarchies, or be 'auto'. Got {got}.")
     possible = [*names, *roles.named(Role.SENSITIVE)]
     lowered = {n.lower(): n for n in possible}
     resolved: dict[str, Hierarchy | None] = dict.fromkeys(names)

@@ -61,8 +61,12 @@ class Request:
     entity_key: str | None = field(
         default=None, metadata=_about("text", "The column that identifies persons: k counts them instead of rows.")
     )
-    hierarchies: Mapping[str, Any] | None = field(
-        default=None, metadata=_about("mapping", "How each quasi-identifier is generalized.")
+    hierarchies: Mapping[str, Any] | str | None = field(
+        default=None,
+        metadata=_about(
+            "text or mapping",
+            "How each quasi-identifier is generalized; 'auto' takes the ready-made hierarchy that fits.",
+        ),
     )
     k: int | None = field(
         default=None, metadata=_about("integer", "k-anonymity: the smallest size of an equivalence class.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from duckanon.engine.process import PrivateFolder, sweep
 from duckanon.release.release import Release
 from duckanon.release.stages.check import check
-from duckanon.release.stages.encode import encode
+from duckanon.release.stages.encode import encode, with_hierarchies
 from duckanon.release.stages.partition import partition
 from duckanon.release.stages.recode import Recoded, recode
 from duckanon.release.stages.search import search
@@ -45,6 +45,7 @@ def run(plan: Plan, engine: Engine, stage: Path | None = None, tampering: Tamper
     path = folder.path / "release.parquet"
     try:
         with engine.snapshot():
+            plan = with_hierarchies(plan, engine)
             encoded = encode(plan, engine)
             choose = partition if plan.algorithm.partitions else search
             found = choose(plan, engine, encoded)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from duckanon.engine.base import Engine
     from duckanon.engine.sql.relations import RelationTables
     from duckanon.hierarchy import Hierarchy
+    from duckanon.hierarchy.match import Match
     from duckanon.metrics.base import Measure
     from duckanon.plan.plan import Plan
     from duckanon.recoding.base import Recoder
@@ -78,6 +79,8 @@ class Release:
     """The published quasi-identifiers with the hashed entity keys of their rows, where persons are counted."""
     homogeneity: tuple[Homogeneity, ...] = ()
     """How many published classes have one value of each sensitive column; none where classes cannot be seen."""
+    proposals: tuple[tuple[str, Match], ...] = ()
+    """Quasi-identifiers without a hierarchy, and the ready-made one that fits."""
     remarks: tuple[str, ...] = ()
     """Further notes for the reports."""
 
@@ -117,6 +120,7 @@ class Release:
             used=recoded.hierarchies,
             persons=written.persons,
             homogeneity=checked.homogeneity,
+            proposals=encoded.proposals,
         )
 
     def query(self) -> exp.Query:
@@ -307,6 +311,10 @@ class Release:
             f"hierarchy of {level.attribute}: {level.origin}"
             for level in self.levels
             if level.origin.startswith("made")
+        ]
+        notes += [
+            f"{match.text} of {name!r}: hierarchies={{{name!r}: 'auto'}} publishes its labels."
+            for name, match in self.proposals
         ]
         notes += self.remarks
         if self.plan.roles.dropped:

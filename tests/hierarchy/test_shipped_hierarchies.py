@@ -15,17 +15,20 @@ FOLDER = Path(__file__).parents[2] / "hierarchies"
 
 LEAVES = {
     "age_bands": 121,
-    "countries": 270,
+    "blood_types": 10,
+    "countries": 292,
     "countries_iso2": 249,
     "countries_iso3": 249,
-    "education_isced": 40,
+    "education_isced": 88,
     "icd10_categories": 2564,
+    "marital_status": 24,
     "month_numbers": 12,
     "months": 12,
     "us_state_names": 62,
     "us_states": 62,
     "us_zip3": 931,
     "weekdays": 7,
+    "work_class": 35,
 }
 
 
@@ -140,6 +143,11 @@ def test_readme_counts() -> None:
         ("icd10_categories", "Y05", ["X85-Y09", "XX External causes of morbidity and mortality (V01-Y98)", "*"]),
         ("icd10_categories", "A10", ["A00-B99", "I Certain infectious and parasitic diseases (A00-B99)", "*"]),
         ("icd10_categories", "U07", ["U00-U49", "XXII Codes for special purposes (U00-U99)", "*"]),
+        ("countries", "Scotland", ["Northern Europe", "Europe", "*"]),
+        ("education_isced", "HS-grad", ["ISCED 3", "Medium", "*"]),
+        ("marital_status", "Divorced", ["Marriage ended, or apart", "*"]),
+        ("work_class", "Federal-gov", ["Public employer", "*"]),
+        ("blood_types", "AB-", ["AB", "*"]),
         ("weekdays", "Sunday", ["weekend", "*"]),
         ("weekdays", "Friday", ["weekday", "*"]),
         ("months", "July", ["Q3", "H2", "*"]),

@@ -14,6 +14,8 @@ from duckanon.engine.sql.axes import present
 from duckanon.engine.sql.relations import cast, col, named, number, same, subquery, table, text, union_all
 from duckanon.errors import HierarchyError, RoleError, did_you_mean
 from duckanon.hierarchy import auto, resolve
+from duckanon.hierarchy.auto import Auto
+from duckanon.hierarchy.match import matched_hierarchy
 
 if TYPE_CHECKING:
     from duckanon.engine.base import Engine
@@ -93,9 +95,10 @@ def column_levels(
             raise RoleError(f"A hierarchy is given for {key!r}, which is no quasi-identifier.{hint}")
         given[lowered[key.lower()]] = spec
     engine, kind = original.engine, original.types[source]
-    if name in given:
-        hierarchy = resolve(given[name], engine, None)
-    else:
+    hierarchy = resolve(given[name], engine, None) if name in given else None
+    if hierarchy is not None and isinstance(hierarchy.rule, Auto):
+        hierarchy = matched_hierarchy(engine, source, kind, own)
+    if hierarchy is None:
         hierarchy = auto(engine, own, source, kind, pairs=_has_groups(released, name, own))
     if own != values and hierarchy.rule is not None and hierarchy.rule.name in _BY_VALUES:
         listed = exp.select(col("value")).from_(table(own)).where(present(col("value"))).order_by(col("code"))

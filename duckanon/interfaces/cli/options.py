@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -197,7 +197,8 @@ def of_job(path: Path) -> dict[str, Any]:
     request = job.table().request
     engine = job.open_engine()
     try:
-        hierarchies = {name: resolve(rule, engine, job.folder) for name, rule in (request.hierarchies or {}).items()}
+        given_for = request.hierarchies if isinstance(request.hierarchies, Mapping) else {}
+        hierarchies = {name: resolve(rule, engine, job.folder) for name, rule in given_for.items()}
     finally:
         engine.close()
     return {

@@ -245,7 +245,8 @@ def frozen_plan(plan: Plan, stored: Stored) -> Plan:
     for attribute, kept in zip(quasi, stored.hierarchies, strict=True):
         given = plan.hierarchies[attribute.name]
         hierarchies[attribute.name] = kept.hierarchy(attribute.name, given)
-        if given is None and before[attribute.name].get("axis") == "line":
+        made = _given_as(given) is None and not kept.chosen
+        if made and before[attribute.name].get("axis") == "line":
             # It is cut between its values and needs no hierarchy, but for metrics.
             hierarchies[attribute.name] = None
     heights = tuple(own["height"] for own in meta["attributes"])
@@ -267,8 +268,8 @@ RULES = "hierarchies.parquet"
 class StoredHierarchy:
     """The hierarchy of one quasi-identifier when the recoding was stored, and how it was given.
 
-    ``given`` is "table", the JSON of a rule, or None where one was made; ``rule`` is the JSON of a rule that does not
-    look at the data, or None where ``levels`` has every value with its labels.
+    ``given`` is "table", the JSON of a rule, or None where one was made or ``chosen``; ``rule`` is the JSON of a rule
+    that does not look at the data, or None where ``levels`` has every value with its labels.
     """
 
     given: str | None
@@ -276,6 +277,7 @@ class StoredHierarchy:
     source: str
     top: str
     levels: pa.Table | None = None
+    chosen: bool = False
 
     @classmethod
     def of(
@@ -290,7 +292,7 @@ class StoredHierarchy:
         """Return what is to be stored of a hierarchy; ``values`` is the dictionary of the column."""
         given_as = _given_as(given)
         if used.levels is not None:
-            return cls(given_as, None, used.origin, bound.top, used.levels)
+            return cls(given_as, None, used.origin, bound.top, used.levels, used.chosen)
         rule: Any = used.rule
         if isinstance(rule, Quantiles):
             cuts = rule.cuts(Field(engine, values, attribute.name, ColumnType.parse(attribute.type)))
@@ -298,8 +300,9 @@ class StoredHierarchy:
         if isinstance(rule, Mask) and rule.depth() is None:
             depth = bound.height - 1
             rule = Mask(rule.side, None, rule.character, depth) if depth else Suppress()
-        if given_as is not None and isinstance(rule, Prefix) and _steady(rule, engine):
-            return cls(given_as, given_as, used.origin, used.top)
+        if (given_as is not None or used.chosen) and isinstance(rule, Prefix) and _steady(rule, engine):
+            written = given_as or json.dumps(used.to_rule(), sort_keys=True)
+            return cls(given_as, written, used.origin, used.top, chosen=used.chosen)
         if isinstance(rule, _TOTAL) or (isinstance(rule, Mask | Prefix) and rule.depth() is not None):
             fixed = Hierarchy(None, rule, used.origin, used.top)
             return cls(given_as, json.dumps(fixed.to_rule(), sort_keys=True), used.origin, used.top)
@@ -315,8 +318,9 @@ class StoredHierarchy:
         if given is not None and self.given is not None and self.rule == self.given:
             return given
         if self.rule is not None:
-            return from_rule(json.loads(self.rule), None).named(self.source)
-        return Hierarchy(self.levels, None, self.source, self.top)
+            made = from_rule(json.loads(self.rule), None).named(self.source)
+            return replace(made, chosen=self.chosen)
+        return Hierarchy(self.levels, None, self.source, self.top, self.chosen)
 
     def _require_grown(self, name: str, levels: pa.Table) -> None:
         """Raise unless a table has all leaves that it had, with their labels; it may have more."""
@@ -338,7 +342,7 @@ class StoredHierarchy:
 
 
 def _given_as(given: Hierarchy | None) -> str | None:
-    if given is None or isinstance(given.rule, Auto):
+    if given is None or given.chosen or isinstance(given.rule, Auto):
         return None
     return "table" if given.levels is not None else json.dumps(given.to_rule(), sort_keys=True)
 
@@ -378,7 +382,8 @@ def _write_hierarchies(hierarchies: list[StoredHierarchy], folder: Path) -> list
     import pyarrow.parquet as pq
 
     columns = {name: [getattr(one, name) for one in hierarchies] for name in ("given", "rule", "source", "top")}
-    pq.write_table(pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()}), folder / RULES)
+    written = {name: pa.array(texts, pa.string()) for name, texts in columns.items()}
+    pq.write_table(pa.table({**written, "chosen": [one.chosen for one in hierarchies]}), folder / RULES)
     names = [RULES]
     for j, one in enumerate(hierarchies):
         if one.levels is not None:

@@ -24,6 +24,8 @@ from duckanon.engine.sql.relations import DIALECT, cast, col, named, number, sub
 from duckanon.errors import DataError, InfeasibleError, ParameterError
 from duckanon.hierarchy import Hierarchy, Levels, auto
 from duckanon.hierarchy.auto import Auto
+from duckanon.hierarchy.match import Match, match, matched_hierarchy
+from duckanon.hierarchy.rules import ColumnType
 from duckanon.hierarchy.shuffle import shuffled
 from duckanon.models.base import sensitive_of
 from duckanon.plan.roles import Attribute, Role
@@ -62,6 +64,8 @@ class Encoded:
     """The algorithm of the plan; one that applies a stored partition knows its place on the axes now."""
     axes: tuple[OrderedAxis, ...] = field(default=(), repr=False)
     """The quasi-identifiers as axes, where rows are divided."""
+    proposals: tuple[tuple[str, Match], ...] = ()
+    """Quasi-identifiers without a hierarchy, and the ready-made one that fits."""
 
     @property
     def coded(self) -> tuple[Coded, ...]:
@@ -74,13 +78,25 @@ class Encoded:
         return self.problem.frequency.rows
 
 
+def with_hierarchies(plan: Plan, engine: Engine) -> Plan:
+    """Return the plan with the ready-made hierarchies that fit, where those are asked for; None where none fits."""
+    chosen = dict(plan.hierarchies)
+    for attribute in plan.roles.quasi_identifiers:
+        given = chosen[attribute.name]
+        if given is not None and isinstance(given.rule, Auto):
+            values = dictionary(engine, plan.relation.query, attribute.name, plan.expression(attribute)).table
+            chosen[attribute.name] = matched_hierarchy(engine, attribute.name, attribute.type, values)
+            engine.drop(values)
+    return replace(plan, hierarchies=chosen)
+
+
 def encode(plan: Plan, engine: Engine) -> Encoded:
     """Read the source: dictionaries, bound hierarchies, and axes or the counts that a search of the lattice needs."""
     source = plan.relation.query
     rows = count_rows(engine, source)
     _require_rows(plan, rows)
     with engine.progress.step("encode", rows):
-        coded, levels, hierarchies = _encode_columns(plan, engine, source)
+        coded, levels, hierarchies, proposals = _encode_columns(plan, engine, source)
         if plan.algorithm.partitions:
             sensitive, domain_nodes = _encode_sensitive(plan, engine, source)
             columns = zip(plan.roles.quasi_identifiers, coded, hierarchies, strict=True)
@@ -89,14 +105,14 @@ def encode(plan: Plan, engine: Engine) -> Encoded:
             # Rows are divided, not tuples: this frequency table is never made.
             counted = Frequency(engine.fresh("frequency"), coded, rows)
             problem = _problem(plan, engine, counted, {})
-            return Encoded(problem, levels, hierarchies, sensitive, domain_nodes, algorithm, axes)
+            return Encoded(problem, levels, hierarchies, sensitive, domain_nodes, algorithm, axes, proposals)
         counted = frequency(engine, source, coded, hidden_person(plan.entity), expected=rows)
         sensitive, domain_nodes = _encode_sensitive(plan, engine, source)
         tallies = _tallies(plan, engine, source, coded, sensitive, rows)
     if counted.rows != rows:
         raise DataError("The source changed while it was read: its number of rows differs between two passes.")
     problem = replace(_problem(plan, engine, counted, tallies), measure=NodeMeasure(plan, engine, counted, levels))
-    return Encoded(problem, levels, hierarchies, sensitive, domain_nodes, plan.algorithm)
+    return Encoded(problem, levels, hierarchies, sensitive, domain_nodes, plan.algorithm, proposals=proposals)
 
 
 def _require_rows(plan: Plan, rows: int) -> None:
@@ -126,9 +142,9 @@ def _problem(plan: Plan, engine: Engine, counted: Frequency, tallies: dict[str, 
 
 def _encode_columns(
     plan: Plan, engine: Engine, source: exp.Query
-) -> tuple[tuple[Coded, ...], tuple[Levels, ...], tuple[Hierarchy, ...]]:
-    """Return the quasi-identifiers with their codes, their bound hierarchies, and these as given or made."""
-    coded, bound, used, columns = [], [], [], []
+) -> tuple[tuple[Coded, ...], tuple[Levels, ...], tuple[Hierarchy, ...], tuple[tuple[str, Match], ...]]:
+    """Return the quasi-identifiers with their codes, their bound hierarchies, these as given or made, and proposals."""
+    coded, bound, used, columns, proposals = [], [], [], [], []
     for attribute in plan.roles.quasi_identifiers:
         further = _further_values(plan, engine, attribute)
         if plan.population is not None:
@@ -141,13 +157,23 @@ def _encode_columns(
         hierarchy = plan.hierarchies[attribute.name]
         if hierarchy is None or isinstance(hierarchy.rule, Auto):
             hierarchy = auto(engine, values.table, attribute.name, attribute.type, pairs=plan.algorithm.partitions)
+            fitting = _proposal(plan, attribute, values)
+            proposals += [(attribute.name, fitting)] if fitting is not None else []
         levels = hierarchy.bind(engine, values.table, attribute.name, attribute.type, plan.on_unknown, values.texts)
         if plan.algorithm.hierarchy_shuffle_seed is not None:
             levels = shuffled(engine, levels, plan.algorithm.hierarchy_shuffle_seed)
         used.append(hierarchy)
         bound.append(levels)
         coded.append(code_hierarchy(engine, values, levels))
-    return tuple(coded), tuple(bound), tuple(used)
+    return tuple(coded), tuple(bound), tuple(used), tuple(proposals)
+
+
+def _proposal(plan: Plan, attribute: Attribute, values: Dictionary) -> Match | None:
+    """Return the ready-made hierarchy that fits a column of texts, where its labels would be published."""
+    untouched = plan.algorithm.permutes or attribute.name in plan.within
+    if values.texts is None or untouched or ColumnType.parse(attribute.type).family != "text":
+        return None
+    return match(attribute.name, attribute.type, values.texts.to_pylist())
 
 
 def _further_values(plan: Plan, engine: Engine, attribute: Attribute) -> exp.Query | None:
@@ -249,4 +275,4 @@ def _population_frequency(plan: Plan, engine: Engine, coded: Sequence[Coded]) ->
     return replace(frequency(engine, plan.population.query, people), coded=tuple(coded))
 
 
-__all__ = ["Encoded", "SensitiveValues", "code_hierarchy", "encode", "node_queries"]
+__all__ = ["Encoded", "SensitiveValues", "code_hierarchy", "encode", "node_queries", "with_hierarchies"]
