@@ -113,6 +113,9 @@ class Engine(Protocol):
     def catalog(self) -> Catalog:
         """The databases that the caller sees."""
 
+    def cancel(self) -> None:
+        """Interrupt the statement that runs now, and let all later ones fail; safe from any thread."""
+
     def interrupt(self) -> None:
         """End the statement that runs now, if there is one; safe from any thread."""
 
@@ -208,19 +211,23 @@ def workspace(connection: Any) -> Iterator[Engine]:
         engine.close()
 
 
-_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+_engines: weakref.WeakKeyDictionary[Engine, int] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def remember(engine: Engine) -> None:
-    """Register an engine, so that ``interrupt_all`` reaches it as long as it lives."""
+    """Register an engine with the thread that opened it, so that ``cancel`` reaches it as long as it lives."""
     with _lock:
-        _engines.add(engine)
+        _engines[engine] = threading.get_ident()
 
 
-def interrupt_all() -> None:
-    """Interrupt the statements that engines of this process run now; safe from any thread."""
+def cancel(thread: int | None = None) -> None:
+    """Cancel the work of the engines that a thread opened, or of all of this process; safe from any thread.
+
+    What their database does now is interrupted, and each later statement fails: work between two statements, such as a
+    kernel, cannot be interrupted, but nothing follows it.
+    """
     with _lock:
-        engines = list(_engines)
+        engines = [engine for engine, opened in _engines.items() if thread is None or opened == thread]
     for engine in engines:
-        engine.interrupt()
+        engine.cancel()

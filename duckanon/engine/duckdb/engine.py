@@ -117,6 +117,7 @@ class DuckDBEngine:
         self._settings: dict[str, str] | None = None
         self._catalog: DuckDBCatalog | None = None
         self._apart: DuckDBEngine | None = None
+        self._cancelled = False
         self._depth = 0
         self._taken: set[str] | None = None
         path = ""
@@ -385,6 +386,13 @@ class DuckDBEngine:
     def keeps_order(self) -> bool:
         return self.setting("preserve_insertion_order").lower() in ("true", "1")
 
+    def cancel(self) -> None:
+        self._cancelled = True
+        self.interrupt()
+        apart = self._apart
+        if apart is not None:
+            apart.cancel()
+
     def interrupt(self) -> None:
         with contextlib.suppress(duckdb.Error):
             self._connection.interrupt()
@@ -428,6 +436,8 @@ class DuckDBEngine:
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
         """Report the database's own progress from a second thread while a statement runs."""
+        if self._cancelled:
+            raise ResourceError("DuckDB: interrupted.")
         if self.progress.listener is None:
             yield
             return

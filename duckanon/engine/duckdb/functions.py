@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import duckdb
 from sqlglot import exp
 
-from duckanon.engine.duckdb.catalog import MACROS
+from duckanon.engine.duckdb.catalog import MACROS, clean_error
 from duckanon.engine.duckdb.engine import DuckDBEngine
 from duckanon.engine.duckdb.scalars import Scalar, is_registered
 from duckanon.engine.duckdb.sealed import NOT_QUALIFIED, sealed
@@ -309,6 +309,20 @@ def _forget_closed() -> None:
             place.memo.close()
 
 
+_said = threading.local()
+
+
+def clean_reason(error: DatabaseError) -> str:
+    """Return what anybody may read of a failed statement of this thread: our own reason, or a message without data."""
+    reason = getattr(_said, "reason", None)
+    if reason is not None and reason in str(error):
+        return str(reason)
+    if isinstance(error, duckdb.ParserException | duckdb.SyntaxException):
+        # No row was read: it quotes the statement and nothing else.
+        return str(error).strip().splitlines()[0]
+    return str(clean_error(error))
+
+
 def nothing() -> str:
     """Return an empty text: it only matters that DuckDB finds a function of this name."""
     return ""
@@ -317,6 +331,7 @@ def nothing() -> str:
 def dispatch(payload: str) -> str:
     """Answer a call with the text of a SELECT; where the call fails, the SELECT raises the reason and nothing else."""
     given = json.loads(payload)
+    _said.reason = None
     try:
         return sealed(_answer(given))
     except KeyboardInterrupt:
@@ -324,6 +339,7 @@ def dispatch(payload: str) -> str:
         return sealed(_interrupted(_interrupt(given)))
     except Exception as error:
         reason = reason_of(error)
+    _said.reason = reason
     # Evaluated while the statement is bound, so that not even a view can be created; and no traceback surrounds it.
     refusal = exp.Table(this=call("query", call("error", text(reason))))
     return sealed(exp.select("*").from_(refusal))

@@ -21,6 +21,7 @@ from duckanon.interfaces.cli import (
     hierarchies,
     jobs,
     run,
+    serve,
     shell,
     signals,
     studies,
@@ -176,7 +177,7 @@ def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
     """Accept the common options also between a group and its command."""
 
 
-for _module in (anonymize, run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell):
+for _module in (anonymize, run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell, serve):
     _module.add_to(app)
 _groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
 for _group in _groups:

@@ -173,11 +173,11 @@ class Session:
             return cancellable(work, self._interrupt)
 
     def _interrupt(self) -> None:
-        from duckanon.engine.base import interrupt_all
+        from duckanon.engine.base import cancel
 
         self._connection.interrupt()
         # A call of anonymize() works on other cursors.
-        interrupt_all()
+        cancel()
 
     def talk(self) -> None:
         """Read statements from a terminal until Ctrl-D."""

@@ -1,0 +1,1 @@
+"""Arrow Flight SQL: other programs call the functions over a network connection."""
