@@ -20,6 +20,9 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 4
 
+# Options such as --sql and quotes in code must stay as they are.
+smartquotes = False
+
 html_theme = "furo"
 html_title = f"duckanon {version}"
 html_static_path = ["_static"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import Any, ClassVar
 
 from pygments.lexers.sql import SqlLexer
@@ -38,8 +39,10 @@ def auto(directive: str, name: str, *options: str) -> str:
 
 
 def place(kind: type) -> str:
-    """Return the full name of a class."""
-    return f"{kind.__module__}.{kind.__qualname__}"
+    """Return the name by which a class is imported: of the package of its kind, if that offers it."""
+    public = ".".join(kind.__module__.split(".")[:2])
+    offered = getattr(import_module(public), kind.__qualname__, None) is kind
+    return f"{public if offered else kind.__module__}.{kind.__qualname__}"
 
 
 def registered(registry: Any, facts: Callable[[Any], Iterator[str]]) -> str:
@@ -121,38 +124,46 @@ def sql_functions() -> str:
     from duckanon.interfaces.sql.group_classes import CLASSES
     from duckanon.plan.request import PARAMETERS
 
-    shared = [name for name in PARAMETERS if name != "data"]
+    shared = {name for name in PARAMETERS if name != "data"}
     parts = []
     for name, function in FUNCTIONS.items():
+        parts.append(f"## {code(name)}\n\n{function.about}\n")
         own = list(function.parameters)
-        names = [p.name for p in own]
-        lines = [f"## {code(name)}\n"]
-        about = getattr(function, "about", None)
-        if about:
-            lines.append(f"{about}\n")
-        if set(shared) <= set(names):
-            lines.append(
-                "Takes all [parameters of a release](parameters.md)"
-                + ("" if len(own) == len(shared) + 1 else ", and:")
-                + "\n"
-            )
-            own = [p for p in own if p.name not in shared and p.name != "source"]
+        if shared <= {p.name for p in own}:
+            own = [p for p in own if p.name not in shared]
+            more = ", and:" if len(own) > 1 else "."
+            parts.append(f"Arguments: the table, all [parameters of a release](parameters.md){more}\n")
+            own = own[1:]
+        elif not own:
+            parts.append("No arguments.\n")
         if own:
-            lines.append(
-                table(
-                    ["argument", "kind", ""],
-                    ([code(p.name), p.kind, "required" if p.required else ""] for p in own),
-                )
-            )
-        elif not names:
-            lines.append("No arguments.\n")
-        parts += lines
-    for scalar in CLASSES:
-        parts += [
-            f"## {code(scalar.name)}\n",
-            f"A scalar function: `{scalar.name}({', '.join(scalar.parameters)})` returns {code(scalar.returns)}.\n",
-        ]
+            meanings = _meanings(name)
+            rows = ([code(p.name) + (" (required)" if p.required else ""), p.kind, meanings(p.name)] for p in own)
+            parts.append(table(["argument", "kind", "meaning"], rows))
+    names = ", ".join(code(f"{one.name}({', '.join(one.parameters)})") for one in CLASSES)
+    parts.append(f"## Functions of lists\n\n{names} return the number of the class of each member of a list.\n")
+    parts.append("[Classes within groups](../guides/groups.md) shows how they are used.\n")
     return "\n".join(parts)
+
+
+_COMMANDS = {"information_loss": "measure", "query_errors": "utility", "compare_releases": "compare"}
+"""The commands that do what functions in SQL do, where their names differ."""
+
+
+def _meanings(function: str) -> Callable[[str], str]:
+    """Return what gives the meaning of an argument: that of the parameter, or of the option, of the same name."""
+    import typer
+
+    from duckanon.interfaces.cli import app
+    from duckanon.plan.request import PARAMETERS
+
+    found = {"source": "The table.", "original": "The original table.", "release": "The release, as a table."}
+    command = typer.main.get_command(app).commands.get(_COMMANDS.get(function, function))  # type: ignore[attr-defined]
+    for parameter in command.params if command is not None else ():
+        found.setdefault(parameter.name, parameter.help or "")
+    for name, parameter in PARAMETERS.items():
+        found[name] = parameter.about
+    return lambda name: found.get(name, "").replace(", separated by commas. Can be repeated", "")
 
 
 def commands() -> str:
@@ -171,7 +182,7 @@ def commands() -> str:
         if subcommands is None:
             rows = []
             for parameter in command.params:
-                if parameter.name in ("help",) or getattr(parameter, "hidden", False):
+                if parameter.name in ("help", "json", "as_json", "verbose") or getattr(parameter, "hidden", False):
                     continue
                 rows.append(_parameter(parameter))
             metavar = " ".join(words for words in (_usage(p) for p in command.params) if words)
@@ -253,9 +264,11 @@ def _kinds(shape: dict[str, Any], schema: dict[str, Any]) -> str:
         return ", ".join(code(one) for one in shape["enum"])
     if "anyOf" in shape:
         kinds = [_kinds(one, schema) for one in shape["anyOf"]]
-        return " or ".join(dict.fromkeys(kind for kind in kinds if kind))
+        kinds = [kind for kind in dict.fromkeys(kinds) if kind]
+        return " or ".join(kind for kind in kinds if kind != "whole number" or "number" not in kinds)
     if shape.get("type") == "array":
-        return f"list of {_kinds(shape.get('items', {}), schema) or 'values'}"
+        items = _kinds(shape.get("items", {}), schema) or "values"
+        return f"list of {items}s" if items in ("text", "table") else f"list of {items}"
     return _KINDS.get(str(shape.get("type")), str(shape.get("type", "")))
 
 

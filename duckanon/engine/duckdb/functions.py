@@ -144,6 +144,8 @@ class Function:
     at_once: bool = False
     """Whether all that it reads is of one state of the tables, and that of the calling statement if nobody commits
     between the beginnings of the two."""
+    about: str = ""
+    """What it returns, in a sentence."""
 
 
 class _Installed:

@@ -274,10 +274,22 @@ _ANONYMIZE = (_SOURCE, *(Parameter(name, p.kind) for name, p in PARAMETERS.items
 FUNCTIONS = {
     function.name: function
     for function in (
-        Function("anonymize", _ANONYMIZE, _anonymize, at_once=True),
-        Function("anonymize_report", _ANONYMIZE, _report, at_once=True),
-        Function("anonymize_classes", _ANONYMIZE, _classes, at_once=True),
-        Function("hierarchies", (), _list_hierarchies),
+        Function("anonymize", _ANONYMIZE, _anonymize, at_once=True, about="The rows of a verified release."),
+        Function(
+            "anonymize_report",
+            _ANONYMIZE,
+            _report,
+            at_once=True,
+            about="The report of the release that anonymize returns for the same arguments, as JSON.",
+        ),
+        Function(
+            "anonymize_classes",
+            _ANONYMIZE,
+            _classes,
+            at_once=True,
+            about="The published classes of that release with their numbers of rows.",
+        ),
+        Function("hierarchies", (), _list_hierarchies, about="The hierarchies that can be used by name."),
         Function(
             "save_hierarchy",
             (
@@ -286,6 +298,7 @@ FUNCTIONS = {
                 Parameter("replace", "boolean"),
             ),
             _save_hierarchy,
+            about="Save a hierarchy in the schema duckanon of the database, to be used by its name.",
         ),
         *verbs(_ANONYMIZE),
     )

@@ -247,6 +247,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("models", "models"),
             ),
             _privacy,
+            about="What a table satisfies: of each model, the strictest parameter that holds.",
         ),
         Function(
             "information_loss",
@@ -260,6 +261,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("k", "integer"),
             ),
             _information_loss,
+            about="What a release lost, by each metric that can be computed, in all and by column.",
         ),
         Function(
             "query_errors",
@@ -276,6 +278,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("seed", "integer"),
             ),
             _query_errors,
+            about="How wrong counts and means of random ranges become.",
         ),
         Function(
             "risk",
@@ -289,6 +292,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("entity_key", "text"),
             ),
             _risk,
+            about="The risk of reidentification for three kinds of adversaries.",
         ),
         Function(
             "attack",
@@ -307,13 +311,25 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("seed", "integer"),
             ),
             _attack,
+            about="What simulated adversaries learn from a release, beyond what they learn of anybody.",
         ),
-        Function("with_risk", (_SOURCE, _QUASI, Parameter("entity_key", "text")), _with_risk),
-        Function("suggest", (_SOURCE, *_SEARCH, Parameter("sample_size", "integer")), _suggest),
+        Function(
+            "with_risk",
+            (_SOURCE, _QUASI, Parameter("entity_key", "text")),
+            _with_risk,
+            about="The rows of a table with the size of their class and their risk, for the owner of the data.",
+        ),
+        Function(
+            "suggest",
+            (_SOURCE, *_SEARCH, Parameter("sample_size", "integer")),
+            _suggest,
+            about="A role for each column, with the reason: which ones identify or single out people.",
+        ),
         Function(
             "identifying_sets",
             (_SOURCE, Parameter("columns", "texts"), *_SEARCH, Parameter("sample_size", "integer")),
             _identifying_sets,
+            about="The smallest sets of columns that single out most rows.",
         ),
         Function(
             "encoded",
@@ -327,11 +343,13 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("max_features", "integer"),
             ),
             _encoded,
+            about="The cells of a release as features for learners.",
         ),
         Function(
             "lattice",
             (*anonymize, Parameter("metrics", "texts"), Parameter("pareto", "boolean"), Parameter("most", "integer")),
             _lattice,
+            about="The combinations of levels that satisfy the models, with what they lose.",
         ),
         Function(
             "compare_releases",
@@ -345,6 +363,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("what", "text"),
             ),
             lambda request: _compare_releases(request, anonymize),
+            about="Releases of one table, made with shared arguments and with their own, beside each other.",
         ),
     ]
 

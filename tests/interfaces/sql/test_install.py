@@ -338,3 +338,9 @@ def test_memo_makes_once_keeps_the_recent_and_closes_the_rest() -> None:
 def test_memos_of_two_databases_are_apart(con: Con) -> None:
     with duckanon.connect() as other:
         assert memo_of(con) is not memo_of(other)
+
+
+def test_every_function_says_what_it_returns() -> None:
+    from duckanon.interfaces.sql.door import FUNCTIONS
+
+    assert [name for name, function in FUNCTIONS.items() if not function.about.endswith(".")] == []
