@@ -12,6 +12,7 @@ from duckanon.assess.identifying_sets import SAMPLE, THRESHOLD, IdentifyingSet, 
 from duckanon.engine.base import workspace
 from duckanon.engine.sql.relations import approx_distinct, call, cast, col, named, number, subquery, table
 from duckanon.errors import DataError
+from duckanon.hierarchy.match import MOST, match
 from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Source
 from duckanon.models.base import require_int
@@ -67,7 +68,8 @@ def suggest(
         (NULL counts as a value), ``null_share``, ``distinction`` (distinct values / rows), ``separation`` (share of
         pairs of rows with different values), ``approximate``, ``content`` (what the values look like: a mail address, a
         credit card, ..., or NULL) and ``content_share`` of those that do, ``minimal_sets`` (the minimal sets of
-        columns, identifiers left out, that single out and have this column in them).
+        columns, identifiers left out, that single out and have this column in them), ``hierarchy`` (the ready-made one
+        that fits a quasi-identifier, and how many of its values it has; or NULL).
 
     Notes
     -----
@@ -105,12 +107,14 @@ def suggest(
         seen = sampled(engine, relation, relation.names, int(rows), sample_size)
         figures = _figures(engine, relation, seen, int(rows), sample_size)
         contents = _contents(engine, relation, seen)
-        engine.drop(seen)
         lines = [
             _described(column.name, column.type, int(rows), figure, contents.get(j))
             | {"approximate": rows > sample_size}
             for j, (column, figure) in enumerate(zip(relation.columns, figures, strict=True))
         ]
+        for j, row in enumerate(lines):
+            row["hierarchy"] = _hierarchy(engine, seen, j, relation.columns[j].type, row)
+        engine.drop(seen)
         sets: tuple[IdentifyingSet, ...] = ()
         combined = [f["column"] for f in lines if f["role"] != "identifier" and f["distinct"] > 1]
         if max_size and combined:
@@ -134,6 +138,7 @@ def suggest(
         ("content", pa.string()),
         ("content_share", pa.float64()),
         ("minimal_sets", pa.list_(pa.list_(pa.string()))),
+        ("hierarchy", pa.string()),
     ]
     return pa.Table.from_pylist(lines, schema=pa.schema([*first, *counts, *shares, *more]))
 
@@ -259,6 +264,15 @@ def _described(
         "content": content[0] if content else None,
         "content_share": content[1] if content else None,
     }
+
+
+def _hierarchy(engine: Engine, seen: str, place: int, type_name: str, row: Mapping[str, Any]) -> str | None:
+    """Return which ready-made hierarchy fits a quasi-identifier, in words."""
+    if row["role"] != Role.QUASI_IDENTIFIER.value or row["distinct"] > MOST:
+        return None
+    values = exp.select(cast(col(f"c_{place}"), "VARCHAR")).distinct().from_(table(seen)).limit(MOST)
+    best = match(row["column"], type_name, [value for (value,) in engine.rows(values)])
+    return None if best is None else best.text
 
 
 def _contents(engine: Engine, relation: Relation, seen: str) -> Mapping[int, tuple[str, float]]:

@@ -10,6 +10,7 @@ import tomlkit
 from tomlkit.items import Comment, Trivia
 
 from duckanon.errors import DataError
+from duckanon.hierarchy import AUTO
 from duckanon.jobs.keys import Roles, meaning
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ def draft(source: Source, file: Path, *, k: int = 5, address: str | None = None)
         roles.add(tomlkit.comment(meaning(Roles, role)))
         roles.add(role, _listed(found, spare if role == "identifiers" else ()))
     hierarchies = tomlkit.table().comment("a column without one gets one that is made, and the report says which")
+    for one in by_role["quasi_identifiers"]:
+        if one["hierarchy"] is not None:
+            hierarchies.add(one["column"], tomlkit.item(AUTO).comment(one["hierarchy"]))
     expect = tomlkit.table()
     expect["min_rows"] = tomlkit.item(_round_half(rows)).comment(f"the table has {rows} now")
     tables: dict[str, Any] = {

@@ -70,6 +70,13 @@ def test_quasi_identifiers_are_ranked_birth_sex_and_place_first() -> None:
     assert duckanon.suggest(people).column_names[:4] == ["column", "role", "rank", "reason"]
 
 
+def test_a_ready_made_hierarchy_is_proposed_for_a_quasi_identifier() -> None:
+    lands = ["France", "Spain", "Atlantis"] * 5
+    found = duckanon.suggest(pa.table({"country": lands, "shoe": list(range(15)), "health": lands})).to_pylist()
+    told = [row["hierarchy"] for row in found]
+    assert told == ["countries matches 2 of 3 values", None, None]
+
+
 @pytest.mark.parametrize(
     ("name", "values", "key"),
     [

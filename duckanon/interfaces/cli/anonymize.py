@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 _SAME_AS_ELSEWHERE: dict[str, Any] = {
     "sensitive": shared.Sensitive,
     "entity_key": shared.EntityKey,
-    "hierarchies": shared.Hierarchies,
+    "hierarchies": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--hierarchy",
+            metavar="COLUMN=NAME",
+            help="The hierarchy of a column: a ready-made one, a file, or auto for the ready-made one that fits. "
+            "'--hierarchy auto' does that for all columns. Can be repeated.",
+        ),
+    ],
     "k": shared.K,
     "l": shared.L,
     "t": shared.T,
@@ -39,7 +47,6 @@ _PANELS = {
     **dict.fromkeys(("k", "l", "t", "models", "population", "suppression_limit"), "Privacy"),
 }
 _NAMES = {"output": ("--form",), "quasi_identifiers": ("--quasi-identifiers", "-q")}
-_ALL = "auto"
 
 
 def _kind(parameter: Parameter) -> tuple[Any, str | None]:
@@ -197,8 +204,10 @@ def _request(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hierarchies(given: Sequence[str]) -> Any:
-    """Return the hierarchy of each column; ``auto`` stands for the shipped ones that fit."""
-    return _ALL if list(given) == [_ALL] else shared.hierarchies(given)
+    """Return the hierarchy of each column; ``auto`` alone stands for the ready-made ones that fit, whatever column."""
+    from duckanon.hierarchy import AUTO
+
+    return AUTO if list(given) == [AUTO] else shared.hierarchies(given)
 
 
 def _forms(given: Sequence[str]) -> str | dict[str, str]:

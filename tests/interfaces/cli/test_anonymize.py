@@ -168,6 +168,15 @@ def test_roles_that_are_given_stay_and_the_others_are_guessed(in_folder: Path) -
     assert (roles["sensitive"], roles["entity_key"]) == (["diagnosis", "cost"], "patient_id")
 
 
+@pytest.mark.parametrize("given", ["auto", "country=auto", "country=countries"])
+def test_ready_made_hierarchies(in_folder: Path, given: str) -> None:
+    lands = ["France", "Germany", "Kenya", "Ghana"] * 3
+    pq.write_table(pa.table({"country": lands}), "t.parquet")
+    words = ("-q", "country", "--levels", "country=2", "-k", "6", "--hierarchy", given)
+    assert call("anonymize", "t.parquet", *words, "-o", "out.parquet").exit_code == 0
+    assert set(pq.read_table("out.parquet").column("country").to_pylist()) == {"Europe", "Africa"}
+
+
 def test_a_table_of_a_database(people: Path) -> None:
     with duckdb.connect("d.duckdb") as con:
         con.execute("CREATE TABLE people AS FROM 'people.parquet'")

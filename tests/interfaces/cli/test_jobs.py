@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def test_a_draft_has_few_quasi_identifiers_in_their_rank_an_entity_key_and_every
     assert set(roles["identifiers"]) == {"name", "education", "marital_status", "ward", "length_of_stay"}
     assert '    "zip", # birth, sex or place: known of everybody\n' in text
     assert "each further one costs detail in all others" in text
+    assert tomllib.loads(text)["hierarchies"] == {"zip": "auto", "country": "auto"}
+    assert re.search(r'country = "auto" # countries matches ([0-9]+) of \1 values', text)
     promise = document(call("job", "validate", "stays.toml", "--json"))["tables"][0]["promise"]
     assert promise == ["every combination of quasi-identifiers is shared by at least 5 persons"]
 
