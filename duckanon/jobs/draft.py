@@ -67,7 +67,8 @@ def draft(source: Source, file: Path, *, k: int = 5, address: str | None = None)
     for role, found in by_role.items():
         roles.add(tomlkit.comment(meaning(Roles, role)))
         roles.add(role, _listed(found, spare if role == "identifiers" else ()))
-    hierarchies = tomlkit.table().comment("a column without one gets one that is made, and the report says which")
+    hierarchies = tomlkit.table()
+    hierarchies.comment("a column without one gets one that is made, and the report says which")
     for one in by_role["quasi_identifiers"]:
         if one["hierarchy"] is not None:
             hierarchies.add(one["column"], tomlkit.item(AUTO).comment(one["hierarchy"]))
