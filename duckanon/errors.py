@@ -78,6 +78,10 @@ class AccessError(EngineError):
     """A statement wanted a file, an address or another database that its own database is not allowed to touch."""
 
 
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by SIGTERM, and ends in the same orderly way as by Ctrl-C."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string.
 

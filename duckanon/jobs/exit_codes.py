@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from duckanon import errors
 
-PUBLISHED, FAILED, CONFIGURATION, DATA, INFEASIBLE, VIOLATION, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+PUBLISHED, FAILED, CONFIGURATION, DATA, INFEASIBLE, VIOLATION, ENVIRONMENT = 0, 1, 2, 3, 4, 5, 6
+INTERRUPTED, TERMINATED = 130, 143
 
 # The first line that fits decides.
 _EXITS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int], ...] = (
@@ -13,6 +14,7 @@ _EXITS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int],
     (errors.InfeasibleError, INFEASIBLE),
     (errors.PrivacyViolation, VIOLATION),
     ((errors.EngineError, OSError, MemoryError), ENVIRONMENT),
+    (errors.Terminated, TERMINATED),
     (KeyboardInterrupt, INTERRUPTED),
 )
 
@@ -21,7 +23,7 @@ def exit_code(error: BaseException | None) -> int:
     """Return the exit code that tells a scheduler what happened.
 
     0 published; 2 configuration; 3 data or schema drift; 4 the privacy requirements cannot be met; 5 the gate refused;
-    6 environment; 130 interrupted; 1 an unexpected error.
+    6 environment; 130 interrupted; 143 terminated; 1 an unexpected error.
 
     Examples
     --------

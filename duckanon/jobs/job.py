@@ -111,6 +111,16 @@ class Job:
             raise JobError(f"{self.path.name}: there is no table {name!r}.{did_you_mean(name, names)}")
         return self.tables[names.index(name)]
 
+    def require_folders(self) -> None:
+        """Raise where metrics or lineage go into a folder that is not there: it would be known after the work."""
+        for key in ("metrics", "lineage"):
+            path: Path | None = getattr(self, key)
+            if path is not None and not path.parent.is_dir():
+                raise JobError(
+                    f"{self.path.name}: [operations] {key}: the folder {path.parent.name!r} of {path.name!r} does not "
+                    "exist. Make it, or name another."
+                )
+
     def open_engine(self, progress: Listener | None = None, *, share: int = 1) -> Engine:
         """Return a private database within the job's limits; several that are open at a time share the memory."""
         from duckanon.engine.base import open_engine

@@ -52,6 +52,24 @@ def load_job(path: str | Path, day: date | None = None) -> Job:
     raise JobError(f"{file.name}: tables or lists are nested too deeply.")
 
 
+def state_folders(path: str | Path) -> dict[str, Path]:
+    """Return the folder of the state of each table of a job, by name.
+
+    Only the names in the file are read: a history can be looked at without the secrets that a run needs.
+    """
+    file = Path(path)
+    try:
+        content = _read(file)
+        entries, nights = content.get("tables"), content.get("nights", {})
+        named = entries if isinstance(entries, list) else [{"name": file.stem}]
+        names = [str(one["name"]) for one in named if isinstance(one, dict) and _is_file_name(one.get("name"))]
+        state = nights.get("state") if isinstance(nights, dict) else None
+        folder = f"{file.stem}.state" if state is None else str(from_environment("[nights] state", state))
+    except ConfigError as error:
+        raise JobError(f"{file.name}: {error}") from None
+    return {name: file.absolute().parent / folder / name for name in names}
+
+
 def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))

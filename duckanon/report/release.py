@@ -33,6 +33,7 @@ from duckanon.report.phrases import (
     HIDDEN_NOT_PROMISED,
     HIDDEN_PROOF,
     HIDDEN_PROSECUTOR,
+    NEXT,
     NOT_PROMISED,
     OUTPUT,
     PROOF,
@@ -117,13 +118,30 @@ def report(run: Run) -> Report:
     return Report(
         _title(run),
         kind,
-        sections(run) if run.summary else [made for made in (warnings(run), over_the_runs(run)) if made],
+        _sections(run),
         facts=_facts(run),
         stamp=SEEDED if run.summary.get("seeded") else "",
         verdict=_verdict(run),
         tiles=_tiles(run),
         footer=f"Made by duckanon {version}. No value of the data is on this page." if version else "Made by duckanon.",
     )
+
+
+def _sections(run: Run) -> list[Section]:
+    following = next_step(run)
+    if run.summary:
+        return [*([following] if following else []), *sections(run)]
+    return [made for made in (following, warnings(run), over_the_runs(run)) if made]
+
+
+def next_step(run: Run) -> Section | None:
+    """Return what to do after a run that failed."""
+    step = NEXT.get(run.recorded("exit_code") or 0) if run.recorded("outcome") == "failed" else None
+    if step is None:
+        return None
+    about = f" The job is {run.recorded('job')!r}." if run.recorded("job") else ""
+    history = "`duckanon history` lists earlier failures and their reasons."
+    return Section("What to do next", [Lines([step + about]), Lines([history], aside=True)], name="next", warns=True)
 
 
 def _title(run: Run) -> str:

@@ -25,11 +25,13 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
     sha256sum < release.parquet | cut -c1-64 | grep -F -f - release.manifest.json
     """
     release, manifest = _names(record)
+    database, tables = _database(record)
     steps = [
         (
             "Are these the published files, and do they meet the privacy requirements? What the files alone cannot "
-            "show is accepted by name; --job and --key verify who made the manifest.",
-            shlex.join(["duckanon", "verify", manifest, *(w for kind in _hidden(summary) for w in ("--accept", kind))]),
+            f"show is accepted by name; --job and --key verify who made the manifest.{tables}",
+            shlex.join(["duckanon", "verify", manifest, *(w for kind in _hidden(summary) for w in ("--accept", kind))])
+            + database,
         )
     ]
     check = _check(summary, release)
@@ -45,6 +47,19 @@ def commands(summary: Summary, record: Mapping[str, Any] | None = None) -> list[
         hashed = f"sha256sum < {shlex.quote(release)} | cut -c1-64 | grep -F -f - {shlex.quote(manifest)}"
         steps.append((question, hashed))
     return steps
+
+
+def _database(record: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Return the option that says where a published table is, and what the reader has to know about it."""
+    written = str(((record or {}).get("written") or {}).get("release") or "")
+    place, colon, _ = written.partition(": ")
+    if not colon or written.lower().endswith(_FILES):
+        return "", ""
+    if place == "postgres":
+        # The address is not in the record, and may have a password.
+        about = " DUCKANON_DATABASE is the address of the server: a variable, because other users see command lines."
+        return ' --database "$DUCKANON_DATABASE"', about
+    return f" --database {shlex.quote(place)}", " The option --database is the DuckDB file with the table."
 
 
 def _hidden(summary: Summary) -> list[str]:

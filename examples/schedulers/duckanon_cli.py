@@ -21,8 +21,9 @@ MEANING = {
     5: "the gate refused: the result broke its promise",
     6: "environment: disk, memory, database or another run in the way",
     130: "interrupted",
+    143: "terminated",
 }
-TRY_AGAIN = frozenset({6, 130})
+TRY_AGAIN = frozenset({6, 130, 143})
 """Only these may go away by themselves. All others end the same way until a person has looked."""
 
 

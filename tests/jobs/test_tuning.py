@@ -176,6 +176,7 @@ def test_the_job_of_a_candidate_has_the_comments_and_the_order_of_the_job(job: P
     changes = [
         ("k = 4", "k = 8  # four\nsuppression_limit = 0.05\n[steering.weights]\nage = 1.1\ntrade = 0.1"),
         ('form = { age = "midpoint" }\n', ""),
+        ('"release/people.parquet"', '"release/people-best.parquet"'),
     ]
     wanted = JOB
     for old, new in changes:
@@ -193,6 +194,26 @@ def test_the_job_of_a_candidate_for_the_only_one_of_tables(job: Path) -> None:
     made = write_job(job, job.with_name("best.toml"), Candidate("datafly", 8), "x")
     table = load_job(made).table()
     assert (table.request.algorithm.name, table.request.k, table.request.output) == ("datafly", 8, "interval")
+
+
+@pytest.mark.parametrize(
+    ("output", "written"),
+    [
+        ('path = "out/a-{date}.csv"', {"path": "out/a-{date}-the-best.csv"}),
+        ('path = "out/parts"\npartition_by = ["hours"]', {"path": "out/parts-the-best"}),
+        ('database = "d.duckdb"\ntable = "x.a"', {"table": "x.a_the_best", "database": "d.duckdb"}),
+        ('database = "d.duckdb"\ntable = "a"\nreports_in = "r"', {"table": "a_the_best", "reports_in": "r-the-best"}),
+    ],
+)
+def test_the_job_of_a_candidate_replaces_nothing_of_the_job(job: Path, output: str, written: dict[str, str]) -> None:
+    job.write_text(JOB.replace('path = "release/people.parquet"', output) + '[nights]\nstate = "kept"\n')
+    made = write_job(job, job.with_name("the-best.toml"), Candidate("mondrian", 8), "x")
+    content = tomllib.loads(made.read_text())
+    assert {key: content["output"][key] for key in written} == written
+    assert content["nights"]["state"] == "kept-the-best"
+    before, after = load_job(job), load_job(made)
+    assert before.state != after.state
+    assert not set(before.table().target.sink.paths) & set(after.table().target.sink.paths) or "database" in written
 
 
 def test_what_makes_no_sense_is_refused(job: Path, tmp_path: Path) -> None:

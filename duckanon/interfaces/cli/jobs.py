@@ -99,6 +99,7 @@ def validate(
     loaded = load_job(job)
     if loaded.signer is not None:
         loaded.signer.require_usable()
+    loaded.require_folders()
     result: list[dict[str, Any]] = []
     for table in loaded.tables:
         planned = plan_job(job, table.name)
@@ -138,22 +139,24 @@ def history(
     job: JobFile,
     table: OneTable = None,
 ) -> None:
-    """Show the past runs of a job: rows, suppression, loss and classes."""
-    from duckanon.jobs import load_job
-    from duckanon.jobs.nights import State, chart, chart_table
+    """Show the past runs of a job: rows, suppression, loss and classes, and why runs failed. Needs no secret."""
+    from duckanon.errors import JobError, did_you_mean
+    from duckanon.jobs.nights import State, chart, chart_table, failures
+    from duckanon.jobs.read import state_folders
 
-    loaded = load_job(job)
+    folders = state_folders(job)
+    if table is not None and table not in folders:
+        raise JobError(f"{job.name}: there is no table {table!r}.{did_you_mean(table, folders)}")
     screen, runs_of = Screen.of(ctx), {}
-    wanted = loaded.tables if table is None else (loaded.table(table),)
-    for one in wanted:
-        folder = loaded.state / one.name
-        if folder.is_dir():
-            runs_of[one.name] = State.open(folder).history()
+    wanted = list(folders) if table is None else [table]
+    for name in wanted:
+        if folders[name].is_dir():
+            runs_of[name] = State.open(folders[name]).history()
     if screen.as_json:
         # A row for each run: a few hundred a year.
-        screen.document({one.name: runs_of[one.name].to_pylist() if one.name in runs_of else [] for one in wanted})
+        screen.document({name: runs_of[name].to_pylist() if name in runs_of else [] for name in wanted})
         return
-    for name in (one.name for one in wanted):
+    for name in wanted:
         runs = runs_of.get(name)
         if runs is None or not runs.num_rows:
             screen.line(f"{name}: no run yet")
@@ -165,3 +168,5 @@ def history(
         else:
             screen.line(f"{name}:")
             screen.text(chart(runs))
+        for line in failures(runs):
+            screen.line(f"failed: {line}")

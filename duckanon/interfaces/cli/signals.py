@@ -6,6 +6,8 @@ import contextlib
 import signal
 from types import FrameType
 
+from duckanon.errors import Terminated
+
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -34,4 +36,4 @@ def terminated() -> bool:
 def _terminate(number: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _state["terminated"] = True
-    raise KeyboardInterrupt
+    raise Terminated

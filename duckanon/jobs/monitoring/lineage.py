@@ -35,7 +35,7 @@ _FACETS = {
     "jobType": "2-0-3/JobTypeJobFacet",
 }
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:duckanon:run")
-_INTERRUPTED = 130
+_INTERRUPTED = (130, 143)
 _AS_IT_IS = "published as it is"
 _KEY_VALUE = re.compile(r"\b(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)")
 _KEPT_KEYS = ("host", "hostaddr", "port", "dbname", "table")
@@ -52,7 +52,7 @@ def events(record: Record, *, namespace: str = "duckanon") -> list[Json]:
         The namespace of the job, such as the name of the scheduler.
     """
     failed = record.get("outcome") == "failed"
-    kind = "COMPLETE" if not failed else "ABORT" if record.get("exit_code") == _INTERRUPTED else "FAIL"
+    kind = "COMPLETE" if not failed else "ABORT" if record.get("exit_code") in _INTERRUPTED else "FAIL"
     read = _input(record)
     start = _event("START", record.get("started"), record, namespace, [read], [])
     wrote = [_output(record, read)] if record.get("outcome") == "published" else []

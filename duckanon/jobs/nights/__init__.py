@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         require_freezable,
         require_recoding,
     )
-    from duckanon.jobs.nights.history import chart, chart_table, drift
+    from duckanon.jobs.nights.history import chart, chart_table, drift, failures
     from duckanon.jobs.nights.intersection import Compared, Intersection, check_intersection, hold_back
     from duckanon.jobs.nights.night import INTERSECTIONS, Night, make_night
     from duckanon.jobs.nights.state import State
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Imported at first use: showing the history of a job needs no database.
 _NAMES = {
     "frozen": ("RECODINGS", "Stored", "freeze", "frozen_plan", "remembering", "require_freezable", "require_recoding"),
-    "history": ("chart", "chart_table", "drift"),
+    "history": ("chart", "chart_table", "drift", "failures"),
     "intersection": ("Compared", "Intersection", "check_intersection", "hold_back"),
     "night": ("INTERSECTIONS", "Night", "make_night"),
     "state": ("State",),
@@ -41,6 +41,7 @@ __all__ = [
     "chart_table",
     "check_intersection",
     "drift",
+    "failures",
     "freeze",
     "frozen_plan",
     "hold_back",

@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from duckanon.report.history import homogeneous
+from duckanon.report.text import minute
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,7 @@ COLUMNS = {
     "outcome": "string",
     "exit_code": "int64",
     "error": "string",
+    "reason": "string",
     "rows_in": "int64",
     "rows_published": "int64",
     "rows_suppressed": "int64",
@@ -45,7 +47,8 @@ COLUMNS = {
 
 ``rows_suppressed`` counts all rows that are not published; ``held_back`` those of them that wait until their class is
 large enough, or until others change with them. ``homogeneous`` counts classes with one value of a sensitive column, the
-most of any such column. Of an error only the type is stored.
+most of any such column. ``error`` is the type of an error and ``reason`` its message: those of duckanon have no value
+of the data, and others are withheld.
 """
 
 
@@ -59,6 +62,7 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     row = {
         **{name: record.get(name) for name in ("run", "started", "seconds", "outcome", "exit_code")},
         "error": error.get("type"),
+        "reason": error.get("message"),
         **{name: found.get(name) for name in ("rows_in", "rows_published", "rows_suppressed", "suppressed_share")},
         "held_back": record.get("held_back"),
         "classes": found.get("classes"),
@@ -243,6 +247,26 @@ def _charted(history: pa.Table, width: int) -> tuple[str, list[tuple[str, str, s
     return title, lines
 
 
+def failures(history: pa.Table, most: int = 5) -> list[str]:
+    """Return why the last runs failed, newest first: when, the exit code and the reason.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> failures(read_history(Path("no-runs.jsonl")))
+    []
+    """
+    from duckanon.report.phrases import EXITS
+
+    rows = [row for row in history.to_pylist() if row["outcome"] == "failed"]
+    lines = []
+    for row in reversed(rows[-most:]):
+        meaning = EXITS.get(row["exit_code"], "unknown")
+        why = ": ".join(str(row[k]) for k in ("error", "reason") if row[k])
+        lines.append(f"{minute(row['started'])}: exit code {row['exit_code']}, {meaning}. {why}".rstrip())
+    return lines
+
+
 def _day(row: Mapping[str, Any]) -> str:
     return str(row["started"] or "?")[:10]
 
@@ -283,4 +307,4 @@ def chart_table(history: pa.Table, width: int = 30) -> Table:
     return rich_table
 
 
-__all__ = ["COLUMNS", "FIGURES", "Figure", "chart", "chart_table", "drift", "flat", "read_history", "spark"]
+__all__ = ["COLUMNS", "FIGURES", "Figure", "chart", "chart_table", "drift", "failures", "flat", "read_history", "spark"]

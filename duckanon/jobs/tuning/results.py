@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from duckanon.algorithms.base import algorithms
@@ -155,11 +156,28 @@ def write_job(source: Path, target: Path, candidate: Candidate, remark: str) -> 
         # How regions are published means nothing where columns are on levels.
         for one in (shared, table):
             one.get("output", {}).pop("form", None)
+    for one in (shared,) if table is shared else (shared, table):
+        _apart(one.get("output", {}), target.stem)
+    _apart(shared.get("nights", {}), target.stem)
     text = "\n".join(f"# {line}" for line in remark.splitlines()) + "\n\n" + tomlkit.dumps(document)
     with replacing(target) as staged:
         staged.write_text(text, encoding="utf-8")
         load_job(staged)
     return target
+
+
+def _apart(keys: Any, name: str) -> None:
+    """Let what a job writes have the name of the new job in it, so that neither replaces what the other published."""
+    for key in ("path", "table", "reports_in", "state"):
+        if key not in keys or str(keys[key]).endswith("}"):
+            # What a variable or a date ends with is not known here.
+            continue
+        place = PurePath(str(keys[key]))
+        if key == "table":
+            keys[key] = f"{place}_{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
+        else:
+            suffix = place.suffix if place.suffix.lower() in (".parquet", ".csv") else ""
+            keys[key] = str(place).removesuffix(suffix) + f"-{name}{suffix}"
 
 
 def require_beside(source: Path, target: Path) -> None:

@@ -112,6 +112,42 @@ def test_history_before_the_first_run(job: Path) -> None:
     assert not Path("job.state").exists()
 
 
+def test_history_says_why_runs_failed_and_needs_no_secret(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        job.parent,
+        ('path = "people.parquet"', 'path = "${PEOPLE}.parquet"'),
+        ("[output]", "[expect]\nmin_rows = 99\n[output]"),
+    )
+    monkeypatch.setenv("PEOPLE", "people")
+    assert call("run", "job.toml").exit_code == 3
+    monkeypatch.delenv("PEOPLE")
+    assert call("job", "validate", "job.toml").exit_code == 2
+    shown = call("history", "job.toml")
+    assert shown.exit_code == 0, shown.output
+    assert "exit code 3, data or schema drift. DataError: The source has 40 rows, expected at least 99." in shown.stdout
+    (row,) = document(call("history", "job.toml", "--json"))["job"]
+    assert row["reason"] == "The source has 40 rows, expected at least 99."
+    unknown = call("history", "job.toml", "--table", "jobb")
+    assert (unknown.exit_code, "Did you mean 'job'" in unknown.stderr) == (2, True)
+
+
+def test_the_failure_page_says_the_next_step(job: Path) -> None:
+    write(job.parent, ("[output]", "[expect]\nmin_rows = 99\n[output]"))
+    assert call("run", "job.toml").exit_code == 3
+    page = (job.parent / "job.state" / "job" / "failure.html").read_text(encoding="utf-8")
+    assert "What to do next" in page
+    assert "--accept-drift" in page
+
+
+@pytest.mark.parametrize("key", ["metrics", "lineage"])
+def test_validate_finds_a_missing_folder_of_what_a_run_writes_besides(job: Path, key: str) -> None:
+    write(job.parent, ("[output]", f'[operations]\n{key} = "monitoring/stays.out"\n[output]'))
+    missing = call("job", "validate", "job.toml")
+    assert (missing.exit_code, f"[operations] {key}: the folder 'monitoring'" in missing.stderr) == (2, True)
+    (job.parent / "monitoring").mkdir()
+    assert call("job", "validate", "job.toml").exit_code == 0
+
+
 def test_log_lines_are_json_without_values(job: Path) -> None:
     result = call("run", "job.toml", "--log", "json")
     assert result.exit_code == 0, result.output
