@@ -402,6 +402,19 @@ class TestCommands:
             "sha256sum < stays.parquet | cut -c1-64 | grep -F -f - stays.manifest.json",
         ]
 
+    @pytest.mark.parametrize(
+        ("release", "option"),
+        [
+            ("postgres: public.stays", ' --database "$DUCKANON_DATABASE"'),
+            ("d b.duckdb: stays", " --database 'd b.duckdb'"),
+        ],
+    )
+    def test_a_table_is_verified_where_its_database_is(self, release: str, option: str) -> None:
+        written = {"release": release, "manifest": "stays.manifest.json"}
+        (about, command), *_ = commands(SUMMARY, {"written": written})
+        assert command == f"duckanon verify stays.manifest.json --accept persons{option}"
+        assert "DUCKANON_DATABASE is the address" in about or "--database is the DuckDB file" in about
+
     def test_odd_names_reach_the_command_whole(self) -> None:
         summary = changed(
             roles={**SUMMARY["roles"], "quasi_identifiers": ["a,b", "it's", 'say "x"', "$HOME"]},
