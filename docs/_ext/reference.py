@@ -290,18 +290,10 @@ def exit_codes() -> str:
     return table(["error", "exit code", "meaning"], rows)
 
 
-def hierarchies() -> str:
-    """Return the ready-made hierarchies."""
-    from duckanon.hierarchy import shipped
-
-    return "\n".join(f"- {code(name)}" for name in sorted(shipped())) + "\n"
-
-
 PARTS: dict[str, Callable[[], str]] = {
     one.__name__: one
     for one in (
-        models, algorithms, metrics, attacks, parameters, sql_functions, commands, job_keys, exit_codes, hierarchies,
-    )
+        models, algorithms, metrics, attacks, parameters, sql_functions, commands, job_keys, exit_codes,     )
 }  # fmt: skip
 
 

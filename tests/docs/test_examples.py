@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 
 from duckanon.interfaces.cli import options
-from tests.docs.pages import CHECKOUT, DOCS, RUN, SHOWN, Difference, Reader, blocks, pages, prepare
+from tests.docs.pages import CHECKOUT, DOCS, RUN, SHOWN, Block, Difference, Reader, blocks, pages, prepare
 
-PAGES = [page for page in pages() if any(b.language in RUN for b in blocks(page.read_text(encoding="utf-8")))]
+
+def runs(block: Block) -> bool:
+    return block.language in RUN and block.left_out is None
+
+
+PAGES = [page for page in pages() if any(runs(b) for b in blocks(page.read_text(encoding="utf-8")))]
 
 
 @pytest.fixture(scope="module")
