@@ -29,8 +29,9 @@ from duckanon.engine.sql.relations import (
     subquery,
     table,
     text,
+    union_all,
 )
-from duckanon.errors import UnsupportedError
+from duckanon.errors import RoleError, UnsupportedError, did_you_mean
 from duckanon.hierarchy.rules import ColumnType
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 class Recoding:
     """A level for each quasi-identifier and the mapping of its values.
 
-    ``levels`` maps a quasi-identifier to its level. ``mapping`` and ``to_sql`` hold raw values: they are for the
-    owner, not for publication.
+    ``levels`` maps a quasi-identifier to its level. ``mapping``, ``groups`` and ``to_sql`` hold raw values: they are
+    for the owner, not for publication.
     """
 
     levels: dict[str, int]
@@ -65,6 +66,38 @@ class Recoding:
         """Return (value, label) of one quasi-identifier, the value as text."""
         cell = next(c for c in self.cells if c.name == attribute)
         return self.engine.arrow(self._mapping_query(cell))
+
+    def groups(self, attribute: str) -> pa.Table:
+        """Return (level, label, value): which values of the table each label of a hierarchy stands for.
+
+        It is for the owner: it has values of the table, also of labels that no row of the release has.
+
+        Examples
+        --------
+        >>> import duckanon, pyarrow as pa
+        >>> people = pa.table({"town": ["Bonn", "Lyon", "Oslo"] * 2})
+        >>> with duckanon.anonymize(people, quasi_identifiers=["town"], k=3) as release:
+        ...     groups = release.recoding.groups("town").to_pylist()
+        >>> groups[0]
+        {'level': 1, 'label': '{Bonn, Lyon}', 'value': 'Bonn'}
+        """
+        cell = next((c for c in self.cells if c.name.lower() == attribute.lower()), None)
+        if cell is None:
+            known = [c.name for c in self.cells]
+            raise RoleError(f"{attribute!r} is no quasi-identifier.{did_you_mean(attribute, known)}")
+        (height,) = self.engine.row(exp.select(exp.Max(this=col("level"))).from_(table(cell.labels)))
+        parts: list[exp.Query] = []
+        for level in range(1, int(height or 0) + 1):
+            on = exp.and_(
+                exp.EQ(this=col("level", "l"), expression=number(level)),
+                exp.EQ(this=col("code", "l"), expression=col(f"c{level}", "k")),
+            )
+            query = exp.select(col("level", "l"), col("label", "l"), named(col("text", "v"), "value"), col("code", "v"))
+            query = query.from_(table(cell.values, "v"))
+            query = query.join(table(cell.levels, "k"), on=exp.EQ(this=col("code", "k"), expression=col("code", "v")))
+            parts.append(query.join(table(cell.labels, "l"), on=on))
+        every = exp.select(col("level"), col("label"), col("value")).from_(subquery(union_all(parts), "g"))
+        return self.engine.arrow(every.order_by(col("level"), col("code")))
 
     def to_sql(self, dialect: str = "duckdb") -> str:
         """Return one statement, mapping tables included, that makes the same rows from the source without duckanon.

@@ -112,6 +112,10 @@ class PermutedRecoding(Recoding):
     def columns(self) -> tuple[str, ...]:
         return self.names
 
+    def groups(self, attribute: str) -> Any:
+        """Refuse: no label stands for several values."""
+        raise UnsupportedError(f"Values of {attribute!r} are published as they are: no label stands for several.")
+
     def mapping(self, attribute: str) -> Any:
         """Refuse: every value stays what it is."""
         self._refuse()

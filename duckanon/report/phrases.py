@@ -41,6 +41,10 @@ TIGHT_SET = (
     "value of a person in it."
 )
 
+GROUPS = (
+    "groups were made of neighbours in the order of the alphabet, and every label says what it holds. {a, b} is a list "
+    "of values; [a, z] holds every value from a to z, and these are more than 16."
+)
 NOT_PROMISED = (
     "Against knowledge beyond the declared quasi-identifiers: columns published as they are can distinguish persons.",
     "What all members of a class have in common: k-anonymity hides who a row is, not what a class shares.",

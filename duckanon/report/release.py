@@ -29,6 +29,7 @@ from duckanon.report.phrases import (
     BETTER,
     BOUNDS,
     EXITS,
+    GROUPS,
     HIDDEN_MEANING,
     HIDDEN_NOT_PROMISED,
     HIDDEN_PROOF,
@@ -377,7 +378,9 @@ def columns(run: Run) -> Section:
     """Return what was done to each column that is published."""
     header = ("Column", "Role", "Hierarchy", "Level", "What was done")
     grid = Grid(header, published_columns(run.summary), right=(3,), wide=True)
-    return Section("What was done to each column", [grid], name="columns")
+    made = [str(h["attribute"]) for h in run.summary.get("hierarchies", ()) if "neighbours" in str(h["origin"])]
+    read = [Lines([f"{', '.join(made)}: {GROUPS}"], aside=True)] if made and not run.hides else []
+    return Section("What was done to each column", [grid, *read], name="columns")
 
 
 def published_columns(summary: Summary) -> list[tuple[str, str, str, str, str]]:
