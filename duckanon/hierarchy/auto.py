@@ -86,11 +86,13 @@ def auto(engine: Engine, values: str, attribute: str, type_name: str, pairs: boo
 
 def _grid(field: Field) -> Hierarchy:
     value = cast(col("value"), "DOUBLE")
-    query = exp.select(exp.Min(this=value), exp.Max(this=value.copy())).from_(table(field.values))
+    # Whole numbers in a column of floats have the grid of whole numbers: sources differ in how they store them.
+    whole = call("bool_and", exp.EQ(this=value.copy(), expression=call("floor", value.copy())))
+    query = exp.select(exp.Min(this=value), exp.Max(this=value.copy()), whole).from_(table(field.values))
     if field.type.family == "float":
         query = query.where(is_finite(value.copy()))
-    low, high = field.engine.row(query)
-    widths = grid_widths(low, high, field.type.family == "integer") if low is not None else []
+    low, high, integer = field.engine.row(query)
+    widths = grid_widths(low, high, bool(integer)) if low is not None else []
     if field.type.family == "float" and widths:
         # Too far from zero for a DOUBLE to distinguish the intervals, all values would be in the outermost one.
         farthest = Decimal(max(abs(low), abs(high)))

@@ -10,6 +10,8 @@ from duckanon.engine.sql.relations import table
 from duckanon.errors import DataError, DuckanonError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from duckanon.engine.base import Engine
@@ -37,7 +39,9 @@ def arrow_of_pandas(frame: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError):
         rows = None
     if rows is not None:
-        return _with_integers(rows)
+        # Types with missing values of their own hold floats because somebody wants floats.
+        plain = [kind.kind == "f" and type(kind).__module__.startswith("numpy") for kind in frame.dtypes]
+        return _with_integers(rows, plain)
     name = next((c for i, c in enumerate(frame.columns) if not _is_held(frame.iloc[:, [i]])), "?")
     # Raised here, so that the original, which may quote data, is not left as its context.
     raise DataError(
@@ -45,14 +49,17 @@ def arrow_of_pandas(frame: Any) -> pa.Table:
     )
 
 
-def _with_integers(rows: pa.Table) -> pa.Table:
-    """Return a table in which floats with missing values are integers, where all that are not missing are whole."""
+def _with_integers(rows: pa.Table, plain: Sequence[bool]) -> pa.Table:
+    """Return a table in which floats with missing values are integers, where all that are not missing are whole.
+
+    ``plain`` says which columns have a type of numpy, which has no missing integers.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     for at, field in enumerate(rows.schema):
         column = rows.column(at)
-        if field.type not in (pa.float32(), pa.float64()) or not 0 < column.null_count < len(column):
+        if not plain[at] or not 0 < column.null_count < len(column):
             continue
         ends = pc.min_max(column).as_py()
         if max(abs(ends["min"]), abs(ends["max"])) >= _EXACT:

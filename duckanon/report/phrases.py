@@ -102,13 +102,13 @@ EXITS = {
     143: "terminated",
 }
 NEXT = {
-    1: "Run it again with `-v` to see where it happened. If it happens again, it is an error of duckanon: report it.",
-    2: "Correct the job file; `duckanon job validate` finds what is wrong without reading rows.",
-    3: "Look at the source: what changed is named above. If the change is intended, `duckanon run --accept-drift` "
-    "publishes, and later runs are compared with that one. A new column needs a role first, a new value a place in its "
-    "hierarchy.",
+    1: "Run it again with -v to see where it happened. If it happens again, it is an error of duckanon: report it.",
+    2: "Correct the job file; duckanon job validate finds what is wrong without reading rows.",
+    3: "Look at the source: what changed is named above. If the change is intended, change the bound of [expect] that "
+    "it breaks; against the last run, duckanon run --accept-drift publishes once, and later runs are compared with "
+    "that one. A new column needs a role first, a new value a place in its hierarchy.",
     4: "Allow more loss (a higher suppression_limit, coarser hierarchies, a higher bound of [expect]), or require "
-    "less. `duckanon run --dry-run` tries it without publishing.",
+    "less. duckanon run --dry-run tries it without publishing.",
     5: "Do not publish by other means. Keep the job file and this page, and report it: the gate found what the "
     "algorithm should have kept.",
     6: "Job and data may be sound. Make room (disk, memory, the server, another run), and run it again; schedulers may "

@@ -140,9 +140,8 @@ def next_step(run: Run) -> Section | None:
     step = NEXT.get(run.recorded("exit_code") or 0) if run.recorded("outcome") == "failed" else None
     if step is None:
         return None
-    about = f" The job is {run.recorded('job')!r}." if run.recorded("job") else ""
-    history = "`duckanon history` lists earlier failures and their reasons."
-    return Section("What to do next", [Lines([step + about]), Lines([history], aside=True)], name="next", warns=True)
+    history = "duckanon history lists earlier failures and their reasons."
+    return Section("What to do next", [Lines([step]), Lines([history], aside=True)], name="next", warns=True)
 
 
 def _title(run: Run) -> str:

@@ -50,6 +50,35 @@ def test_the_grid_of_whole_numbers_is_the_same_with_a_missing_value() -> None:
     assert shown[0] == shown[1]
 
 
+@pytest.mark.parametrize("kind", ["Float64", "double[pyarrow]"])
+def test_floats_that_may_be_missing_stay_floats(kind: str) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"age": pd.array([20.0, 30.0, None], dtype=kind)})
+    assert arrow_of_pandas(frame).schema.field("age").type == pa.float64()
+
+
+@pytest.mark.parametrize("algorithm", ["mondrian", "mdav", "ola"])
+def test_whole_numbers_have_one_grid_however_they_are_stored(algorithm: str) -> None:
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    whole, none = [float(x) for x in range(20, 60)] * 3, [None] * 6
+    frames = {
+        "integers": pd.DataFrame({"age": [int(x) for x in whole]}),
+        "integers with NaN": pd.DataFrame({"age": [int(x) for x in whole] + [float("nan")] * 6}),
+        "Int64": pd.DataFrame({"age": pd.array([int(x) for x in whole] + none, dtype="Int64")}),
+        "int64[pyarrow]": pd.DataFrame({"age": pd.array([int(x) for x in whole] + none, dtype="int64[pyarrow]")}),
+        "floats": pd.DataFrame({"age": whole}),
+        "double[pyarrow]": pd.DataFrame({"age": pd.array(whole + none, dtype="double[pyarrow]")}),
+        "polars": pl.DataFrame({"age": whole + none}),
+        "decimals": pa.table({"age": pa.array([Decimal(int(x)) for x in whole], pa.decimal128(6, 2))}),
+    }
+    origins = {}
+    for name, frame in frames.items():
+        limit = {"suppression_limit": 0.2}
+        with duckanon.anonymize(frame, quasi_identifiers=["age"], k=6, algorithm=algorithm, seed=1, **limit) as release:
+            origins[name] = release.levels[0].origin
+    assert set(origins.values()) == {"made: nested round grid of width 5, 10, 50"}, origins
+
+
 @pytest.mark.parametrize("value", [-(2**127), 2**127 - 1, 10**38])
 @pytest.mark.parametrize("nested", [False, True])
 def test_decimals_of_more_digits_than_their_type_are_refused_by_name(value: int, nested: bool) -> None:

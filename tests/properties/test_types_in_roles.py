@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from columns_drawn import VALUES, Labels, Ladder, between, ladders
 from hypothesis import given
@@ -127,7 +128,12 @@ def with_integers(frame: Any) -> Any:
     """Return a frame whose integers that a missing value made floats are integers, by the rules of pandas itself."""
     for name in frame.columns:
         column = frame[name]
-        if column.dtype.kind != "f" or not column.isna().any() or not column.abs().max() < 2**53:
+        if (
+            not isinstance(column.dtype, np.dtype)
+            or column.dtype.kind != "f"
+            or not column.isna().any()
+            or not column.abs().max() < 2**53
+        ):
             continue
         # pandas refuses where a value is not whole.
         with contextlib.suppress(TypeError):
