@@ -299,8 +299,11 @@ def _on_loops(columns: Sequence[Any]) -> int:
     if not ways:
         return 0
     steps_up = pa.concat_tables(ways)
-    # A label without children is not on a loop: that leaves out all leaves of an ordinary hierarchy.
-    steps_up = steps_up.filter(pc.is_in(steps_up["child"], value_set=steps_up["parent"].combine_chunks()))
+    # A label without children is not on a loop, nor is one whose children are not: nothing is left of most hierarchies.
+    before = len(steps_up) + 1
+    while 0 < len(steps_up) < before:
+        before = len(steps_up)
+        steps_up = steps_up.filter(pc.is_in(steps_up["child"], value_set=steps_up["parent"].combine_chunks()))
     if not len(steps_up):
         return 0
     from scipy.sparse import coo_array

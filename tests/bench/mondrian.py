@@ -54,6 +54,53 @@ def hospital(scratch: Path, rows: int, repeat: int) -> None:
     files(scratch, f"hospital, {rows:,} rows, 8 quasi-identifiers, k = 10", source, repeat, parameters)
 
 
+_LOW = {"age": 74, "sex": 2, "race": 5, "marital": 7, "edu": 16, "country": 41, "workclass": 8, "occ": 14}
+"""The columns of the low-cardinality table and how many values each has."""
+_PASSED = 20
+
+
+def low(scratch: Path, rows: int, repeat: int) -> None:
+    """Eight columns of few values, hashes of the number of the row; one is sensitive, and one more is not listed."""
+    import duckdb
+
+    source = scratch / f"low_{rows}.parquet"
+    if not source.exists():
+        columns = [f"(hash(i, {j}) % {size})::TINYINT AS {name}" for j, (name, size) in enumerate(_LOW.items())]
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"COPY (SELECT i AS id, {', '.join(columns)}, (hash(i, 99) % 12)::TINYINT AS ill "
+                f"FROM range({rows}) AS t(i)) TO $target (FORMAT parquet)",
+                {"target": str(source)},
+            )
+    parameters = {"quasi_identifiers": list(_LOW), "sensitive": ["ill"], "k": 10, "algorithm": "mondrian"}
+    files(scratch, f"low cardinality, {rows:,} rows, 8 quasi-identifiers, k = 10", source, repeat, parameters)
+
+
+def wide(scratch: Path, rows: int, repeat: int) -> None:
+    """The hospital with twenty more columns that are published as they are: numbers, dates and texts."""
+    import duckdb
+
+    plain, source = scratch / f"hospital_{rows}.parquet", scratch / f"wide_{rows}.parquet"
+    if not plain.exists():
+        write_hospital(plain, rows)
+    kinds = ["(h % 1000)::INTEGER", "(h % 100003) / 100.0::DOUBLE", "DATE '2000-01-01' + (h % 9000)::INTEGER"]
+    kinds.append("'text ' || (h % 500)")
+    names = [f"more_{i}" for i in range(_PASSED)]
+    if not source.exists():
+        more = ", ".join(
+            kinds[i % len(kinds)].replace("h %", f"hash(n, {i}) %") + f" AS {names[i]}" for i in range(_PASSED)
+        )
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"COPY (SELECT * EXCLUDE (n), {more} FROM "
+                "(SELECT *, row_number() OVER () AS n FROM read_parquet($source))) TO $target (FORMAT parquet)",
+                {"source": str(plain), "target": str(source)},
+            )
+    parameters = {**PARAMETERS, "k": 10, "suppression_limit": 0.0, "algorithm": "mondrian"}
+    parameters["insensitive"] = [*parameters.get("insensitive", []), *names]
+    files(scratch, f"hospital with {_PASSED} more columns, {rows:,} rows, k = 10", source, repeat, parameters)
+
+
 def floats(scratch: Path, rows: int, repeat: int) -> None:
     """Four columns in which every value is another."""
     import numpy as np
@@ -160,7 +207,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", choices=["hospital", "floats", "varied", "adult"])
+    parser.add_argument("--only", choices=["hospital", "low", "wide", "floats", "varied", "adult"])
     parser.add_argument("--folder", type=Path, help="where to keep the files (default: a temporary folder)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -168,6 +215,10 @@ def main() -> None:
         if options.only in (None, "hospital"):
             for rows in options.rows:
                 hospital(scratch, rows, options.repeat)
+        for name, bench in (("low", low), ("wide", wide)):
+            if options.only in (None, name):
+                for rows in options.rows:
+                    bench(scratch, rows, options.repeat)
         if options.only in (None, "floats"):
             floats(scratch, 1_000_000, options.repeat)
         if options.only in (None, "varied"):

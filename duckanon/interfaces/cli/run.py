@@ -26,6 +26,7 @@ from duckanon.interfaces.cli.screen import (
     share,
     shown_path,
 )
+from duckanon.interfaces.cli.start import arrow_without_pandas
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,6 +93,7 @@ def run(
 def _run(
     screen: Screen, job: Path, *, log: Log | None = None, more: dict[str, Any] | None = None, **options: Any
 ) -> None:
+    arrow_without_pandas()
     from duckanon.jobs import run_job
 
     with Bars(screen.watched and log is None) as bars:

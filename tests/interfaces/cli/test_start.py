@@ -1,0 +1,67 @@
+"""What the command line does not import when it starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_SCRIPT = """
+import sys
+from duckanon.interfaces.cli.start import arrow_without_pandas
+
+arrow_without_pandas()
+import numpy as np
+import pyarrow as pa
+
+table = pa.table({"x": np.array([1, 2]), "y": ["a", None]})
+assert table.column("x").to_numpy().tolist() == [1, 2]
+assert pa.array([1.0, None]).to_numpy(zero_copy_only=False)[0] == 1.0
+assert "pandas" not in sys.modules
+frame = table.to_pandas()
+import pandas as pd
+
+assert isinstance(frame, pd.DataFrame)
+assert pa.array(pd.Series([1.0, None])).null_count == 1
+assert pa.Table.from_pandas(frame).column_names == ["x", "y"]
+"""
+_INSPECTED = """
+import sys
+from duckanon import Hierarchy
+from duckanon.hierarchy.store import shipped
+
+for path in shipped().values():
+    if path.suffix == ".csv":
+        Hierarchy.from_csv(path)
+assert "scipy.sparse" not in sys.modules
+"""
+
+
+def run(script: str, folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+
+
+def test_arrays_are_made_without_pandas_which_is_there_for_who_asks(tmp_path: Path) -> None:
+    run(_SCRIPT, tmp_path)
+
+
+def test_hierarchies_without_loops_need_no_graphs(tmp_path: Path) -> None:
+    run(_INSPECTED, tmp_path)
+
+
+def test_a_run_does_not_import_pandas(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"age": [30, 31, 32, 33] * 5, "ill": ["a", "b"] * 10}), tmp_path / "people.parquet")
+    (tmp_path / "job.toml").write_text(
+        '[source]\npath = "people.parquet"\n[roles]\nquasi_identifiers = ["age"]\nsensitive = ["ill"]\n'
+        '[privacy]\nk = 3\n[output]\npath = "out.parquet"\n'
+    )
+    script = (
+        "import sys\nfrom duckanon.interfaces.cli import app\nsys.argv = ['duckanon', 'run', 'job.toml', '--json']\n"
+        "try:\n    app()\nexcept SystemExit:\n    pass\nassert 'pandas' not in sys.modules\n"
+    )
+    run(script, tmp_path)
+    assert (tmp_path / "out.parquet").exists()
