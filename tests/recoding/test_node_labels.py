@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from datetime import date, timedelta
 
 import pyarrow as pa
 import pytest
 
 import duckanon
+from duckanon.algorithms.base import algorithms
 from duckanon.hierarchy import Hierarchy
 
 AGES = range(18, 98)
+REGIONS = sorted(
+    name for name in algorithms if algorithms.get(name)().partitions and not algorithms.get(name)().permutes
+)
 
 
 def bands(age: int) -> list[str]:
@@ -46,6 +51,28 @@ def test_labels_of_nodes_are_published_and_no_interval_is_a_node(rows: int, k: i
     for label in shown - {"*"} - set(leaves) - {str(a) for a in AGES}:
         assert label.startswith("[")
         assert ends(label) not in spans
+
+
+@pytest.mark.parametrize("algorithm", REGIONS)
+def test_every_partition_publishes_the_labels_of_nodes(algorithm: str) -> None:
+    leaves = {label: [a for a in AGES if label in bands(a)] for age in AGES for label in bands(age)[1:-1]}
+    spans = {(min(members), max(members)) for members in leaves.values()}
+    given = {"hierarchies": {"age": HIERARCHY}, "k": 20, "algorithm": algorithm, "seed": 1}
+    with duckanon.anonymize(people(400, 2), quasi_identifiers=["age", "sex"], **given) as release:
+        shown = set(release.to_arrow().column("age").to_pylist())
+    assert shown & set(leaves)
+    for label in shown - {"*"} - set(leaves) - {str(a) for a in AGES}:
+        assert ends(label) not in spans
+
+
+def test_nodes_of_dates_have_their_labels() -> None:
+    days = [date(2024, 1, 1) + timedelta(d) for d in range(366)]
+    levels = [[str(d) for d in days], [f"{d:%B}" for d in days], [f"half {(d.month + 5) // 6}" for d in days]]
+    hierarchy = Hierarchy.from_table(pa.table(levels, list("abc")))
+    data = pa.table({"day": days[::2], "sex": ["f", "m", "f"] * 61})
+    with duckanon.anonymize(data, quasi_identifiers=["day"], hierarchies={"day": hierarchy}, k=10) as release:
+        shown = set(release.to_arrow().column("day").to_pylist())
+    assert shown <= set(levels[1])
 
 
 def test_a_gap_in_the_table_makes_no_node_of_a_part() -> None:
