@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.cpython.unsafe import numbers
 
 from duckanon.kernels.cache import kernel_folder
@@ -46,6 +49,51 @@ class _CacheFiles(CompileResultCacheImpl):
 
 class _KernelCache(FunctionCache):
     _impl_class = _CacheFiles
+
+
+class _NoEnvironment:
+    """Generates code as usual, but leaves out what only a function that Python can call has."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: the environment is what Python objects are made from, and parts make none."""
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a part, which is optimized and made machine code where it is linked: once, in the kernel.
+
+    Otherwise what is called through four functions is optimized four times, and machine code is made that nobody calls.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironment(self._codegen)
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._final_module.__library = weakref.proxy(self)
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    """Compiles parts."""
+
+    def define_pipelines(self) -> Any:
+        codegen = self.state.targetctx.codegen()
+        self.state.library = _PartLibrary(codegen, self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        return super().define_pipelines()
 
 
 def _trailing_zeros(bits: Any) -> int:
@@ -89,6 +137,7 @@ def inlined(function: F) -> F:
 def _inside(function: Callable[..., Any], **options: Any) -> Any:
     """Compile for each combination of types, but not again for each number that is written out where it is called."""
     options |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options["pipeline_class"] = _PartCompiler
     compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
     found = getattr(compiled, "get_call_template", None)
     if found is not None:  # else nothing is compiled
