@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from duckanon.kernels.jit import inlined, lean
-from duckanon.kernels.keys import clear, keys_at, tally_apart
+from duckanon.kernels.keys import clear, keys_at, tally
 from duckanon.kernels.layout import BOUNDS, COUNTS, GROUP, HEADS, HIGH, LOW, MEMBER, SEEN
 from duckanon.kernels.rows import TWO, bits_of, place_of
 
@@ -30,14 +30,15 @@ def _deal_out(
         _send(words, spare, i, bits, buffer[MEMBER, place_of(words, i, bits) - low], buffer)
 
 
-def _arrange(  # pragma: no cover
+@lean
+def arrange(  # pragma: no cover
     data: Any, axes: Any, config: Any, start: int, end: int, j: int, level: int, found: int, groups: int, scratch: Any
 ) -> None:
     """Bring the rows of each group together: GROUP has that of each key, BOUNDS gets their ends."""
     buffer = scratch.buffer
     if config.many >= 0:
         clear(found, buffer)
-        tally_apart(data, axes, config, start, end, j, level, scratch, True)
+        tally(data, axes, config, start, end, j, level, scratch, True)
     for g in range(groups + 1):
         buffer[BOUNDS, g] = 0
     for c in range(found):
@@ -66,9 +67,6 @@ def _arrange(  # pragma: no cover
             _send(words, spare, i, bits, buffer[GROUP, keys[at + place_of(words, i, bits)] - first], buffer)
     for w in range(np.uint64(start) * bits[0], np.uint64(end) * bits[0]):
         words[w] = spare[w]
-
-
-arrange, arrange_apart = inlined(_arrange), lean(_arrange)
 
 
 @inlined

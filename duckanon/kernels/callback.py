@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
 
 if TYPE_CHECKING:
-    from numba.core.typing.templates import Signature
     from numpy.typing import NDArray
 
-_SIGNATURE = numba.types.boolean(*[numba.types.int64] * 6)
 _POINTER = ctypes.CFUNCTYPE(ctypes.c_bool, *[ctypes.c_int64] * 6)
 _NUMBERS = ctypes.POINTER(ctypes.c_int64)
 
 
-class ClassCallback(numba.types.WrapperAddressProtocol):
+class ClassCallback:
     """Asks a Python function about one class: the number of the rule, its members and rows, its codes and their counts.
 
     Kernels pass addresses, because a function pointer takes no arrays; each call takes the interpreter's lock. Kernels
@@ -30,12 +30,10 @@ class ClassCallback(numba.types.WrapperAddressProtocol):
         self._pointer = _POINTER(self)
         self.error: BaseException | None = None
 
-    def __wrapper_address__(self) -> int:
+    @property
+    def address(self) -> int:
+        """Where kernels call it."""
         return int(ctypes.cast(self._pointer, ctypes.c_void_p).value or 0)
-
-    def signature(self) -> Signature:
-        """Return the type that kernels are compiled for."""
-        return _SIGNATURE
 
     def __call__(self, rule: int, size: int, rows: int, entries: int, counts: int, found: int) -> bool:
         """Answer for the ``found`` codes at address ``entries``; code c has its count at ``counts`` + c."""
@@ -53,4 +51,17 @@ class ClassCallback(numba.types.WrapperAddressProtocol):
             return False
 
 
-__all__ = ["ClassCallback"]
+@intrinsic
+def ask(_context, address, rule, size, rows, entries, counts, found):  # type: ignore[no-untyped-def]
+    """Call the callback at an address."""
+    int64 = numba.types.int64
+
+    def call(context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        answer, number = ir.IntType(8), ir.IntType(64)
+        pointer = builder.inttoptr(given[0], ir.FunctionType(answer, [number] * 6).as_pointer())
+        return builder.trunc(builder.call(pointer, given[1:]), ir.IntType(1))
+
+    return numba.types.boolean(*[int64] * 7), call
+
+
+__all__ = ["ClassCallback", "ask"]

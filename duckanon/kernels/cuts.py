@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from duckanon.kernels.arranging import arrange, arrange_apart, halves
-from duckanon.kernels.jit import inlined, lean
-from duckanon.kernels.keys import ancestor, clear, halve, is_line, key_level, keys_at, tally, tally_apart, weight
+from duckanon.kernels.arranging import arrange, halves
+from duckanon.kernels.jit import call_hook, hook, inlined, lean
+from duckanon.kernels.keys import ancestor, clear, halve, is_line, key_level, keys_at, tally, weight
 from duckanon.kernels.layout import (
     BOUNDS,
     COUNTS,
@@ -29,10 +29,10 @@ from duckanon.kernels.rows import bits_of, copy_regions, place_of, select_ties, 
 from duckanon.kernels.rules import holds
 
 
-@lean
-def _allowed(  # pragma: no cover
-    data: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int
-) -> bool:
+@hook
+def judge(  # pragma: no cover
+    data: Any, _axes: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int, _none: int
+) -> int:
     """Ask every rule about the rows of the children whose MEMBER is ``wanted``; BOUNDS has the rows of each."""
     buffer, values, people = scratch.buffer, scratch.values, scratch.people
     columns = rules.columns.shape[1] - 1
@@ -69,30 +69,34 @@ def _allowed(  # pragma: no cover
         if buffer[MEMBER, c] == wanted:
             for i in range(buffer[BOUNDS, c], buffer[BOUNDS, c + 1]):
                 people[0, data.numbers[i, config.extra + columns]] = 0
-    return fine
+    return 1 if fine else 0
 
 
 @lean
-def _stands(data: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int) -> bool:  # pragma: no cover
+def _stands(  # pragma: no cover
+    data: Any, axes: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int
+) -> bool:
     """Ask the rules, if there are any, about the rows of some children."""
-    if rules is None:
+    if rules.judge == 0:
         return True
-    return _allowed(data, rules, config, scratch, children, wanted)
+    return call_hook(rules.judge, data, axes, rules, config, scratch, children, wanted, 0) != 0
 
 
 @lean
-def both_allowed(data: Any, rules: Any, config: Any, scratch: Any) -> bool:  # pragma: no cover
+def both_allowed(data: Any, axes: Any, rules: Any, config: Any, scratch: Any) -> bool:  # pragma: no cover
     """Ask the rules about the two sides of a cut."""
     fine = True
     for side in range(2):
         scratch.buffer[MEMBER, 0] = 0
         scratch.buffer[MEMBER, 1] = 1
-        fine = fine and _stands(data, rules, config, scratch, 2, side)
+        fine = fine and _stands(data, axes, rules, config, scratch, 2, side)
     return fine
 
 
 @inlined
-def _pooled(data: Any, rules: Any, config: Any, scratch: Any, children: int) -> int:  # pragma: no cover
+def _pooled(  # pragma: no cover
+    data: Any, axes: Any, rules: Any, config: Any, scratch: Any, children: int
+) -> int:
     """Put children that cannot stand alone together; return how many groups there are, MEMBER says whose is whose.
 
     The pool takes in the smallest of the others, the earlier of equals, until it can stand. BOUNDS has the rows of
@@ -107,7 +111,7 @@ def _pooled(data: Any, rules: Any, config: Any, scratch: Any, children: int) -> 
     while c < children or pool >= 0:
         asked = c if c < children else pool
         n = buffer[COUNTS, buffer[SEEN, c]] if c < children else rows
-        if n >= config.least and _stands(data, rules, config, scratch, children, asked):
+        if n >= config.least and _stands(data, axes, rules, config, scratch, children, asked):
             if c >= children:
                 break
         elif c < children:
@@ -141,7 +145,7 @@ def _pooled(data: Any, rules: Any, config: Any, scratch: Any, children: int) -> 
 
 @inlined
 def cut(  # pragma: no cover
-    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, j: int, regions: Any, after: int, scratch: Any
+    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, j: int, after: int, scratch: Any
 ) -> int:
     """Cut a partition by axis j and return the number of groups, 0 if it cannot be cut so.
 
@@ -151,7 +155,7 @@ def cut(  # pragma: no cover
     level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j]) if after < 0 else 1
     groups = 0
     while True:
-        groups = _cut_on(data, axes, rules, config, start, end, j, level, regions, after, scratch)
+        groups = _cut_on(data, axes, rules, config, start, end, j, level, after, scratch)
         if groups or level != -1:
             return groups
         # NULL cannot stand alone: it goes with the last values, or with children that are pooled.
@@ -170,7 +174,6 @@ def _cut_on(  # pragma: no cover
     end: int,
     j: int,
     level: int,
-    regions: Any,
     after: int,
     scratch: Any,
 ) -> int:
@@ -191,18 +194,18 @@ def _cut_on(  # pragma: no cover
                 first = axes.keys[keys_at(axes, j, level) + scratch.marks[LOW, j]]
                 place = axes.firsts[axes.table[FIRST, j] + first + last + 1]
             halves(data, axes, start, end, j, place, scratch)
-            if not both_allowed(data, rules, config, scratch):
+            if not both_allowed(data, axes, rules, config, scratch):
                 groups = 0
     else:
-        if rules is not None:
+        if rules.judge != 0:
             # Children become runs of rows first, so that rules can be asked about each.
             for c in range(found):
                 buffer[GROUP, buffer[SEEN, c]] = c
-            arrange_apart(data, axes, config, start, end, j, level, found, found, scratch)
+            arrange(data, axes, config, start, end, j, level, found, found, scratch)
             if config.many >= 0:
                 clear(found, buffer)
-                tally_apart(data, axes, config, start, end, j, level, scratch, False)
-        groups = _pooled(data, rules, config, scratch, found)
+                tally(data, axes, config, start, end, j, level, scratch, False)
+        groups = _pooled(data, axes, rules, config, scratch, found)
         groups = groups if groups > 1 else 0
         for c in range(found):
             buffer[GROUP, buffer[SEEN, c]] = buffer[MEMBER, c]
@@ -213,7 +216,7 @@ def _cut_on(  # pragma: no cover
         _bound(axes, end - start, j, level, place if line or level == -1 else -1, groups, scratch)
     clear(found, buffer)
     for g in range(groups):
-        copy_regions(regions, scratch.regions, g)
+        copy_regions(scratch.own, scratch.regions, g)
     if groups and line:
         scratch.regions[0, j, 1] = place - 1
         scratch.regions[1, j, 0] = place
@@ -243,9 +246,9 @@ def _bound(  # pragma: no cover
                 spans[g, 0], spans[g, 1] = min(spans[g, 0], p), max(spans[g, 1], p)
 
 
-@lean
+@hook
 def deal(  # pragma: no cover
-    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, j: int, regions: Any, scratch: Any
+    data: Any, axes: Any, rules: Any, config: Any, scratch: Any, start: int, end: int, j: int
 ) -> int:
     """Cut a line at the median row, rows of the median place to both sides; see ``cut``."""
     middle = start + (end - start + 1) // 2
@@ -254,7 +257,7 @@ def deal(  # pragma: no cover
     buffer = scratch.buffer
     select_ties(data, axes, config, start, end, middle, j, scratch.marks.shape[1], buffer[MEMBER])
     buffer[BOUNDS, 0], buffer[BOUNDS, 1], buffer[BOUNDS, 2] = start, middle, end
-    if not both_allowed(data, rules, config, scratch):
+    if not both_allowed(data, axes, rules, config, scratch):
         return 0
     left, right, bits = 0, axes.table[SPAN, j], bits_of(data, axes, j)
     for i in range(start, middle):
@@ -266,8 +269,8 @@ def deal(  # pragma: no cover
     atoms = keys_at(axes, j, 1)
     low, high = axes.keys[atoms + left], axes.keys[atoms + right]
     ends = axes.table[FIRST, j]
-    copy_regions(regions, scratch.regions, 0)
-    copy_regions(regions, scratch.regions, 1)
+    copy_regions(scratch.own, scratch.regions, 0)
+    copy_regions(scratch.own, scratch.regions, 1)
     scratch.regions[0, j, 1] = axes.firsts[ends + low + 1] - 1
     scratch.regions[1, j, 0] = axes.firsts[ends + high] if low == high else axes.firsts[ends + low + 1]
     return 2
@@ -285,18 +288,29 @@ def _shift(data: Any, rules: Any, config: Any, scratch: Any, i: int, sign: int) 
 
 
 @lean
-def sweep(  # pragma: no cover
+def boundary(  # pragma: no cover
     data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, j: int, scratch: Any
 ) -> int:
-    """Return the key after which a line can be cut, nearest to the half, by asking the rules about every boundary.
+    """Return the key after which a line can be cut, nearest to the half, by asking the rules about every boundary."""
+    buffer = scratch.buffer
+    found = tally(data, axes, config, start, end, j, 1, scratch, False)
+    for c in range(found):
+        buffer[GROUP, buffer[SEEN, c]] = c
+    arrange(data, axes, config, start, end, j, 1, found, found, scratch)
+    best = call_hook(rules.sweep, data, axes, rules, config, scratch, start, end, found)
+    clear(found, buffer)
+    return best
+
+
+@hook
+def sweep(  # pragma: no cover
+    data: Any, _axes: Any, rules: Any, config: Any, scratch: Any, start: int, end: int, found: int
+) -> int:
+    """Do the work of ``boundary`` on rows that are in the order of their keys.
 
     Rows move from the right to the left, key by key, and the histograms of both sides with them.
     """
     buffer, values, people = scratch.buffer, scratch.values, scratch.people
-    found = tally_apart(data, axes, config, start, end, j, 1, scratch, False)
-    for c in range(found):
-        buffer[GROUP, buffer[SEEN, c]] = c
-    arrange_apart(data, axes, config, start, end, j, 1, found, found, scratch)
     columns = rules.columns.shape[1] - 1
     rows, persons, came = 0, 0, 0
     for c in range(columns):
@@ -350,5 +364,4 @@ def sweep(  # pragma: no cover
         if config.persons:
             people[0, data.numbers[i, config.extra + columns]] = 0
             people[1, data.numbers[i, config.extra + columns]] = 0
-    clear(found, buffer)
     return best

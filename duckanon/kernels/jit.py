@@ -12,6 +12,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.cpython.unsafe import numbers
+from numba.extending import intrinsic
 
 from duckanon.kernels.cache import kernel_folder
 
@@ -107,7 +108,7 @@ trailing_zeros: Any = _trailing_zeros if os.environ.get("NUMBA_DISABLE_JIT") == 
 
 def kernel(function: F) -> F:
     """Compile a serial kernel: without the interpreter's lock, results kept on disk, arithmetic as written."""
-    compiled: Any = numba.njit(nogil=True, fastmath=False)(function)
+    compiled: Any = numba.njit(nogil=True, fastmath=False, no_cfunc_wrapper=True)(function)
     if hasattr(compiled, "get_call_template"):  # else nothing is compiled
         compiled._cache = cast("Any", _KernelCache)(function)
     return cast("F", compiled)
@@ -134,6 +135,51 @@ def inlined(function: F) -> F:
     return cast("F", _inside(function, _nrt=False, forceinline=True))
 
 
+def hook(function: F) -> F:
+    """Compile a lean part that only some kinds of work need: kernels call it through its address, where they have one.
+
+    It takes five bundles and three numbers and returns a number. It is compiled, or read from the cache, when its
+    address is asked for.
+    """
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
+    if hasattr(compiled, "get_call_template"):  # else nothing is compiled
+        compiled._cache = cast("Any", _KernelCache)(function)
+    return cast("F", compiled)
+
+
+def address_of(hook: Any, *bundles: Any) -> Any:
+    """Return where kernels call a hook that takes such bundles."""
+    if not hasattr(hook, "get_call_template"):
+        return hook
+    types = (*(numba.typeof(bundle) for bundle in bundles), *[numba.types.int64] * 3)
+    hook.compile(types)
+    made = hook.overloads[types]
+    return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+
+
+@intrinsic
+def _call_hook(_context, address, a, b, c, d, e, x, y, z):  # type: ignore[no-untyped-def]
+    int64 = numba.types.int64
+    types = (a, b, c, d, e, int64, int64, int64)
+
+    def call(context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        kind = context.call_conv.get_function_type(int64, types)
+        pointer = builder.inttoptr(given[0], kind.as_pointer())
+        # A hook raises nothing, as all parts.
+        _, returned = context.call_conv.call_function(builder, pointer, int64, types, given[1:])
+        return returned
+
+    return int64(int64, *types), call
+
+
+def _call_plainly(function: Any, *given: Any) -> Any:
+    return function(*given)
+
+
+call_hook: Any = _call_plainly if os.environ.get("NUMBA_DISABLE_JIT") == "1" else _call_hook
+
+
 def _inside(function: Callable[..., Any], **options: Any) -> Any:
     """Compile for each combination of types, but not again for each number that is written out where it is called."""
     options |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -145,4 +191,4 @@ def _inside(function: Callable[..., Any], **options: Any) -> Any:
     return compiled
 
 
-__all__ = ["inlined", "kernel", "lean", "part", "trailing_zeros"]
+__all__ = ["address_of", "call_hook", "hook", "inlined", "kernel", "lean", "part", "trailing_zeros"]

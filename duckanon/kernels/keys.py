@@ -67,7 +67,8 @@ def keys_at(axes: Any, j: int, level: int) -> int:  # pragma: no cover
     return int(axes.table[START, j] + (level if level >= 0 else axes.table[LEVELS, j]) * axes.table[SPAN, j])
 
 
-def _tally(  # pragma: no cover
+@lean
+def tally(  # pragma: no cover
     data: Any, axes: Any, config: Any, start: int, end: int, j: int, level: int, scratch: Any, items: bool
 ) -> int:
     """Count the rows (or items) by their keys on axis j; SEEN lists the keys, ascending, counted from the smallest."""
@@ -105,9 +106,6 @@ def _tally(  # pragma: no cover
             found += 1
             left &= left - np.uint64(1)
     return found
-
-
-tally, tally_apart = inlined(_tally), lean(_tally)
 
 
 @inlined

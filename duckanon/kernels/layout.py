@@ -1,4 +1,4 @@
-"""What Mondrian's kernels pass to each other: few arrays, because every array of a call costs time to compile."""
+"""What Mondrian's kernels pass to each other, as bundles, see ``kernels.bundle``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from duckanon.kernels.callback import ClassCallback
 
 RANGE, DISTINCT_VALUES, ROUND_ROBIN, GAIN, SQUARES = range(5)
 """How the axis of a cut is chosen."""
@@ -87,6 +85,10 @@ class SplitConfig(NamedTuple):
     """The first column of ``Data.floats`` with a target."""
     slots: NDArray[np.int64]
     """Where the classes of each target begin among all; least squares has three sums for each target."""
+    deal: int
+    """The address of the hook for relaxed cuts, 0 for strict ones."""
+    gain: int
+    """The address of the hook that looks at targets, 0 where there are none."""
 
 
 class Rules(NamedTuple):
@@ -96,7 +98,8 @@ class Rules(NamedTuple):
     ``columns[0, c]`` on and ``columns[1, c]`` levels below the top of its hierarchy. ``shares`` has for each value its
     frequency in the whole table, the running sum of those, and the running sum of that sum, which begins with 0 and
     so is longer by one for each column. ``over`` and ``masses`` have the node over each value on every level, and its
-    frequency. ``callback`` answers for the rules of kind CALLBACK.
+    frequency. ``callback`` is the address of what answers for the rules of kind CALLBACK; ``judge`` and ``sweep`` are
+    those of the hooks that ask the rules, 0 where the number of rows decides.
     """
 
     table: NDArray[np.int64]
@@ -105,7 +108,9 @@ class Rules(NamedTuple):
     shares: NDArray[np.float64]
     over: NDArray[np.int64]
     masses: NDArray[np.float64]
-    callback: ClassCallback
+    callback: int
+    judge: int
+    sweep: int
 
 
 class Scratch(NamedTuple):
@@ -124,3 +129,14 @@ class Scratch(NamedTuple):
     """Of each group of a cut, the places that its rows are known to lie between, on the axis of the cut."""
     bits: NDArray[np.uint64]
     """A bit for each key, all zero between uses."""
+    own: NDArray[np.int32]
+    """The region of the partition that is cut, on each axis."""
+
+
+class Found(NamedTuple):
+    """The classes of a partition, in the order of their rows, and the log of cuts, empty where nobody asked for it."""
+
+    ends: NDArray[np.int64]
+    regions: NDArray[np.int32]
+    levels: NDArray[np.int32]
+    log: NDArray[np.int32]

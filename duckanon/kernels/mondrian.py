@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from duckanon.kernels.cuts import cut, deal, sweep
-from duckanon.kernels.jit import inlined, kernel, lean, part
-from duckanon.kernels.keys import ancestor, clear, is_line, key_level, keys_at, tally_apart, weight, width_of
+from duckanon.kernels.cuts import boundary, cut
+from duckanon.kernels.jit import call_hook, hook, inlined, kernel, lean
+from duckanon.kernels.keys import ancestor, clear, is_line, key_level, keys_at, tally, weight, width_of
 from duckanon.kernels.layout import (
     AFTER,
     AT,
@@ -45,7 +45,7 @@ from duckanon.kernels.layout import (
     WHOLE,
     WHOLE_END,
 )
-from duckanon.kernels.rows import TWO, bits_of, copy_regions, place_of
+from duckanon.kernels.rows import TWO, bits_of, place_of
 
 _LOOK = 64
 """Rows that are looked at before the bounds are asked again."""
@@ -107,15 +107,15 @@ def _spread(sums: Any, at: int, config: Any) -> float:  # pragma: no cover
     return total
 
 
-@lean
-def _gain(  # pragma: no cover
-    data: Any, axes: Any, config: Any, start: int, end: int, j: int, scratch: Any
-) -> None:
+@hook
+def gain(  # pragma: no cover
+    data: Any, axes: Any, _rules: Any, config: Any, scratch: Any, start: int, end: int, j: int
+) -> int:
     """Find what the best cut of axis j gains of the targets; AFTER gets the key after which it comes, of a line."""
     buffer, sums, bits = scratch.buffer, scratch.sums, bits_of(data, axes, j)
     scratch.marks[AFTER, j] = -1
     level = key_level(axes, j, scratch.marks[LOW, j], scratch.marks[HIGH, j])
-    found = tally_apart(data, axes, config, start, end, j, level, scratch, False)
+    found = tally(data, axes, config, start, end, j, level, scratch, False)
     base = keys_at(axes, j, level)
     first = axes.keys[base + scratch.marks[LOW, j]]
     targets = len(config.slots) - 1
@@ -154,10 +154,10 @@ def _gain(  # pragma: no cover
                 sums[s] -= moved
             if left < config.least or total - left < config.least:
                 continue
-            gain = max(0.0, whole - _spread(sums, 0, config) - _spread(sums, width, config))
+            gained = max(0.0, whole - _spread(sums, 0, config) - _spread(sums, width, config))
             slack, near = 1e-9 * max(1.0, best), abs(2 * left - total)
-            if gain > best + slack or (gain > best - slack and near < nearest):
-                best, nearest, scratch.marks[AFTER, j] = gain, near, buffer[SEEN, c]
+            if gained > best + slack or (gained > best - slack and near < nearest):
+                best, nearest, scratch.marks[AFTER, j] = gained, near, buffer[SEEN, c]
     else:
         best = whole
         for c in range(found):
@@ -165,6 +165,7 @@ def _gain(  # pragma: no cover
         best = max(best, 0.0)
     clear(found, buffer)
     scratch.gained[j] = best * axes.weights[j]
+    return 0
 
 
 @lean
@@ -183,7 +184,7 @@ def _places(data: Any, axes: Any, start: int, end: int, j: int, buffer: Any) -> 
 
 @inlined
 def _score(  # pragma: no cover
-    data: Any, axes: Any, config: Any, gains: Any, start: int, end: int, parent: int, scratch: Any
+    data: Any, axes: Any, rules: Any, config: Any, start: int, end: int, parent: int, scratch: Any
 ) -> None:
     """Say how good each axis is for a cut; widths that were only bounded stay so."""
     marks, scores = scratch.marks, scratch.scores
@@ -197,14 +198,14 @@ def _score(  # pragma: no cover
             scores[j] = _places(data, axes, start, end, j, scratch.buffer) * axes.weights[j]
         elif config.choose == ROUND_ROBIN:
             scores[j] = -float((j - parent - 1 + 2 * width) % width)
-    if gains is not None:
+    if config.gain != 0:
         for j in range(width):
             if key_level(axes, j, marks[LOW, j], marks[HIGH, j]) != -2:
-                _gain(data, axes, config, start, end, j, scratch)
+                call_hook(config.gain, data, axes, rules, config, scratch, start, end, j)
 
 
 @inlined
-def _next_axis(data: Any, axes: Any, gains: Any, start: int, end: int, scratch: Any) -> int:  # pragma: no cover
+def _next_axis(data: Any, axes: Any, config: Any, start: int, end: int, scratch: Any) -> int:  # pragma: no cover
     """Return the best axis that was not tried, the first of equals, -1 if none is left; what matters is made exact.
 
     A width that is only bounded can but shrink: the axis is measured when nothing else is better, which spares most of
@@ -216,7 +217,7 @@ def _next_axis(data: Any, axes: Any, gains: Any, start: int, end: int, scratch: 
         for j in range(marks.shape[1]):
             if marks[STATE, j] != TRIED and marks[LOW, j] != marks[HIGH, j]:
                 better = best < 0 or scores[j] > scores[best]
-                if gains is not None:
+                if config.gain != 0:
                     if best >= 0:
                         slack = 1e-9 * max(1.0, gained[best])
                         close = abs(gained[j] - gained[best]) <= slack
@@ -235,12 +236,9 @@ def _split(  # pragma: no cover
     axes: Any,
     rules: Any,
     config: Any,
-    relaxed: Any,
-    gains: Any,
     start: int,
     end: int,
     parent: int,
-    regions: Any,
     scratch: Any,
 ) -> tuple[int, int]:
     """Split the rows of one partition; return the number of groups (0: none is allowed) and the axis.
@@ -258,15 +256,14 @@ def _split(  # pragma: no cover
             rows += weight(data, config, i)
     last = rows < 2 * config.least
     if not last:
-        _score(data, axes, config, gains, start, end, parent, scratch)
+        _score(data, axes, rules, config, start, end, parent, scratch)
     while not last:
-        j, after = _next_axis(data, axes, gains, start, end, scratch), -1
+        j, after = _next_axis(data, axes, config, start, end, scratch), -1
         if j < 0:
             # The last resort, after all axes: a line is cut away from its median.
             last = True
-            if rules is not None:
-                if relaxed is None:
-                    j, after = _elsewhere(data, axes, rules, config, start, end, scratch)
+            if rules.judge != 0 and config.deal == 0:
+                j, after = _elsewhere(data, axes, rules, config, start, end, scratch)
             if after < 0:
                 break
         else:
@@ -274,11 +271,10 @@ def _split(  # pragma: no cover
             after = marks[AFTER, j]
         level = key_level(axes, j, marks[LOW, j], marks[HIGH, j])
         groups = 0 if level == -2 else -1
-        if relaxed is not None:
-            if is_line(axes, j, level):
-                groups = deal(data, axes, rules, config, start, end, j, regions, scratch)
+        if config.deal != 0 and is_line(axes, j, level):
+            groups = call_hook(config.deal, data, axes, rules, config, scratch, start, end, j)
         if groups < 0:
-            groups = cut(data, axes, rules, config, start, end, j, regions, after, scratch)
+            groups = cut(data, axes, rules, config, start, end, j, after, scratch)
         if groups > 1:
             return groups, j
     _extents(data, axes, start, end, marks)
@@ -305,17 +301,16 @@ def _elsewhere(  # pragma: no cover
             best = j if scores[j] > scores[best] else best
         if scores[best] == -np.inf:
             return 0, -1
-        after = sweep(data, axes, rules, config, start, end, best, scratch)
+        after = boundary(data, axes, rules, config, start, end, best, scratch)
         if after >= 0:
             return best, after
         scores[best] = -np.inf
 
 
 @inlined
-def _publish(
-    axes: Any, config: Any, regions: Any, marks: Any, out: Any, levels: Any, at: int
-) -> None:  # pragma: no cover
+def _publish(axes: Any, config: Any, scratch: Any, found: Any, at: int) -> None:  # pragma: no cover
     """Write the region of a class on every axis, and its level: -1 for a run of places."""
+    marks, regions = scratch.marks, scratch.own
     for j in range(marks.shape[1]):
         low, high = marks[LOW, j], marks[HIGH, j]
         level = -1
@@ -327,7 +322,7 @@ def _publish(
             level = 0
         elif not config.tight:
             low, high = regions[j, 0], regions[j, 1]
-        out[at, j, 0], out[at, j, 1], levels[at, j] = low, high, level
+        found.regions[at, j, 0], found.regions[at, j, 1], found.levels[at, j] = low, high, level
 
 
 @lean
@@ -352,75 +347,56 @@ def grow(  # pragma: no cover
     axes: Any,
     rules: Any,
     config: Any,
-    relaxed: Any,
-    gains: Any,
+    scratch: Any,
+    found: Any,
     start: int,
     end: int,
     parent: int,
-    regions: Any,
-    scratch: Any,
     once: bool,
-    ends: Any,
-    out: Any,
-    levels: Any,
-    log: Any,
 ) -> tuple[int, int, int]:
     """Split a partition until no cut is allowed; return the number of classes, in the order of their rows.
 
-    ``rules`` is None where the number of rows decides, ``relaxed`` for strict cuts, ``gains`` where no target counts:
-    what is not asked for is not compiled. With ``once`` a partition is split a single time; then the second number is
-    that of its groups, of which BOUNDS and ``scratch.regions`` tell, and the first is the axis. The third number is
-    that of the lines of ``log``, which nobody asked for where it is empty.
+    ``scratch.own`` has its region. With ``once`` a partition is split a single time; then the second number is that of
+    its groups, of which BOUNDS and ``scratch.regions`` tell, and the first is the axis. The third number is that of the
+    lines of the log.
     """
-    width = scratch.marks.shape[1]
-    nodes = np.empty((64, 3), dtype=np.int64)
-    # Of each partition that waits its regions, and the places that its rows are known to lie between.
-    waiting, known = np.empty((64, width, 2), dtype=np.int32), np.empty((64, width, 2), dtype=np.int32)
-    own, extents = np.empty((1, width, 2), dtype=np.int32), np.empty((width, 2), dtype=np.int32)
-    nodes[0, 0], nodes[0, 1], nodes[0, 2] = start, end, parent
-    copy_regions(regions, waiting, 0)
+    marks, own, regions, buffer, log = scratch.marks, scratch.own, scratch.regions, scratch.buffer, found.log
+    width = marks.shape[1]
+    # Of each partition that waits: its rows, the axis of the cut that made it, and by axis its region and the places
+    # that its rows are known to lie between.
+    waiting = np.empty((64, 3 + 4 * width), dtype=np.int64)
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = start, end, parent
     for j in range(width):
-        known[0, j, 0], known[0, j, 1] = 0, axes.table[SPAN, j] - 1
+        waiting[0, 4 * j + 3], waiting[0, 4 * j + 4] = own[j, 0], own[j, 1]
+        waiting[0, 4 * j + 5], waiting[0, 4 * j + 6] = 0, axes.table[SPAN, j] - 1
     top, classes, noted = 1, 0, 0
     while top > 0:
         top -= 1
-        low, high, last = nodes[top, 0], nodes[top, 1], nodes[top, 2]
-        copy_regions(waiting[top], own, 0)
+        low, high, last = waiting[top, 0], waiting[top, 1], waiting[top, 2]
         for j in range(width):
-            scratch.marks[LOW, j], scratch.marks[HIGH, j] = known[top, j, 0], known[top, j, 1]
-        groups, axis = _split(data, axes, rules, config, relaxed, gains, low, high, last, own[0], scratch)
+            own[j, 0], own[j, 1] = waiting[top, 4 * j + 3], waiting[top, 4 * j + 4]
+            marks[LOW, j], marks[HIGH, j] = waiting[top, 4 * j + 5], waiting[top, 4 * j + 6]
+        groups, axis = _split(data, axes, rules, config, low, high, last, scratch)
         if groups > 0 and len(log) > 0:
             noted = _note(axes, low, high, axis, groups, scratch, log, noted)
         if once and groups > 0:
             return axis, groups, noted
         if groups == 0:
-            _publish(axes, config, own[0], scratch.marks, out, levels, classes)
-            ends[classes] = high
+            _publish(axes, config, scratch, found, classes)
+            found.ends[classes] = high
             classes += 1
             continue
-        if top + groups > len(nodes):
-            nodes, waiting, known = _more(nodes, waiting, known, top, groups)
-        for j in range(width):
-            extents[j, 0], extents[j, 1] = scratch.marks[LOW, j], scratch.marks[HIGH, j]
+        if top + groups > len(waiting):
+            wider = np.empty((2 * (top + groups), 3 + 4 * width), dtype=np.int64)
+            for i in range(top):
+                for w in range(3 + 4 * width):
+                    wider[i, w] = waiting[i, w]
+            waiting = wider
         for g in range(groups - 1, -1, -1):
-            nodes[top, 0], nodes[top, 1] = scratch.buffer[BOUNDS, g], scratch.buffer[BOUNDS, g + 1]
-            nodes[top, 2] = axis
-            copy_regions(scratch.regions[g], waiting, top)
-            copy_regions(extents, known, top)
-            known[top, axis, 0], known[top, axis, 1] = scratch.spans[g, 0], scratch.spans[g, 1]
+            waiting[top, 0], waiting[top, 1], waiting[top, 2] = buffer[BOUNDS, g], buffer[BOUNDS, g + 1], axis
+            for j in range(width):
+                waiting[top, 4 * j + 3], waiting[top, 4 * j + 4] = regions[g, j, 0], regions[g, j, 1]
+                waiting[top, 4 * j + 5], waiting[top, 4 * j + 6] = marks[LOW, j], marks[HIGH, j]
+            waiting[top, 4 * axis + 5], waiting[top, 4 * axis + 6] = scratch.spans[g, 0], scratch.spans[g, 1]
             top += 1
     return classes, 0, noted
-
-
-@part
-def _more(nodes: Any, waiting: Any, known: Any, top: int, groups: int) -> Any:  # pragma: no cover
-    """Return the stack with room for more."""
-    buffer = 2 * (top + groups)
-    wider = np.empty((buffer, 3), dtype=np.int64)
-    further = np.empty((buffer, waiting.shape[1], 2), dtype=np.int32)
-    more = np.empty((buffer, waiting.shape[1], 2), dtype=np.int32)
-    for i in range(top):
-        wider[i, 0], wider[i, 1], wider[i, 2] = nodes[i, 0], nodes[i, 1], nodes[i, 2]
-        copy_regions(waiting[i], further, i)
-        copy_regions(known[i], more, i)
-    return wider, further, more

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from duckanon.kernels.callback import ask
 from duckanon.kernels.jit import lean
 from duckanon.kernels.layout import (
     ALPHA,
@@ -133,7 +134,7 @@ def holds(  # pragma: no cover
     at = rules.columns[0, column]
     if kind == CALLBACK:
         entries, counts = np.int64(values[ENTRIES].ctypes.data), np.int64(values[side].ctypes.data)
-        return rules.callback(r, size, rows, entries + 8 * at, counts + 8 * at, filled)
+        return ask(rules.callback, r, size, rows, entries + 8 * at, counts + 8 * at, filled)
     present, most, logs, distance, fine = 0, 0, 0.0, 1.0, True
     for i in range(at, at + filled):
         n = values[side, at + values[ENTRIES, i]]

@@ -261,14 +261,13 @@ def partition(
     ``advance`` is called with the number of items in classes.
     """
     from duckanon.kernels import mondrian as kernels
-    from duckanon.kernels.layout import BOUNDS
+    from duckanon.kernels.bundle import bundled
+    from duckanon.kernels.layout import BOUNDS, Found
 
     workers = threads if threads is not None else min(8, cores())
     data, config, at = _data(axes, items, rules, workers)
-    # Rules that are None are not compiled: they are needed where more than the number of rows decides.
-    judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
-    flat, asked = _axes(axes, at), _asked(rules) if judged else None
-    relaxed, gains = True if rules.relaxed else None, True if items.targets else None
+    callback = _callback(rules)
+    kernel_data = _with_hooks(data, _axes(axes, at), _asked(rules, callback), config, axes, items, rules)
     count = len(items)
     bounds = np.array([0, count], dtype=np.int64) if starts is None else np.asarray(starts, dtype=np.int64)
     if regions is None:
@@ -281,36 +280,21 @@ def partition(
     def work(node: tuple[int, int, int, NDArray[np.int32]]) -> tuple[list[Any], Any]:
         """Split a large node once, a small one to the end; return the open nodes and the classes."""
         start, end, parent, own = node
-        scratch = scratches.pop() if scratches else _scratch(axes, items, rules, config)
+        scratch = scratches.pop() if scratches else bundled(_scratch(axes, items, rules, config))
         try:
             once = end - start > grain
             most = end - start if items.counts is not None else (end - start) // rules.least + 1
             ends = np.empty(1 if once else most, dtype=np.int64)
             out = np.empty((len(ends), width, 2), dtype=np.int32)
             levels = np.empty((len(ends), width), dtype=np.int32)
+            scratch.own[:] = own
             # A group of the only cut has a key of its own; else there are fewer groups than twice the classes.
             lines = 0 if not rules.remember else scratch.buffer.shape[1] if once else 2 * most
             log = np.empty((lines, 7), dtype=np.int32)
-            first, groups, noted = kernels.grow(
-                data,
-                flat,
-                asked,
-                config,
-                relaxed,
-                gains,
-                start,
-                end,
-                parent,
-                own,
-                scratch,
-                once,
-                ends,
-                out,
-                levels,
-                log,
-            )
-            if asked is not None and asked.callback.error is not None:
-                raise asked.callback.error
+            classes = bundled(Found(ends, out, levels, log))
+            first, groups, noted = kernels.grow(*kernel_data, scratch, classes, start, end, parent, once)
+            if callback.error is not None:
+                raise callback.error
             if noted:
                 logs.append(log[:noted].copy())
             if groups:
@@ -404,6 +388,8 @@ def _data(axes: Sequence[PartitionAxis], items: Items, rules: Rules, threads: in
         tie=tie,
         target=target,
         slots=np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+        deal=0,
+        gain=0,
     )
     return data, config, at
 
@@ -464,7 +450,7 @@ def _axes(axes: Sequence[PartitionAxis], at: Integers) -> Any:
     )
 
 
-def _asked(rules: Rules) -> Any:
+def _asked(rules: Rules, callback: Any) -> Any:
     """Return the models as rules that the kernel can ask."""
     from duckanon.kernels.layout import Rules as Asked
 
@@ -493,8 +479,29 @@ def _asked(rules: Rules) -> Any:
         shares,
         over.ravel(),
         masses.ravel(),
-        _callback(rules),
+        callback.address,
+        0,
+        0,
     )
+
+
+def _with_hooks(
+    data: Any, axes: Any, asked: Any, config: Any, given: Sequence[PartitionAxis], items: Items, rules: Rules
+) -> tuple[Any, Any, Any, Any]:
+    """Return what kernels are given, with the addresses of hooks: only those that are needed are compiled."""
+    from duckanon.kernels import cuts, mondrian
+    from duckanon.kernels.bundle import bundled
+    from duckanon.kernels.jit import address_of
+
+    # What they are compiled for are types, which are the same with and without addresses.
+    types = [bundled(part) for part in (data, axes, asked, config, _scratch(given, items, rules, config))]
+    if items.entity is not None or not all(m.traits.size_only for m in rules.models):
+        asked = asked._replace(judge=address_of(cuts.judge, *types), sweep=address_of(cuts.sweep, *types))
+    if rules.relaxed:
+        config = config._replace(deal=address_of(cuts.deal, *types))
+    if items.targets:
+        config = config._replace(gain=address_of(mondrian.gain, *types))
+    return types[0], types[1], bundled(asked), bundled(config)
 
 
 def _callback(rules: Rules) -> Any:
@@ -532,6 +539,7 @@ def _scratch(axes: Sequence[PartitionAxis], items: Items, rules: Rules, config: 
         np.zeros(int(config.slots[-1]) * (keys + 2)),
         np.zeros((keys, 2), dtype=np.int64),
         np.zeros(keys // 64 + 1, dtype=np.uint64),
+        np.zeros((width, 2), dtype=np.int32),
     )
 
 
