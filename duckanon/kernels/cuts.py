@@ -29,10 +29,10 @@ from duckanon.kernels.rows import bits_of, copy_regions, place_of, select_ties, 
 from duckanon.kernels.rules import holds
 
 
-@hook
-def judge(  # pragma: no cover
-    data: Any, _axes: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int, _none: int
-) -> int:
+@lean
+def _allowed(  # pragma: no cover
+    data: Any, rules: Any, config: Any, scratch: Any, children: int, wanted: int
+) -> bool:
     """Ask every rule about the rows of the children whose MEMBER is ``wanted``; BOUNDS has the rows of each."""
     buffer, values, people = scratch.buffer, scratch.values, scratch.people
     columns = rules.columns.shape[1] - 1
@@ -69,7 +69,7 @@ def judge(  # pragma: no cover
         if buffer[MEMBER, c] == wanted:
             for i in range(buffer[BOUNDS, c], buffer[BOUNDS, c + 1]):
                 people[0, data.numbers[i, config.extra + columns]] = 0
-    return 1 if fine else 0
+    return fine
 
 
 @lean
@@ -297,14 +297,14 @@ def boundary(  # pragma: no cover
     for c in range(found):
         buffer[GROUP, buffer[SEEN, c]] = c
     arrange(data, axes, config, start, end, j, 1, found, found, scratch)
-    best = call_hook(rules.sweep, data, axes, rules, config, scratch, start, end, found)
+    best = call_hook(rules.judge, data, axes, rules, config, scratch, start, end, found)
     clear(found, buffer)
     return best
 
 
-@hook
-def sweep(  # pragma: no cover
-    data: Any, _axes: Any, rules: Any, config: Any, scratch: Any, start: int, end: int, found: int
+@lean
+def _sweep(  # pragma: no cover
+    data: Any, rules: Any, config: Any, scratch: Any, start: int, end: int, found: int
 ) -> int:
     """Do the work of ``boundary`` on rows that are in the order of their keys.
 
@@ -365,3 +365,17 @@ def sweep(  # pragma: no cover
             people[0, data.numbers[i, config.extra + columns]] = 0
             people[1, data.numbers[i, config.extra + columns]] = 0
     return best
+
+
+@hook
+def judge(  # pragma: no cover
+    data: Any, _axes: Any, rules: Any, config: Any, scratch: Any, first: int, second: int, keys: int
+) -> int:
+    """Ask the rules about some children, or look for the boundary between keys that the rules allow.
+
+    The numbers are how many children there are and which MEMBER is asked for; where there are keys, where rows begin
+    and end. Both are one hook, so that rules are compiled once.
+    """
+    if keys > 0:
+        return _sweep(data, rules, config, scratch, first, second, keys)
+    return 1 if _allowed(data, rules, config, scratch, first, second) else 0

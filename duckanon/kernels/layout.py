@@ -98,8 +98,8 @@ class Rules(NamedTuple):
     ``columns[0, c]`` on and ``columns[1, c]`` levels below the top of its hierarchy. ``shares`` has for each value its
     frequency in the whole table, the running sum of those, and the running sum of that sum, which begins with 0 and
     so is longer by one for each column. ``over`` and ``masses`` have the node over each value on every level, and its
-    frequency. ``callback`` is the address of what answers for the rules of kind CALLBACK; ``judge`` and ``sweep`` are
-    those of the hooks that ask the rules, 0 where the number of rows decides.
+    frequency. ``callback`` is the address of what answers for the rules of kind CALLBACK; ``judge`` is that of
+    the hook that asks the rules, 0 where the number of rows decides.
     """
 
     table: NDArray[np.int64]
@@ -110,7 +110,6 @@ class Rules(NamedTuple):
     masses: NDArray[np.float64]
     callback: int
     judge: int
-    sweep: int
 
 
 class Scratch(NamedTuple):

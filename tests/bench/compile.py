@@ -34,7 +34,11 @@ CASES: dict[str, dict[str, Any]] = {
     "mondrian, t": {"after": "mondrian", "sensitive": ["occupation"], "t": 0.4},
     "mondrian, persons": {"after": "mondrian", "entity_key": "person"},
     "mondrian, relaxed": {"after": "mondrian", "algorithm": "mondrian(relaxed=true)"},
-    "mondrian, target": {"after": "mondrian", "sensitive": ["occupation"], "algorithm": "mondrian(target='occupation')"},
+    "mondrian, target": {
+        "after": "mondrian",
+        "sensitive": ["occupation"],
+        "algorithm": "mondrian(target='occupation')",
+    },
     "optimal": {"algorithm": "optimal", "suppression_limit": 0.05},
     "optimal, l": {"after": "optimal", "algorithm": "optimal", "sensitive": ["occupation"], "l": 3},
     "tdg": {"algorithm": "tdg"},

@@ -481,7 +481,6 @@ def _asked(rules: Rules, callback: Any) -> Any:
         masses.ravel(),
         callback.address,
         0,
-        0,
     )
 
 
@@ -496,7 +495,7 @@ def _with_hooks(
     # What they are compiled for are types, which are the same with and without addresses.
     types = [bundled(part) for part in (data, axes, asked, config, _scratch(given, items, rules, config))]
     if items.entity is not None or not all(m.traits.size_only for m in rules.models):
-        asked = asked._replace(judge=address_of(cuts.judge, *types), sweep=address_of(cuts.sweep, *types))
+        asked = asked._replace(judge=address_of(cuts.judge, *types))
     if rules.relaxed:
         config = config._replace(deal=address_of(cuts.deal, *types))
     if items.targets:
