@@ -17,7 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +75,13 @@ def release(data: str, rows: int, columns: int, kernels: bool, **parameters: Any
     names = NAMES[:columns]
     seconds: dict[str, float] = {}
     started = time.process_time()
-    with _watched(seconds) if kernels else tempfile.TemporaryDirectory() as _, tempfile.TemporaryDirectory() as folder:
-        with duckanon.anonymize(
-            table, quasi_identifiers=names, hierarchies=hierarchies(Path(data), names), k=5, **parameters
-        ) as made:
-            made.write(Path(folder) / "release.parquet")
+    given = {"quasi_identifiers": names, "hierarchies": hierarchies(Path(data), names), "k": 5, **parameters}
+    with (
+        _watched(seconds) if kernels else nullcontext(),
+        tempfile.TemporaryDirectory() as folder,
+        duckanon.anonymize(table, **given) as made,
+    ):
+        made.write(Path(folder) / "release.parquet")
     return {"cpu": time.process_time() - started, "kernels": seconds}
 
 
