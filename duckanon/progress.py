@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +28,44 @@ class Event:
 
 
 Listener = Callable[[Event], None]
+COMPILING = "compiling kernels (first use on this machine)"
+"""The step in which compiled loops are made that are found in the cache from then on."""
+_watched: weakref.WeakSet[Progress] = weakref.WeakSet()
+_lock = threading.Lock()
+_log = logging.getLogger("duckanon.kernels")
+_begun: list[float] = []
+_told: list[bool] = []
+
+
+def compiling() -> None:
+    """Say that a kernel is compiled now: to all who watch work, or else to a person at a terminal or notebook, once."""
+    with _lock:
+        _begun.append(time.perf_counter())
+        first = not _told
+    if not _tell(Event(COMPILING, unit="kernels")) and first:
+        _told.append(True)
+        _log.info(COMPILING)
+        if sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            sys.stderr.write(f"duckanon: {COMPILING} ...\n")
+            sys.stderr.flush()
+
+
+def compiled() -> None:
+    """Say that it is compiled."""
+    with _lock:
+        begun = _begun.pop() if _begun else time.perf_counter()
+        ended = not _begun
+    if ended:
+        _tell(Event(COMPILING, unit="kernels", elapsed=time.perf_counter() - begun, finished=True))
+
+
+def _tell(event: Event) -> bool:
+    """Hand an event to everybody whose step is under way; return whether there is anybody."""
+    watching = [progress for progress in list(_watched) if progress.running]
+    for progress in watching:
+        if progress.listener is not None:
+            progress.listener(event)
+    return bool(watching)
 
 
 class Progress:
@@ -36,6 +78,8 @@ class Progress:
         self._total: float | None = None
         self._unit = "rows"
         self._start = time.perf_counter()
+        if listener is not None:
+            _watched.add(self)
 
     @contextmanager
     def step(self, name: str, total: float | None = None, unit: str = "rows") -> Iterator[None]:
@@ -48,6 +92,11 @@ class Progress:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._start
             self._emit(total or 0, finished=True)
             self._step = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether a step is under way."""
+        return bool(self._step)
 
     def advance(self, done: float) -> None:
         """Say how much of the present step is done."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
+import re
+import shutil
 import stat
+import sys
+import time
 from pathlib import Path
 
 from duckanon.engine.process import PrivateFolder
 
 SETTING = "NUMBA_CACHE_DIR"
 """Numba's setting: where it is set, compiled kernels are stored below this folder."""
+SHARED = "DUCKANON_KERNELS"
+"""A folder of compiled kernels that several users read, and somebody they trust fills with ``duckanon warmup``."""
+_UNUSED_DAYS = 30
+"""Kernels of other versions that nobody has used for so long are removed."""
 _log = logging.getLogger("duckanon.kernels")
 _private: list[PrivateFolder] = []
 
@@ -30,7 +39,11 @@ def kernel_folder(compiler: str) -> Path:
         problem = writable_by_others(folder)
         folder = folder / _content(compiler)
         if problem is None:
+            new = not folder.is_dir()
             _make(folder)
+            os.utime(folder)
+            if new:
+                sweep(folder)
     except (OSError, RuntimeError, AttributeError) as error:
         problem = f"it cannot be made or looked at ({type(error).__name__})"
         folder = None
@@ -41,6 +54,65 @@ def kernel_folder(compiler: str) -> Path:
     made = PrivateFolder()
     _private.append(made)
     return made.path
+
+
+def shared_folder(compiler: str) -> Path | None:
+    """Return the folder of kernels that ``DUCKANON_KERNELS`` names, for reading; None without one that can be trusted.
+
+    Its owner, and who can write into it and to each of its files, are looked at as those of the user's own cache are.
+    """
+    given = os.environ.get(SHARED)
+    if not given:
+        return None
+    try:
+        folder = Path(given).absolute() / _content(compiler)
+        if not folder.is_dir():
+            return None
+        problem = writable_by_others(folder)
+        for path in () if problem else folder.iterdir():
+            about = path.lstat()
+            if about.st_uid not in (0, os.getuid()) or about.st_mode & 0o022 or not stat.S_ISREG(about.st_mode):
+                problem = f"{path.name} can be written to by others"
+    except OSError as error:
+        problem = f"it cannot be looked at ({type(error).__name__})"
+    if problem is None:
+        return folder
+    _log.warning("%s is not used: %s.", SHARED, problem)
+    return None
+
+
+def fill_shared(compiler: str, own: Path) -> Path | None:
+    """Copy the kernels of a folder to where ``DUCKANON_KERNELS`` points, readable by all; None where it is not set."""
+    given = os.environ.get(SHARED)
+    if not given:
+        return None
+    top = Path(given).absolute()
+    top.mkdir(parents=True, exist_ok=True)
+    if (problem := writable_by_others(top)) is not None:
+        raise PermissionError(f"{SHARED} is not filled: {problem}.")
+    folder = top / _content(compiler)
+    if folder == own:
+        return folder
+    folder.mkdir(mode=0o755, exist_ok=True)
+    folder.chmod(0o755)
+    # What an index names must be there first.
+    for path in sorted((p for p in own.iterdir() if p.suffix in (".nbc", ".nbi")), key=lambda p: p.suffix):
+        staged = folder / f".{path.name}.{os.getpid()}"
+        shutil.copyfile(path, staged)
+        staged.chmod(0o644)
+        staged.replace(folder / path.name)
+    return folder
+
+
+def sweep(folder: Path, days: float = _UNUSED_DAYS) -> None:
+    """Remove what was compiled of other versions and has not been used for some time, beside a folder of kernels."""
+    for other in folder.parent.iterdir():
+        with contextlib.suppress(OSError):
+            about = other.lstat()
+            mine = about.st_uid == os.getuid() and stat.S_ISDIR(about.st_mode)
+            if other != folder and mine and re.fullmatch("[0-9a-f]{16}", other.name):
+                if time.time() - about.st_mtime > days * 86_400:
+                    shutil.rmtree(other, ignore_errors=True)
 
 
 def _usual() -> Path:
@@ -54,10 +126,10 @@ def _usual() -> Path:
 def _content(compiler: str) -> str:
     """Return a name that depends on the source of all kernels and on the compiler, not on where they are installed.
 
-    Kernels call each other across files, so a change of any of them begins a new folder. Numba itself tells versions
-    of Python and processors apart within the folder.
+    Kernels call each other across files, so a change of any of them begins a new folder. Numba itself tells processors
+    apart within the folder.
     """
-    digest = hashlib.sha256(compiler.encode())
+    digest = hashlib.sha256(f"{compiler} {sys.implementation.cache_tag}".encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         text = path.read_bytes()
         digest.update(f"{path.name} {len(text)} ".encode())
@@ -109,4 +181,4 @@ def _own_group(number: int) -> bool:
     return group.gr_name == user and set(group.gr_mem) <= {user}
 
 
-__all__ = ["SETTING", "kernel_folder", "writable_by_others"]
+__all__ = ["SETTING", "SHARED", "fill_shared", "kernel_folder", "shared_folder", "sweep", "writable_by_others"]

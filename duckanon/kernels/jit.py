@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import llvmlite
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
@@ -14,13 +15,18 @@ from numba.core.compiler import Compiler
 from numba.cpython.unsafe import numbers
 from numba.extending import intrinsic
 
-from duckanon.kernels.cache import kernel_folder
+from duckanon.kernels.cache import fill_shared, kernel_folder, shared_folder
+from duckanon.progress import compiled, compiling
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 _settings: Any = numba.config
-_FOLDER = kernel_folder(f"{numba.__version__} {_settings.OPT} {_settings.BOUNDSCHECK}")
+_njit: Any = numba.njit
+_typeof: Any = numba.typeof
+_COMPILER = f"{numba.__version__} {llvmlite.__version__} {_settings.OPT} {_settings.BOUNDSCHECK}"
+_FOLDER = kernel_folder(_COMPILER)
+_SHARED = shared_folder(_COMPILER)
 
 
 class _ByContent(_CacheLocator):
@@ -44,12 +50,55 @@ class _ByContent(_CacheLocator):
         return str(self._line)
 
 
+class _Shared(_ByContent):
+    """Finds those that somebody else has compiled."""
+
+    def get_cache_path(self) -> str:
+        return str(_SHARED)
+
+
 class _CacheFiles(CompileResultCacheImpl):
     _locator_classes: list[type[object]] = [_ByContent]  # noqa: RUF012
 
 
+class _SharedFiles(CompileResultCacheImpl):
+    _locator_classes: list[type[object]] = [_Shared]  # noqa: RUF012
+
+
+class _SharedCache(FunctionCache):
+    _impl_class = _SharedFiles
+
+
 class _KernelCache(FunctionCache):
+    """Looks for a kernel among those that are shared, then in the user's own cache, and says when it is compiled."""
+
     _impl_class = _CacheFiles
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        cast("Any", super()).__init__(function)
+        self._shared = cast("Any", _SharedCache)(function) if _SHARED is not None else None
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        found = self._shared.load_overload(signature, target) if self._shared is not None else None
+        if found is None:
+            found = cast("Any", super()).load_overload(signature, target)
+        if found is None:
+            compiling()
+        return found
+
+    def save_overload(self, signature: Any, made: Any) -> None:
+        cast("Any", super()).save_overload(signature, made)
+        compiled()
+
+
+def share() -> Any:
+    """Copy what is compiled to the folder that is shared, if there is one; return the folder in which kernels are."""
+    return fill_shared(_COMPILER, _FOLDER) or _FOLDER
+
+
+def stored() -> set[str]:
+    """Return the names of the compiled kernels, one for each combination of types."""
+    return {path.stem for folder in (_FOLDER, _SHARED) if folder is not None for path in folder.glob("*.nbc")}
 
 
 class _NoEnvironment:
@@ -65,7 +114,7 @@ class _NoEnvironment:
         """Do nothing: the environment is what Python objects are made from, and parts make none."""
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _PartLibrary(JITCodeLibrary):
     """The code of a part, which is optimized and made machine code where it is linked: once, in the kernel.
 
     Otherwise what is called through four functions is optimized four times, and machine code is made that nobody calls.
@@ -79,7 +128,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         pass
 
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+        cast("Any", self)._finalize_dynamic_globals()
         self._final_module.__library = weakref.proxy(self)
         self._finalized = True
 
@@ -87,14 +136,14 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         return 0
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _PartCompiler(Compiler):
     """Compiles parts."""
 
     def define_pipelines(self) -> Any:
         codegen = self.state.targetctx.codegen()
-        self.state.library = _PartLibrary(codegen, self.state.func_id.func_qualname)
+        self.state.library = cast("Any", _PartLibrary)(codegen, self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()
-        return super().define_pipelines()
+        return cast("Any", super()).define_pipelines()
 
 
 def _trailing_zeros(bits: Any) -> int:
@@ -108,7 +157,7 @@ trailing_zeros: Any = _trailing_zeros if os.environ.get("NUMBA_DISABLE_JIT") == 
 
 def kernel(function: F) -> F:
     """Compile a serial kernel: without the interpreter's lock, results kept on disk, arithmetic as written."""
-    compiled: Any = numba.njit(nogil=True, fastmath=False, no_cfunc_wrapper=True)(function)
+    compiled: Any = _njit(nogil=True, fastmath=False, no_cfunc_wrapper=True)(function)
     if hasattr(compiled, "get_call_template"):  # else nothing is compiled
         compiled._cache = cast("Any", _KernelCache)(function)
     return cast("F", compiled)
@@ -142,7 +191,7 @@ def hook(function: F) -> F:
     address is asked for.
     """
     options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
+    compiled: Any = _njit(nogil=True, fastmath=False, **options)(function)
     if hasattr(compiled, "get_call_template"):  # else nothing is compiled
         compiled._cache = cast("Any", _KernelCache)(function)
     return cast("F", compiled)
@@ -152,7 +201,7 @@ def address_of(hook: Any, *bundles: Any) -> Any:
     """Return where kernels call a hook that takes such bundles."""
     if not hasattr(hook, "get_call_template"):
         return hook
-    types = (*(numba.typeof(bundle) for bundle in bundles), *[numba.types.int64] * 3)
+    types = (*(_typeof(bundle) for bundle in bundles), *[numba.types.int64] * 3)
     hook.compile(types)
     made = hook.overloads[types]
     return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
@@ -184,11 +233,11 @@ def _inside(function: Callable[..., Any], **options: Any) -> Any:
     """Compile for each combination of types, but not again for each number that is written out where it is called."""
     options |= {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     options["pipeline_class"] = _PartCompiler
-    compiled: Any = numba.njit(nogil=True, fastmath=False, **options)(function)
+    compiled: Any = _njit(nogil=True, fastmath=False, **options)(function)
     found = getattr(compiled, "get_call_template", None)
     if found is not None:  # else nothing is compiled
         compiled.get_call_template = lambda args, kws: found(tuple(map(numba.types.unliteral, args)), kws)
     return compiled
 
 
-__all__ = ["address_of", "call_hook", "hook", "inlined", "kernel", "lean", "part", "trailing_zeros"]
+__all__ = ["address_of", "call_hook", "hook", "inlined", "kernel", "lean", "part", "share", "stored", "trailing_zeros"]

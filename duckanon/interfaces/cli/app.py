@@ -27,6 +27,7 @@ from duckanon.interfaces.cli import (
     studies,
     utility,
     verify,
+    warmup,
 )
 from duckanon.interfaces.cli.options import Json, Verbose, is_verbose
 from duckanon.interfaces.cli.screen import Screen, visible
@@ -177,7 +178,8 @@ def _group_options(as_json: Json = False, verbose: Verbose = False) -> None:
     """Accept the common options also between a group and its command."""
 
 
-for _module in (anonymize, run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell, serve):
+_modules = (anonymize, run, verify, jobs, assess, compare, utility, attack, hierarchies, studies, shell, serve, warmup)
+for _module in _modules:
     _module.add_to(app)
 _groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
 for _group in _groups:
