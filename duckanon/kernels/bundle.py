@@ -27,7 +27,7 @@ from numba.extending import (
 )
 
 
-class _BundleType(types.Type):  # type: ignore[misc]
+class _BundleType(types.Type):
     """The type of a bundle: that of its named tuple."""
 
     def __init__(self, whole: Any) -> None:
@@ -80,7 +80,7 @@ def _type_of(value: Bundle, _context: Any) -> Any:
 
 
 @register_model(_BundleType)
-class _BundleModel(models.PrimitiveModel):  # type: ignore[misc]
+class _BundleModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, ir.IntType(64).as_pointer())
 
@@ -94,10 +94,10 @@ def _unboxed(_kind: Any, value: Any, c: Any) -> Any:
 
 
 @infer_getattr
-class _Fields(AttributeTemplate):  # type: ignore[misc]
+class _Fields(AttributeTemplate):
     key = _BundleType
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         return dict(zip(kind.whole.fields, kind.whole.types, strict=True)).get(name)
 
 

@@ -52,7 +52,7 @@ class ClassCallback:
 
 
 @intrinsic
-def ask(_context, address, rule, size, rows, entries, counts, found):  # type: ignore[no-untyped-def]
+def _ask(_context, address, rule, size, rows, entries, counts, found):  # type: ignore[no-untyped-def]
     """Call the callback at an address."""
     int64 = numba.types.int64
 
@@ -62,6 +62,9 @@ def ask(_context, address, rule, size, rows, entries, counts, found):  # type: i
         return builder.trunc(builder.call(pointer, given[1:]), ir.IntType(1))
 
     return numba.types.boolean(*[int64] * 7), call
+
+
+ask: Any = _ask
 
 
 __all__ = ["ClassCallback", "ask"]
