@@ -62,7 +62,8 @@ def warm_up(everything: bool = False, progress: Listener | None = None) -> tuple
 
 def make(case: Mapping[str, Any]) -> None:
     """Make a release of people who were drawn, and attack it where that is asked for."""
-    import duckanon
+    from duckanon.api import anonymize
+    from duckanon.assess.attacks.attack import attack
 
     wanted = dict(case)
     if wanted.pop("descend", False):
@@ -74,9 +75,9 @@ def make(case: Mapping[str, Any]) -> None:
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         given = {"quasi_identifiers": ["sex", "age"], "k": 3, **wanted}
-        with duckanon.anonymize(people, **given) as release:
+        with anonymize(people, **given) as release:
             if attacks:
-                duckanon.attack(people, release, attacks=list(_ATTACKS))
+                attack(people, release, attacks=list(_ATTACKS))
 
 
 def _people(rows: int) -> Any:
