@@ -67,7 +67,7 @@ READY = {
     "weekdays": Ready(("weekday", "day", "dow")),
     "months": Ready(("month",)),
     "month_numbers": Ready(("month",), named=True, exact=True, numbers=True),
-    "age_bands": Ready(("age", "years"), named=True, exact=True, numbers=True),
+    "age_bands": Ready(("age",), named=True, exact=True, numbers=True),
 }
 """The hierarchies that are considered. Those of dates are not: a column of dates gets the calendar anyhow."""
 
