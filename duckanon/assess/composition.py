@@ -139,7 +139,8 @@ def compared(engine: Engine, run: str, before: str, after: str, k: int) -> Compa
     query = exp.select(exp.Min(this=col("n")), exp.func("COALESCE", exp.Sum(this=low), number(0)))
     smallest, below = engine.row(query.from_(table(relations["night_groups"])).where(inside))
     exposed = load("nights/exposed").bind(relations)
-    kinds = exp.select(col("kind"), exp.Count(this=exp.Star())).from_(subquery(exposed, "e")).group_by(col("kind"))
+    kinds = exp.select(col("kind"), exp.Count(this=exp.Star())).from_(subquery(exposed, "e"), copy=False)
+    kinds = kinds.group_by(col("kind"), copy=False)
     counts = {str(kind): int(n) for kind, n in engine.rows(kinds, {"k": k})}
     engine.drop(relations["night_groups"])
     return Compared(

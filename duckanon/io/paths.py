@@ -6,7 +6,9 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from glob import glob, has_magic, iglob
 from pathlib import Path
@@ -129,14 +131,36 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def names_of(path: Path) -> set[tuple[str, ...]]:
+_names: ContextVar[dict[Path, frozenset[tuple[str, ...]]] | None] = ContextVar("names", default=None)
+
+
+@contextmanager
+def names_remembered() -> Iterator[None]:
+    """Look up the links of each path once: to compare all paths of a job, every one of them is looked at often."""
+    token = _names.set({})
+    try:
+        yield
+    finally:
+        _names.reset(token)
+
+
+def names_of(path: Path) -> frozenset[tuple[str, ...]]:
     """Return the parts of a path as it stands and with its links resolved, in lower case."""
+    remembered = _names.get()
+    if remembered is None:
+        return _names_of(path)
+    if path not in remembered:
+        remembered[path] = _names_of(path)
+    return remembered[path]
+
+
+def _names_of(path: Path) -> frozenset[tuple[str, ...]]:
     try:
         resolved = path.resolve()
     except (OSError, RuntimeError):
         # A link to itself.
         resolved = path.absolute()
-    return {_folded(p.parts) for p in (resolved, path.parent.resolve() / path.name, path.absolute())}
+    return frozenset(_folded(p.parts) for p in (resolved, path.parent.resolve() / path.name, path.absolute()))
 
 
 def _has_twins(path: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from duckanon.engine.process import is_remote
 from duckanon.errors import JobError
-from duckanon.io.paths import covers, is_file, names_of, same_file
+from duckanon.io.paths import covers, is_file, names_of, names_remembered, same_file
 
 if TYPE_CHECKING:
     from duckanon.jobs.job import Job, JobTable
@@ -35,12 +35,13 @@ class Place:
 
 def require_apart(job: Job) -> None:
     """Raise a JobError where something that the job writes is, contains or is part of something else that it names."""
-    for one, other in combinations(dict.fromkeys(_places(job)), 2):
-        if not (one.written or other.written) or (one.shared is not None and one.shared == other.shared):
-            continue
-        problem = _problem(one, other)
-        if problem is not None:
-            raise JobError(problem)
+    with names_remembered():
+        for one, other in combinations(dict.fromkeys(_places(job)), 2):
+            if not (one.written or other.written) or (one.shared is not None and one.shared == other.shared):
+                continue
+            problem = _problem(one, other)
+            if problem is not None:
+                raise JobError(problem)
 
 
 def _problem(one: Place, other: Place) -> str | None:

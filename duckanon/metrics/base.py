@@ -232,7 +232,7 @@ class CellMetric(Metric):
             parts.append(exp.select(*map(col, _CELL), number(1), text(part)).from_(single))
         counted = cls._counted(domain, subquery(union_all(parts), "x"), "n", "part")
         sums = exp.select(col("part"), col("attribute"), exp.Sum(this=_product("n", "value")))
-        sums = sums.from_(subquery(counted, "c")).group_by(col("part"), col("attribute"))
+        sums = sums.from_(subquery(counted, "c"), copy=False).group_by(col("part"), col("attribute"), copy=False)
         numbers: dict[str, dict[str, float | None]] = {"published": {}, "worst": {}, "best": {}}
         for part, attribute, value in engine.rows(sums):
             numbers[part][attribute] = value
