@@ -13,11 +13,12 @@ from duckanon.plan.request import PARAMETERS, Request
 from duckanon.release import pipeline
 from duckanon.release.gate import check_models
 from duckanon.release.release import Release
+from duckanon.release.results import Checks
 
 if TYPE_CHECKING:
     from duckanon.algorithms.base import Algorithm
     from duckanon.engine.base import Engine
-    from duckanon.models.base import CheckResult, Model
+    from duckanon.models.base import Model
     from duckanon.progress import Listener
 
 
@@ -191,8 +192,10 @@ def check(
     population: object = None,
     connection: Any = None,
     engine: Engine | None = None,
-) -> list[CheckResult]:
+) -> Checks:
     """Check for each model whether a table satisfies it. The table need not be made by duckanon.
+
+    The result is true if all models hold; ``violated`` has those that do not.
 
     Models that compare with the whole table compare with ``data`` itself. ``population`` must have its
     quasi-identifiers generalized as in ``data``; ``hierarchies`` are those of sensitive columns.
@@ -201,8 +204,9 @@ def check(
     --------
     >>> import duckanon, pyarrow as pa
     >>> people = pa.table({"age": [1, 1, 2, 2], "ill": ["a", "b", "a", "a"]})
-    >>> [r.holds for r in duckanon.check(people, quasi_identifiers=["age"], sensitive=["ill"], k=2, l=2)]
-    [True, False]
+    >>> checks = duckanon.check(people, quasi_identifiers=["age"], sensitive=["ill"], k=2, l=2)
+    >>> bool(checks), [c.holds for c in checks], [c.model for c in checks.violated]
+    (False, [True, False], ['l_diversity'])
     """
     from duckanon.assess.assessed_table import of_table
 
@@ -216,7 +220,7 @@ def check(
         )
         bound = requirements.bound(assessed.roles, assessed.hierarchies)
         relations = assessed.relations({name for m in bound for name in statement_of(type(m)).reads})
-        return list(check_models(workspace, relations, bound, assessed.unit))
+        return Checks(check_models(workspace, relations, bound, assessed.unit))
     finally:
         if engine is None:
             workspace.close()

@@ -11,11 +11,10 @@ from duckanon.engine.base import open_engine
 from duckanon.errors import ParameterError
 from duckanon.plan.plan import Plan, resolve_algorithm
 from duckanon.plan.request import Request
+from duckanon.release.results import Lattice
 from duckanon.release.stages.encode import encode, with_hierarchies
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from duckanon.engine.base import Engine
     from duckanon.progress import Listener
 
@@ -31,7 +30,7 @@ def lattice(
     engine: Engine | None = None,
     progress: Listener | None = None,
     **parameters: Any,
-) -> pa.Table:
+) -> Lattice:
     """Return every node of the full-domain lattice: all ways to choose one level for each quasi-identifier.
 
     Nothing is published. A node that pleases is applied by ``duckanon.anonymize(..., levels=...)``.
@@ -55,8 +54,9 @@ def lattice(
 
     Returns
     -------
-    pyarrow.Table
-        One row for each node, in their order:
+    Lattice
+        A table (``to_arrow``, ``to_pandas``, ``to_polars``) that shows itself,
+        with one row for each node, in their order:
 
         - ``node``: its levels as text, such as "0,3,1";
         - ``levels``: the same by quasi-identifier, as a struct, so that no column's name meets another;
@@ -75,7 +75,7 @@ def lattice(
     >>> import duckanon, pyarrow as pa
     >>> people = pa.table({"age": [34, 35, 36, 61, 62, 63]})
     >>> nodes = duckanon.lattice(people, quasi_identifiers=["age"], k=3)
-    >>> nodes.select(["node", "smallest", "suppressed", "anonymous", "risk"]).slice(0, 1).to_pylist()
+    >>> nodes.to_arrow().select(["node", "smallest", "suppressed", "anonymous", "risk"]).slice(0, 1).to_pylist()
     [{'node': '0', 'smallest': 1, 'suppressed': 6, 'anonymous': False, 'risk': None}]
     >>> [row["levels"] for row in nodes.to_pylist() if row["anonymous"]][0]
     {'age': 2}
@@ -95,13 +95,15 @@ def lattice(
 
 def nodes_of(
     plan: Plan, engine: Engine, metrics: str | Sequence[str] = ("loss",), *, pareto: bool = False, most: int = MOST
-) -> pa.Table:
+) -> Lattice:
     """Return the nodes of a plan's lattice, as ``lattice`` does."""
     if plan.algorithm.partitions:
         # Regions have no level; the lattice exists all the same.
         plan = replace(plan, algorithm=resolve_algorithm("optimal"))
     with engine.snapshot():
-        return tabulate(encode(with_hierarchies(plan, engine), engine).problem, metrics, pareto=pareto, most=most)
+        names = require_metrics(metrics, pareto)
+        problem = encode(with_hierarchies(plan, engine), engine).problem
+        return Lattice(tabulate(problem, names, pareto=pareto, most=most), names)
 
 
 __all__ = ["lattice", "nodes_of"]

@@ -12,11 +12,45 @@ from duckanon.models.base import CheckResult, Model, levels, statement_of
 from duckanon.models.base import models as registry
 from duckanon.plan.plan import Requirements, is_ordered, require_visible
 from duckanon.release.gate import check_models
+from duckanon.report.assessments import privacy_report
+from duckanon.report.results import TableResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from duckanon.report.model import Report
+
 _FIRST = "k_anonymity"
+
+
+class Privacy(TableResult):
+    """What a table satisfies, a row for each model and sensitive column; see ``duckanon.privacy``."""
+
+    @property
+    def k(self) -> int:
+        """The size of the smallest class: the table is k-anonymous for all k up to here."""
+        return int(self._values(_FIRST)[0])
+
+    @property
+    def l(self) -> int | None:  # noqa: E743 - the field's own name
+        """The distinct l-diversity of the sensitive column that has least; None without one."""
+        return min((int(v) for v in self._values("l_diversity")), default=None)
+
+    @property
+    def t(self) -> float | None:
+        """The t-closeness of the sensitive column that is least close; None without one.
+
+        As in ``anonymize(t=...)`` the distance is ordered for numbers, dates and times, and equal for everything else.
+        """
+        ordered = {r["attribute"]: r["value"] for r in self if r["model"] == "ordered_t_closeness"}
+        equal = {r["attribute"]: r["value"] for r in self if r["model"] == "t_closeness"}
+        return max((v for v in {**equal, **ordered}.values() if v is not None), default=None)
+
+    def _values(self, model: str) -> list[float]:
+        return [r["value"] for r in self if r["model"] == model and r["value"] is not None]
+
+    def _shown(self) -> Report:
+        return privacy_report(self.to_pylist())
 
 
 def privacy(
@@ -32,7 +66,7 @@ def privacy(
     t: float | None = None,
     models: Sequence[Model | str | Mapping[str, Any]] = (),
     connection: Any = None,
-) -> pa.Table:
+) -> Privacy:
     """Return which models a release or any other table satisfies, one row for each model and sensitive column.
 
     Parameters
@@ -54,12 +88,13 @@ def privacy(
 
     Returns
     -------
-    pyarrow.Table
-        ``model``, ``attribute`` (the sensitive column, or NULL), ``parameter`` and its ``value`` (a DOUBLE: the largest
-        k that holds, the smallest t, ...; NULL where none does), ``unit`` (rows or persons), ``classes``, ``smallest``
-        and ``largest`` class, ``singletons`` (how many members are alone in their class). For models that were asked
-        for, and else NULL: ``threshold`` (of that parameter), ``text`` (the requirement), ``holds``,
-        ``violating_classes`` and ``violating_rows``.
+    Privacy
+        A table (``to_arrow``, ``to_pandas``, ``to_polars``) that shows itself, with ``k``, ``l`` and ``t``. Its
+        columns: ``model``, ``attribute`` (the sensitive column, or NULL), ``parameter`` and its ``value`` (a
+        DOUBLE: the largest k that holds, the smallest t, ...; NULL where none does), ``unit`` (rows or
+        persons), ``classes``, ``smallest`` and ``largest`` class, ``singletons`` (how many members are alone in
+        their class). For models that were asked for, and else NULL: ``threshold`` (of that parameter), ``text``
+        (the requirement), ``holds``, ``violating_classes`` and ``violating_rows``.
 
     Notes
     -----
@@ -82,7 +117,10 @@ def privacy(
     --------
     >>> import duckanon, pyarrow as pa
     >>> people = pa.table({"age": [30, 30, 30, 40, 40], "ill": ["flu", "flu", "gout", "flu", "gout"]})
-    >>> rows = duckanon.privacy(people, quasi_identifiers=["age"], sensitive=["ill"], l=3).to_pylist()
+    >>> found = duckanon.privacy(people, quasi_identifiers=["age"], sensitive=["ill"], l=3)
+    >>> found.k, found.l, round(found.t, 3)
+    (2, 2.0, 0.1)
+    >>> rows = found.to_pylist()
     >>> [(r["parameter"], r["value"], r["holds"]) for r in rows if r["model"] in ("k_anonymity", "l_diversity")]
     [('k', 2.0, None), ('l', 2.0, False)]
     """
@@ -110,7 +148,7 @@ def privacy(
         subject.drop(relations)
     del sizes["members"]
     rows = [{**level, "unit": subject.unit, **sizes} for level in _joined(satisfied, checks, list(subject.sensitive))]
-    return _table(rows)
+    return Privacy(_table(rows))
 
 
 def _levels(

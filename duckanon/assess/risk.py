@@ -15,9 +15,14 @@ from duckanon.assess.uniqueness import population_size as whole_population
 from duckanon.engine.sql.files import load
 from duckanon.engine.sql.relations import cast, col, conjunction, named, number, same, table
 from duckanon.errors import DataError, ParameterError
+from duckanon.report.assessments import risk_report
+from duckanon.report.results import Result
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from duckanon.engine.base import Engine
+    from duckanon.report.model import Report
 
 
 _MEANINGS = {
@@ -57,7 +62,26 @@ class Attacker:
 
 
 @dataclass(frozen=True)
-class Risk:
+class Disclosure:
+    """What classes tell of a sensitive column, whichever row in them is whose.
+
+    Parameters
+    ----------
+    attribute : str
+    classes, rows : int
+        Classes whose rows all have the same value, and their rows.
+    share : float
+        These rows, as a share of all.
+    """
+
+    attribute: str
+    classes: int
+    rows: int
+    share: float
+
+
+@dataclass(frozen=True, repr=False)
+class Risk(Result):
     """Reidentification risk of a table.
 
     Parameters
@@ -84,6 +108,8 @@ class Risk:
         Share of the population that is alone there, estimated where only the size of the population is known.
     composition : Composition or None
         What this release and a previous one disclose together.
+    disclosure : tuple of Disclosure
+        For each sensitive column that was named, the rows whose class tells its value.
     """
 
     threshold: float
@@ -98,6 +124,18 @@ class Risk:
     population_unique: float | None = None
     uniqueness: Uniqueness | None = None
     composition: Composition | None = None
+    disclosure: tuple[Disclosure, ...] = ()
+
+    def to_arrow(self) -> pa.Table:
+        """Return the figures, as ``figures`` does: ``measure``, ``value`` and ``meaning``."""
+        import pyarrow as pa
+
+        schema = pa.schema([("measure", pa.string()), ("value", pa.float64()), ("meaning", pa.string())])
+        names = schema.names
+        return pa.Table.from_pylist([dict(zip(names, one, strict=True)) for one in self.figures()], schema=schema)
+
+    def _shown(self) -> Report:
+        return risk_report(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the risk as plain values."""
@@ -125,6 +163,10 @@ class Risk:
             rows.append((f"population_uniqueness_{name}", value, meaning))
         if self.composition is not None:
             rows += self.composition.figures()
+        for told in self.disclosure:
+            rows.append(
+                (f"disclosed_{told.attribute}", told.share, f"share of rows whose class tells {told.attribute}")
+            )
         return [(name, float(value), meaning) for name, value, meaning in rows if value is not None]
 
 
@@ -132,11 +174,12 @@ def risk(
     data: object,
     *,
     quasi_identifiers: Sequence[str] | None = None,
+    sensitive: Sequence[str] = (),
+    entity_key: str | None = None,
     population: object = None,
     population_size: int | None = None,
     sampling_fraction: float | None = None,
     threshold: float = 0.2,
-    entity_key: str | None = None,
     previous: object = None,
     original: object = None,
     previous_original: object = None,
@@ -151,6 +194,11 @@ def risk(
     data : str, Path, Source, Arrow object, data frame or Release
     quasi_identifiers : sequence of str
         A release knows its own.
+    sensitive : sequence of str
+        For each of these columns, ``disclosure`` counts the rows in classes that have one value of it. A release knows
+        its own.
+    entity_key : str, optional
+        The column that identifies persons. With ``original`` it is a column of that.
     population : table, optional
         The people from whom the data were drawn, all of ``data`` included, with the quasi-identifiers written as in
         ``data`` (generalized in the same way). One row is one member.
@@ -159,8 +207,6 @@ def risk(
         population uniqueness (``uniqueness``) without a table of the population.
     threshold : float
         A probability above this is called at risk.
-    entity_key : str, optional
-        The column that identifies persons. With ``original`` it is a column of that.
     previous : table, optional
         An earlier release of the same people, with the same quasi-identifiers: ``composition`` then counts the persons
         both releases together distinguish from all but fewer than k others. Persons are followed by ``entity_key``, if
@@ -200,6 +246,9 @@ def risk(
     >>> found = duckanon.risk(people, quasi_identifiers=["age"], sampling_fraction=0.5)
     >>> found.uniqueness.chosen, round(found.uniqueness.dankar, 2)
     ('zayatz', 0.13)
+    >>> ill = people.append_column("ill", pa.array(["flu", "flu", "gout", "flu"]))
+    >>> duckanon.risk(ill, quasi_identifiers=["age"], sensitive=["ill"]).disclosure
+    (Disclosure(attribute='ill', classes=1, rows=1, share=0.25),)
     >>> before = pa.table({"age": ["30-39"] * 3 + ["40-49"] * 3, "person": [1, 2, 3, 4, 5, 6]})
     >>> after = pa.table({"age": ["30-34"] * 3 + ["35-49"] * 3, "person": [1, 2, 4, 3, 5, 6]})
     >>> found = duckanon.risk(after, quasi_identifiers=["age"], entity_key="person", previous=before)
@@ -212,9 +261,11 @@ def risk(
     if previous is None and (original is not None or previous_original is not None or k is not None):
         raise ParameterError("original, previous_original and k of risk are about a previous release: give previous.")
     key = entity_key if original is None else None
-    with assessed(data, quasi_identifiers=quasi_identifiers, entity_key=key, connection=connection) as subject:
+    with assessed(
+        data, quasi_identifiers=quasi_identifiers, sensitive=sensitive, entity_key=key, connection=connection
+    ) as subject:
         engine = subject.engine
-        relations = {"classes": subject.classes()}
+        relations = subject.relations(("class_values",))
         classes, members, smallest, _, singletons = engine.row(load("risk/sizes").bind(relations))
         prosecutor = Attacker(*engine.row(load("risk/prosecutor").bind(relations), limit))
         journalist, marketer, unique, estimates = None, prosecutor.average, None, None
@@ -226,6 +277,10 @@ def risk(
             relations["population_classes"] = _population(engine, subject, relations["classes"], population)
             row = engine.row(load("risk/journalist").bind(relations), limit)
             journalist, marketer, unique = Attacker(*row[:5]), row[5], row[6]
+        told: tuple[Disclosure, ...] = ()
+        if "class_values" in relations:
+            rows = engine.rows(load("risk/disclosure").bind(relations))
+            told = tuple(Disclosure(str(a), int(c), int(n), float(share)) for a, c, n, share in rows)
         engine.drop(*relations.values())
         both = None
         if previous is not None:
@@ -251,6 +306,7 @@ def risk(
         population_unique=unique,
         uniqueness=estimates,
         composition=both,
+        disclosure=told,
     )
 
 

@@ -17,12 +17,13 @@ from duckanon.hierarchy.rules import ColumnType
 from duckanon.io.source import Source
 from duckanon.models.base import require_int
 from duckanon.plan.roles import Role
+from duckanon.report.assessments import suggestion_report
+from duckanon.report.results import TableResult
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from duckanon.engine.base import Engine
     from duckanon.io.source import Relation
+    from duckanon.report.model import Report
 
 LIMIT = 1_000_000
 """Rows that are all read; of a larger table a random sample of this size is."""
@@ -38,6 +39,25 @@ FEW = 5
 """So many quasi-identifiers are proposed: each further one costs detail in all others."""
 
 
+class Suggestion(TableResult):
+    """Roles of columns, a row for each; see ``duckanon.suggest``.
+
+    Examples
+    --------
+    >>> import duckanon, pyarrow as pa
+    >>> people = pa.table({"email": list("abcd"), "sex": list("ffmm"), "diagnosis": list("xxxy")})
+    >>> duckanon.suggest(people).columns("quasi_identifier")
+    ['sex']
+    """
+
+    def columns(self, role: str) -> list[str]:
+        """Return the columns for which a role is suggested."""
+        return [str(row["column"]) for row in self if row["role"] == Role(role).value]
+
+    def _shown(self) -> Report:
+        return suggestion_report(self.to_pylist())
+
+
 def suggest(
     data: object,
     *,
@@ -46,7 +66,7 @@ def suggest(
     max_size: int = 3,
     by: str = "uniqueness",
     threshold: float = THRESHOLD,
-) -> pa.Table:
+) -> Suggestion:
     """Suggest a role for each column, with figures and a reason in words. No value of the data is in it.
 
     Parameters
@@ -62,7 +82,8 @@ def suggest(
 
     Returns
     -------
-    pyarrow.Table
+    Suggestion
+        A table (``to_arrow``, ``to_pandas``, ``to_polars``) that shows itself. Its columns:
         ``column``, ``role`` (identifier, entity_key, quasi_identifier, sensitive or insensitive), ``rank`` (of
         quasi-identifiers, 1 for the one to generalize first; else NULL), ``reason``, ``type``, ``rows``, ``distinct``
         (NULL counts as a value), ``null_share``, ``distinction`` (distinct values / rows), ``separation`` (share of
@@ -140,7 +161,7 @@ def suggest(
         ("minimal_sets", pa.list_(pa.list_(pa.string()))),
         ("hierarchy", pa.string()),
     ]
-    return pa.Table.from_pylist(lines, schema=pa.schema([*first, *counts, *shares, *more]))
+    return Suggestion(pa.Table.from_pylist(lines, schema=pa.schema([*first, *counts, *shares, *more])))
 
 
 def _choose_key(lines: list[dict[str, Any]]) -> None:

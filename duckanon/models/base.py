@@ -113,7 +113,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check of one model found. ``classes`` and the violating ones are counted, never named."""
+    """What a check of one model found: true if it holds. Classes and the violating ones are counted, never named."""
 
     model: str
     parameters: dict[str, Any]
@@ -122,6 +122,9 @@ class CheckResult:
     violating_classes: int
     violating_rows: int
     text: str
+
+    def __bool__(self) -> bool:
+        return self.holds
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""

@@ -17,11 +17,12 @@ from duckanon.engine.sql.relations import Column, call, col, number, table
 from duckanon.errors import ParameterError, UnsupportedError
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure, metric_parameters
-from duckanon.models.base import CheckResult, sensitive_of
+from duckanon.models.base import sensitive_of
 from duckanon.plan.plan import has_distance
 from duckanon.recoding.base import Recoding
 from duckanon.release.gate import Homogeneity, Reference, check_release, require_no_leaks
 from duckanon.release.permutation_gate import highest_linkage
+from duckanon.release.results import Checks, Lattice, Measures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from duckanon.engine.sql.relations import RelationTables
     from duckanon.hierarchy import Hierarchy
     from duckanon.hierarchy.match import Match
-    from duckanon.metrics.base import Measure
     from duckanon.plan.plan import Plan
     from duckanon.recoding.base import Recoder
     from duckanon.release.stages.check import Checked
@@ -58,7 +58,7 @@ class Release:
     rows_in: int
     rows_published: int
     rows_suppressed: int
-    checks: tuple[CheckResult, ...]
+    checks: Checks
     recoding: Recoding
     levels: tuple[Levels, ...] = field(repr=False)
     relations: RelationTables = field(repr=False)
@@ -106,7 +106,7 @@ class Release:
             rows_in=encoded.rows,
             rows_published=checked.rows,
             rows_suppressed=found.suppressed,
-            checks=checked.checks,
+            checks=Checks(checked.checks),
             recoding=recoder.recoding(),
             levels=recoded.levels,
             relations=recoder.relations,
@@ -172,11 +172,11 @@ class Release:
         order = exp.Ordered(this=col(size), desc=True)
         return self.engine.arrow(query.order_by(order, *(col(name) for name in self.recoding.columns)))
 
-    def measure(self, metrics: Sequence[str] | None = None) -> list[Measure]:
+    def measure(self, metrics: Sequence[str] | None = None) -> Measures:
         """Return what the release lost, by the metrics named or by all that can be computed."""
-        return measure(self.engine, self.relations, metrics, metric_parameters(self.plan.models))
+        return Measures(measure(self.engine, self.relations, metrics, metric_parameters(self.plan.models)))
 
-    def lattice(self, metrics: Sequence[str] | None = None, pareto: bool = False) -> pa.Table:
+    def lattice(self, metrics: Sequence[str] | None = None, pareto: bool = False) -> Lattice:
         """Return the nodes that the search visited or inferred, with the metrics named.
 
         The columns are those of ``duckanon.lattice``. Inferred nodes have ``anonymous`` only; the Pareto front is that
@@ -190,7 +190,7 @@ class Release:
             raise UnsupportedError(f"The algorithm {self.plan.algorithm.name} does not say which nodes it visited.")
         problem = replace(self.problem, allowed=self.seen.allowed)
         wanted = [self.searched.get("metric", "loss")] if metrics is None else metrics
-        return tabulate(problem, wanted, pareto=pareto, seen=self.seen)
+        return Lattice(tabulate(problem, wanted, pareto=pareto, seen=self.seen), wanted)
 
     def summary(self) -> dict[str, Any]:
         """Return what reports show, as plain values: promise, checks and loss. It has no cell value."""
@@ -371,7 +371,7 @@ class Release:
 
     def verify_rows(self, relation: exp.Query) -> None:
         """Check every promise on rows read again from their target; raise a PrivacyViolation if one is broken."""
-        self.checks = check_release(
+        checks = check_release(
             self.engine,
             relation,
             self.plan.roles,
@@ -382,6 +382,7 @@ class Release:
             self.reference,
             self.plan.published_as,
         ).checks
+        self.checks = Checks(checks)
 
     def close(self) -> None:
         """Remove the private file and everything else that the release holds."""

@@ -20,6 +20,11 @@ def html(report: Report) -> str:
     return _environment().get_template("page.html").render(report=report, images=images)
 
 
+def fragment(report: Report) -> str:
+    """Return a report as a part of a page, with its own styles: what notebooks show of a result."""
+    return _environment().get_template("fragment.html").render(report=report)
+
+
 def block_html(block: Block) -> str:
     """Return a block as HTML."""
     blocks: Any = _environment().get_template("blocks.html").module

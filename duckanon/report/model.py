@@ -31,12 +31,15 @@ class Cell:
         A bad cell is set in bold or in red.
     bar : Bar, optional
         What a page draws beside the text.
+    about : str
+        An explanation that a page shows where somebody points at the text.
     """
 
     text: str
     aside: str = ""
     mark: str = ""
     bar: Bar | None = None
+    about: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -61,7 +64,7 @@ class Bullets:
 class Grid:
     """A table; ``right`` are the positions of columns with figures."""
 
-    header: Sequence[str]
+    header: Sequence[str | Cell]
     rows: Sequence[Sequence[str | Cell]]
     right: Sequence[int] = ()
     wide: bool = False
@@ -142,7 +145,53 @@ class Drawing:
     caption: str
 
 
-Block = Lines | Bullets | Grid | Command | Sizes | Trends | Drawing
+@dataclass(frozen=True)
+class Histogram:
+    """A picture of how many there are of each size; the table beside it has the figures.
+
+    Attributes
+    ----------
+    bars : sequence of (str, float)
+        A label and a height for each bar.
+    across, up : str
+        What the two axes show, with their units.
+    """
+
+    bars: Sequence[tuple[str, float]]
+    across: str
+    up: str
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A point of a scatter plot: its place, its name, and whether it is one of the best."""
+
+    x: float
+    y: float
+    name: str
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A picture of points on two axes; the table beside it has the figures.
+
+    Attributes
+    ----------
+    spots : sequence of Spot
+    across, up : str
+        What the two axes show, with their units. Lower is better on both.
+    front : bool
+        Whether the best points are joined by a line.
+    """
+
+    spots: Sequence[Spot]
+    across: str
+    up: str
+    front: bool = False
+
+
+Block = Lines | Bullets | Grid | Command | Sizes | Histogram | Scatter | Trends | Drawing
 
 
 @dataclass(frozen=True)

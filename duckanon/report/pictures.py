@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from duckanon.report.model import Point, Sizes, Trend
+from duckanon.report.model import Histogram, Point, Scatter, Sizes, Trend
 from duckanon.report.text import number
 
 _WIDE, _HIGH, _EDGE = 240.0, 84.0, 7.0
@@ -71,6 +72,147 @@ def trend(picture: Trend) -> dict[str, Any] | None:
         "failed": crosses,
         "marks": marks,
     }
+
+
+_TOP, _FLOOR, _LEFT = 24, 148, 11.0
+"""The field of a histogram: its upper and lower edge in pixels, and its left edge in per cent of the width."""
+
+
+def histogram(picture: Histogram) -> dict[str, Any] | None:
+    """Return the places of the bars, and of round numbers on the axis to the left."""
+    heights = [float(height) for _, height in picture.bars if _is_number(height)]
+    if not heights or len(heights) < len(picture.bars) or max(heights) <= 0:
+        return None
+    levels = _round_numbers(max(heights))
+    top, wide = levels[-1], (100 - _LEFT) / len(heights)
+    # Labels that would touch each other on a small screen are left out.
+    longest = max(len(label) for label, _ in picture.bars)
+    every = max(1, math.ceil(longest * 6.5 / (wide / 100 * _SMALL)))
+    bars: list[dict[str, Any]] = []
+    for i, (label, height) in enumerate(picture.bars):
+        high = (_FLOOR - _TOP) * height / top
+        bars.append(
+            {
+                "x": _percent((_LEFT + wide * (i + 0.08)) / 100),
+                "width": _percent(wide * 0.84 / 100),
+                "middle": _percent((_LEFT + wide * (i + 0.5)) / 100),
+                # What is not nothing is seen.
+                "y": round(_FLOOR - max(high, 1.0 if height else 0.0), 1),
+                "height": round(max(high, 1.0 if height else 0.0), 1),
+                "label": label if i % every == 0 else "",
+                "title": f"{label}: {number(int(height))}",
+            }
+        )
+    return {
+        "label": f"{picture.up} by {picture.across}: " + ", ".join(bar["title"] for bar in bars) + ".",
+        "left": _percent(_LEFT / 100),
+        "levels": [(round(_FLOOR - (_FLOOR - _TOP) * level / top, 1), number(int(level))) for level in levels],
+        "bars": bars,
+        "across": picture.across,
+        "up": picture.up,
+    }
+
+
+_SMALL = 330.0
+"""The width of a picture on a small screen, in pixels: labels must not touch there."""
+_LETTER, _LINE = 6.6, 15.0
+"""The width and height of a letter of a label, in pixels."""
+_NAMED = 24
+"""So many points have names beside them, the best first; the table has all."""
+
+
+def scatter(picture: Scatter) -> dict[str, Any] | None:
+    """Return the places of points and of their names, which neither touch each other nor leave the picture."""
+    spots = [s for s in picture.spots if _is_number(s.x) and _is_number(s.y)]
+    if not spots:
+        return None
+    height = 300
+    floor = height - 42
+    x_levels = _round_numbers(max(s.x for s in spots))
+    y_levels = _round_numbers(max(s.y for s in spots), 5)
+
+    def across(value: float) -> float:
+        return _LEFT + (96 - _LEFT) * value / x_levels[-1]
+
+    def up(value: float) -> float:
+        return round(floor - (floor - _TOP - 8) * value / y_levels[-1], 1)
+
+    drawn: list[dict[str, Any]] = []
+    # Points are obstacles, too.
+    taken = [_box(across(s.x) / 100 * _SMALL - 5, up(s.y) - 5, 10, 10) for s in spots]
+    order = sorted(range(len(spots)), key=lambda i: (not spots[i].best, spots[i].x, spots[i].y))
+    for rank, i in enumerate(order):
+        spot = spots[i]
+        x, y = across(spot.x), up(spot.y)
+        place = _free(spot.name, x / 100 * _SMALL, y, floor, taken) if rank < _NAMED else None
+        drawn.append(
+            {
+                "x": _percent(x / 100),
+                "y": y,
+                "best": spot.best,
+                "title": f"{spot.name}: {picture.across} {_level(spot.x)}, {picture.up} {_level(spot.y)}",
+                "name": spot.name if place else "",
+                "left": place[0] if place else False,
+                "label_y": place[1] if place else 0,
+            }
+        )
+    best = sorted({(s.x, s.y) for s in spots if s.best})
+    places = [(_percent(across(x) / 100), up(y)) for x, y in best]
+    return {
+        "label": "; ".join(spot["title"] for spot in drawn) + ".",
+        "height": height,
+        "floor": floor,
+        "left": _percent(_LEFT / 100),
+        "levels": [(up(v), _level(v)) for v in y_levels],
+        "ticks": [(_percent(across(v) / 100), _level(v)) for v in x_levels],
+        "joined": list(pairwise(places)) if picture.front else [],
+        "spots": drawn,
+        "across": picture.across,
+        "up": picture.up,
+    }
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _box(x: float, y: float, width: float, height: float) -> _Box:
+    return x, y, x + width, y + height
+
+
+def _free(name: str, x: float, y: float, floor: float, taken: list[_Box]) -> tuple[bool, float] | None:
+    """Return whether a name stands to the left of its point, and its height; None where there is no room."""
+    wide = len(name) * _LETTER
+    for shift in (4.0, -7.0, 15.0, -18.0, 26.0):
+        for left in (False, True):
+            box = _box(x - 9 - wide if left else x + 9, y + shift - 11, wide, _LINE)
+            inside = box[0] >= 0 and box[2] <= _SMALL and box[1] >= 14 and box[3] <= floor + 6
+            if inside and not any(_touch(box, other) for other in taken):
+                taken.append(box)
+                return left, round(y + shift, 1)
+    return None
+
+
+def _touch(a: _Box, b: _Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _round_numbers(most: float, count: int = 4) -> list[float]:
+    """Return round numbers from 0 to the first that is not below ``most``.
+
+    Examples
+    --------
+    >>> _round_numbers(37), _round_numbers(0.2), _round_numbers(0)
+    ([0.0, 10.0, 20.0, 30.0, 40.0], [0.0, 0.05, 0.1, 0.15, 0.2], [0.0, 1.0])
+    """
+    if most <= 0:
+        return [0.0, 1.0]
+    power = 10.0 ** math.floor(math.log10(most / count))
+    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m * count >= most * (1 - 1e-12))
+    return [round(step * i, 12) for i in range(math.ceil(most / step - 1e-9) + 1)]
+
+
+def _level(value: float) -> str:
+    return number(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.3g}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,47 @@ def bare(axes: Any) -> None:
     """Take away the lines above and to the right, which only fill space."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
+
+def logarithmic(axis: Any) -> None:
+    """Make an axis logarithmic, with plain numbers at few of its ticks."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.axes.set_xscale("log") if axis.axis_name == "x" else axis.axes.set_yscale("log")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def annotate(axes: Any, named: Sequence[tuple[float, float, str]], size: float = 9) -> None:
+    """Write names beside points: none touches another, a point or the edge; one without room is left out."""
+    from matplotlib.transforms import Bbox
+
+    figure = axes.figure.get_figure(root=True)
+    # Only a laid out figure knows where its points are.
+    figure.draw_without_rendering()
+    edge, scale = axes.get_window_extent(), figure.dpi / 72
+    places = [axes.transData.transform((x, y)) for x, y, _ in named]
+    taken = [Bbox.from_bounds(x - 5 * scale, y - 5 * scale, 10 * scale, 10 * scale) for x, y in places]
+    for i, (x, y, name) in enumerate(named):
+        others = [*taken[:i], *taken[i + 1 :]]
+        for right, up in ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1), (1, 2), (1, -2)):
+            text = axes.annotate(
+                name,
+                (x, y),
+                (9 * right, 13 * up),
+                textcoords="offset points",
+                ha={1: "left", -1: "right", 0: "center"}[right],
+                va="center",
+                fontsize=size,
+                color=INK,
+            )
+            box = text.get_window_extent()
+            inside = box.x0 >= edge.x0 and box.x1 <= edge.x1 and box.y0 >= edge.y0 and box.y1 <= edge.y1
+            if inside and not any(box.overlaps(other) for other in others):
+                taken.append(box)
+                break
+            text.remove()
 
 
 def escape(text: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from duckanon.report.model import Block, Bullets, Cell, Command, Grid, Lines, Section, Trends
+from duckanon.report.model import Block, Bullets, Cell, Command, Grid, Lines, Report, Section, Trends
 from duckanon.report.text import visible
 
 if TYPE_CHECKING:
@@ -24,6 +25,58 @@ def drawn(section: Section) -> RenderableType:
 def plain(section: Section) -> list[str]:
     """Return a section as lines, each with its title before it."""
     return [f"{section.title}: {line}" for block in _shown(section) for line in _lines(block)]
+
+
+_WIDTH = 110
+_MOST_ROWS = 30
+
+
+def as_text(report: Report) -> str:
+    """Return a report as lines of text, as they look on a terminal; of long tables the first rows.
+
+    Examples
+    --------
+    >>> grid = Grid(("Column", "Loss"), [("age", "0.25"), ("zip", "1")], right=(1,))
+    >>> print(as_text(Report("people", "Loss", [Section("By column", [grid])])))
+    Loss: people
+    By column
+     Column   Loss
+     ─────────────
+     age      0.25
+     zip         1
+    """
+    import io
+
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, force_terminal=False, force_jupyter=False)
+
+    def line(text: str) -> None:
+        console.print(Text(visible(text)), soft_wrap=True)
+
+    line(f"{report.kind}: {report.title}" if report.title != report.kind else report.kind)
+    if report.facts:
+        line("; ".join(report.facts))
+    if report.verdict:
+        line(f"{report.verdict.shown_sign} {report.verdict.title}. {report.verdict.text}".rstrip())
+    for section in report.sections:
+        if section.brief:
+            line(section.title)
+            for block in _shown(section):
+                console.print(Padding(_block(_first(block)), (0, 0, 0, 1)))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(one.rstrip() for one in text.splitlines())
+
+
+def _first(block: Lines | Bullets | Grid | Command) -> Lines | Bullets | Grid | Command:
+    """Return the first rows of a long table."""
+    if not isinstance(block, Grid) or len(block.rows) <= _MOST_ROWS:
+        return block
+    left = len(block.rows) - _MOST_ROWS
+    more = [f"... {left:,} more", *[""] * (len(block.header) - 1)]
+    return replace(block, rows=[*block.rows[:_MOST_ROWS], more])
 
 
 def _shown(section: Section) -> list[Lines | Bullets | Grid | Command]:

@@ -33,6 +33,31 @@ def share(value: Any) -> str:
     return "-" if value is None else f"{value:.2%}"
 
 
+_PLURALS = {"class": "classes"}
+
+
+def counted(value: int, unit: str) -> str:
+    """Return a number with its unit.
+
+    Examples
+    --------
+    >>> counted(1, "class"), counted(2, "class"), counted(20000, "row")
+    ('1 class', '2 classes', '20,000 rows')
+    """
+    return f"{number(value)} {unit if value == 1 else _PLURALS.get(unit, f'{unit}s')}"
+
+
+def in_words(name: str) -> str:
+    """Return a name of code in words.
+
+    Examples
+    --------
+    >>> in_words("average_class_size")
+    'average class size'
+    """
+    return name.replace("_", " ")
+
+
 def parameters(given: Mapping[str, Any]) -> str:
     """Return parameters in words."""
     return ", ".join(f"{k} = {v}" for k, v in given.items()) or "none"

@@ -71,16 +71,6 @@ def bare(axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
-def logarithmic(axis: Any) -> None:
-    """Make an axis logarithmic, with plain numbers at few of its ticks."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.axes.set_xscale("log") if axis.axis_name == "x" else axis.axes.set_yscale("log")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
 def label(axes: Any, title: str = "", x: str = "", y: str = "") -> None:
     """Write a title and the names of the axes."""
     if title:

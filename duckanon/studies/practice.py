@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from duckanon.report.model import Lines
-from duckanon.report.plots import INK, escape
+from duckanon.report.plots import INK, escape, logarithmic
 from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, Figure, label, legend, line, logarithmic, panels
+from duckanon.studies.figures import COLOURS, Figure, label, legend, line, panels
 from duckanon.studies.releases import described, release_of, shown
 from duckanon.studies.tables import ROW, divide
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from duckanon.report.model import Lines
-from duckanon.report.plots import INK
+from duckanon.report.plots import INK, logarithmic
 from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, mean, where
-from duckanon.studies.figures import COLOURS, Figure, label, legend, line, logarithmic, panels
+from duckanon.studies.figures import COLOURS, Figure, label, legend, line, panels
 from duckanon.studies.releases import release_of, row_properties, shown
 from duckanon.studies.tables import ROW, codes, numbered, read
 

@@ -20,15 +20,20 @@ from duckanon.metrics.base import metric_parameters
 from duckanon.models.base import require_int
 from duckanon.plan.roles import Role, column_names
 from duckanon.release.release import Release
+from duckanon.report.attacks import attack_report
+from duckanon.report.results import Result
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
+
     from duckanon.engine.base import Engine
+    from duckanon.report.model import Report
 
 
-@dataclass(frozen=True)
-class Attack:
+@dataclass(frozen=True, repr=False)
+class Attack(Result):
     """What the attacks found, and which could not be tried and why."""
 
     findings: tuple[Finding, ...]
@@ -65,6 +70,25 @@ class Attack:
             "little": "learned a little beyond chance, and nowhere 5 points or more",
         }
         return f"None of {tried} attacks found a leak: they {words[self.level]}."
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each finding, and for each attack that was not tried, with the level "not tried"."""
+        import pyarrow as pa
+
+        rows = []
+        for finding in self.to_dict()["findings"]:
+            low, high = finding.pop("interval")
+            rows.append({**finding, "success_low": low, "success_high": high})
+        rows += [{"attack": n, "level": "not tried", "verdict": f"Not tried: {w}."} for n, w in self.skipped.items()]
+        texts, counts = ("attack", "attribute", "adversary"), ("rows", "sampled_from", "controls")
+        shares = ("success", "success_low", "success_high", "control", "base_rate", "gain", "risk")
+        kinds = [(texts, pa.string()), (shares, pa.float64()), (counts, pa.int64())]
+        kinds.append((("level", "verdict", "text"), pa.string()))
+        schema = pa.schema([(name, kind) for names, kind in kinds for name in names])
+        return pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema=schema)
+
+    def _shown(self) -> Report:
+        return attack_report(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the findings as plain values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +12,31 @@ from duckanon.assess.comparison.properties.base import resolve
 from duckanon.assess.comparison.rows import Rows, require_same_rows
 from duckanon.errors import ParameterError, did_you_mean
 from duckanon.release.release import Release
+from duckanon.report.comparison import comparison_report
+from duckanon.report.results import Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from duckanon.assess.comparison.pairwise import Numbers
+    from duckanon.report.model import Report
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """Releases side by side.
 
-    Every table is a ``pyarrow.Table``. Properties are summed up in their own direction; indices are those of vectors of
+    Every table is a ``pyarrow.Table``; ``to_arrow``, ``to_pandas`` and ``to_polars`` return ``standing``.
+    Properties are summed up in their own direction; indices are those of vectors of
     which higher is better.
 
     Attributes
     ----------
+    standing : pyarrow.Table
+        Risk and loss: ``release``, ``average_risk`` and ``highest_risk`` of its published rows (1 / size of the class),
+        ``loss`` (the metric of that name, suppressed rows included), ``suppressed_share``, ``front``, and
+        ``dominated_by``: the releases that are no worse in all three and better in one. On the front are those that
+        none dominates.
     tournament : pyarrow.Table
         ``index``, ``property``, ``release``, ``wins``, ``draws``, ``losses``, ``incomparable``, ``place`` (1 is best;
         most wins minus losses). The lines whose index and property are NULL sum over all.
@@ -58,6 +68,7 @@ class Comparison:
         column for each release.
     """
 
+    standing: pa.Table
     tournament: pa.Table
     indices: pa.Table
     dominance: pa.Table
@@ -69,14 +80,32 @@ class Comparison:
     metrics: pa.Table
 
     @property
-    def ranking(self) -> list[str]:
-        """The names of the releases, best first; those in the same place in the order in which they were given."""
-        total = [r for r in self.tournament.to_pylist() if r["index"] is None]
-        return [r["release"] for r in sorted(total, key=lambda r: int(r["place"]))]
+    def front(self) -> list[str]:
+        """The releases that no other dominates in risk and loss."""
+        return [str(r["release"]) for r in self.standing.to_pylist() if r["front"]]
+
+    @property
+    def winner(self) -> str | None:
+        """The release that dominates all others in risk and loss; None where less risk costs more loss."""
+        rows = self.standing.to_pylist()
+        return next((n for n in self.front if all(n in r["dominated_by"] for r in rows if r["release"] != n)), None)
+
+    def to_arrow(self, what: str = "standing") -> pa.Table:
+        """Return a table of the comparison by its name."""
+        if what not in TABLES:
+            raise ParameterError(
+                f"A comparison has no table {what!r}.{did_you_mean(str(what), TABLES)} It has: {', '.join(TABLES)}."
+            )
+        table: pa.Table = getattr(self, what)
+        return table
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ranking, and the tables as lists of rows."""
-        return {"ranking": self.ranking, **{name: rows(self, name).to_pylist() for name in TABLES}}
+        """Return the winner, the front, and the tables as lists of rows."""
+        tables = {name: self.to_arrow(name).to_pylist() for name in TABLES}
+        return {"winner": self.winner, "front": self.front, **tables}
+
+    def _shown(self) -> Report:
+        return comparison_report({name: self.to_arrow(name).to_pylist() for name in TABLES})
 
     def plot(self, path: str | Path) -> Path:
         """Draw the comparison into a file, PNG, SVG or PDF by its suffix; needs ``pip install duckanon[plots]``."""
@@ -84,35 +113,16 @@ class Comparison:
 
         return draw(self, path)
 
-    def __repr__(self) -> str:
-        return f"<Comparison of {len(self.ranking)} releases, best first: {', '.join(self.ranking)}>"
-
 
 TABLES = tuple(f.name for f in fields(Comparison))
 """The names of the tables of a comparison."""
-
-
-def rows(comparison: Comparison, what: str = "tournament") -> pa.Table:
-    """Return a table of a comparison by its name.
-
-    Examples
-    --------
-    >>> from duckanon.assess.comparison.compare import TABLES
-    >>> TABLES
-    ('tournament', 'indices', 'dominance', 'gains', 'bias', 'groups', 'properties', 'sizes', 'metrics')
-    """
-    if what not in TABLES:
-        raise ParameterError(
-            f"A comparison has no table {what!r}.{did_you_mean(str(what), TABLES)} It has: {', '.join(TABLES)}."
-        )
-    return getattr(comparison, what)
 
 
 def compare(
     releases: Sequence[Release] | Mapping[str, Release],
     *,
     by: str | Sequence[str] = "coverage",
-    properties: Sequence[str] = ("class_size",),
+    properties: Sequence[str] = ("class_size", "loss"),
     index: str | Sequence[str] = "coverage",
     weights: Numbers | None = None,
     epsilon: float = 0.0,
@@ -186,7 +196,9 @@ def compare(
     numbered = {name: Rows.of(release, row_id) for name, release in named.items()}
     require_same_rows(numbered.values())
     measured = tables(numbered, chosen, settings)
-    return Comparison(**measured, **_bias(named), metrics=_side_by_side(named, metrics))
+    bias = _bias(named)
+    standing = _standing(named, bias["bias"])
+    return Comparison(standing=standing, **measured, **bias, metrics=_side_by_side(named, metrics))
 
 
 def _named(releases: Sequence[Release] | Mapping[str, Release]) -> dict[str, Release]:
@@ -231,6 +243,45 @@ def _bias(named: Mapping[str, Release]) -> dict[str, pa.Table]:
     }
 
 
+_RISKS = ("average_risk", "highest_risk")
+
+
+def _standing(named: Mapping[str, Release], bias: pa.Table) -> pa.Table:
+    """Return risk and loss of each release, and which others are better in one of them and no worse in all."""
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    for (name, release), risk in zip(named.items(), bias.to_pylist(), strict=True):
+        (loss,) = (m.value for m in release.measure(["loss"]) if m.attribute is None)
+        share = release.rows_suppressed / release.rows_in if release.rows_in else 0.0
+        risks = {"average_risk": risk["mean_risk"], "highest_risk": risk["maximum_risk"]}
+        rows.append({"release": name, **risks, "loss": loss, "suppressed_share": share})
+    for row in rows:
+        row["dominated_by"] = [other["release"] for other in rows if _dominates(other, row)]
+        row["front"] = not row["dominated_by"]
+    reals = [(key, pa.float64()) for key in (*_RISKS, "loss", "suppressed_share")]
+    rest = [("front", pa.bool_()), ("dominated_by", pa.list_(pa.string()))]
+    return pa.Table.from_pylist(rows, schema=pa.schema([("release", pa.string()), *reals, *rest]))
+
+
+def _dominates(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether a release is no worse in all, and better in one; without a loss nothing can be said.
+
+    Examples
+    --------
+    >>> a = {"average_risk": 0.1, "highest_risk": 0.2, "loss": 0.4}
+    >>> _dominates(a, {**a, "loss": 0.5}), _dominates(a, a), _dominates(a, {**a, "loss": 0.5, "average_risk": 0.05})
+    (True, False, False)
+    """
+    pairs = [(one[key], other[key]) for key in (*_RISKS, "loss")]
+    if any(value is None for pair in pairs for value in pair):
+        return False
+    # Figures that are computed in another order differ in their last digits.
+    better = [a < b and not isclose(a, b, rel_tol=1e-9) for a, b in pairs]
+    worse = [a > b and not isclose(a, b, rel_tol=1e-9) for a, b in pairs]
+    return any(better) and not any(worse)
+
+
 def _side_by_side(named: Mapping[str, Release], metrics: Sequence[str] | None) -> pa.Table:
     import pyarrow as pa
 
@@ -244,4 +295,4 @@ def _side_by_side(named: Mapping[str, Release], metrics: Sequence[str] | None) -
     return pa.Table.from_pylist(lines, schema=schema)
 
 
-__all__ = ["TABLES", "Comparison", "compare", "rows"]
+__all__ = ["TABLES", "Comparison", "compare"]

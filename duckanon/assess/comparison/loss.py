@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
@@ -32,9 +32,7 @@ from duckanon.metrics.base import require_names
 from duckanon.models.base import require_int
 from duckanon.recoding.relations import QuasiIdentifierDomain, ReleaseRelations
 from duckanon.release.release import Release
-
-if TYPE_CHECKING:
-    from duckanon.metrics.base import Measure
+from duckanon.release.results import Measures
 
 _WIDEST = 20_000_000
 """More pairs of a tuple and a beginning of a class than this, and rows are not followed to their classes."""
@@ -50,7 +48,7 @@ def measure(
     metrics: Sequence[str] | None = None,
     k: int | None = None,
     connection: Any = None,
-) -> list[Measure]:
+) -> Measures:
     """Return what a release lost, by the metrics named or by all that can be computed.
 
     Parameters
@@ -126,7 +124,7 @@ def measure(
             columns = list(released.quasi.values())
             values = count_values(engine, released.query, columns, released.sensitive, classes)
             relations.add("class_values", values)
-        return measure_relations(engine, relations, metrics, params)
+        return Measures(measure_relations(engine, relations, metrics, params))
 
 
 def _classes(original: AssessedTable, released: AssessedTable) -> str:

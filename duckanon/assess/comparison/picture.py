@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from duckanon.report.plots import COLOURS, INK, bare, escape, new_figure, picture_path, save
+from duckanon.report.plots import COLOURS, INK, annotate, bare, escape, logarithmic, new_figure, picture_path, save
+from duckanon.report.text import in_words
 
 if TYPE_CHECKING:
     from duckanon.assess.comparison.compare import Comparison
@@ -16,6 +17,8 @@ _COLOURS = 7
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
 _GAIN, _LOSS, _SAME = "#0072B2", "#D55E00", "#E6E6E6"
 _IN_A_ROW = 4
+_UPPER = 4.8
+"""The height of the upper part, in inches."""
 _MOST_BARS = 24
 _LEGEND = 10
 _MOST_NUMBERS = 10
@@ -29,15 +32,16 @@ def draw(comparison: Comparison, path: str | Path) -> Path:
     bars, maps = _bars(comparison, names), _maps(comparison)
     columns = min(_IN_A_ROW, 1 + len(maps))
     lines = -(-(1 + len(maps)) // columns)
-    upper = max(4.6, 1.2 + 0.27 * len(bars))
+    middle = max(2.4, 1.2 + 0.27 * len(bars))
     lower = lines * (1.5 + 0.42 * max(3, len(names))) + 0.4
-    figure = new_figure(13, upper + lower + 0.5)
-    # Two parts, each with its own layout: labels of one must not squeeze the other.
-    parts: Any = figure.subfigures(2, 1, height_ratios=[upper, lower])
-    top, bottom = parts
+    figure = new_figure(13, _UPPER + middle + lower + 0.5)
+    # Parts, each with its own layout: labels of one must not squeeze the others.
+    parts: Any = figure.subfigures(3, 1, height_ratios=[_UPPER, middle, lower])
+    top, gaining, bottom = parts
     left, right = top.subplots(1, 2, width_ratios=[1, 1.05])
-    _sizes(left, comparison, names)
-    _gains(right, bars)
+    _standing(left, comparison)
+    _sizes(right, comparison, names)
+    _gains(gaining.subplots(1, 1), bars)
     panels = bottom.subplots(lines, columns, squeeze=False).flatten()
     _tournament(panels[0], comparison)
     for axes, lines_of_map in zip(panels[1:], maps, strict=False):
@@ -46,7 +50,7 @@ def draw(comparison: Comparison, path: str | Path) -> Path:
         axes.set_visible(False)
     title = "Index of the release in the row beside that in the column: blue is better, orange worse, grey neither"
     bottom.suptitle(title, fontsize=11, color=INK)
-    figure.suptitle(f"{len(names)} releases, best first:  {_best_first(comparison)}", fontsize=13, color=INK)
+    figure.suptitle(_title(comparison, names), fontsize=13, color=INK)
     return save(figure, target)
 
 
@@ -63,17 +67,30 @@ def _short(name: str, most: int = 16) -> str:
     return escape(cut)
 
 
-def _best_first(comparison: Comparison, most: int = 90) -> str:
-    """Return the names in their order, with an equals sign between those in the same place; as many as fit."""
-    total = [line for line in comparison.tournament.to_pylist() if line["index"] is None]
-    words = _short(total[0]["release"])
-    for above, line in pairwise(total):
-        sign = "=" if above["place"] == line["place"] else ">"
-        further = f"  {sign}  {_short(line['release'])}"
-        if len(words) + len(further) > most:
-            return f"{words}  ..."
-        words += further
-    return words
+def _title(comparison: Comparison, names: list[str]) -> str:
+    """Return how many releases there are, and which wins, if one does."""
+    winner = comparison.winner
+    wins = "none is best in both risk and loss" if winner is None else f"{_short(winner)} is best in risk and loss"
+    return f"{len(names)} releases: {wins}"
+
+
+def _standing(axes: Any, comparison: Comparison) -> None:
+    """Draw risk and loss of each release as a point with its name; those that none dominates are filled."""
+    from duckanon.report.comparison import LOSS_AXIS, RISK_AXIS
+
+    lines = [line for line in comparison.standing.to_pylist() if line["loss"] is not None]
+    for line in lines:
+        face = _GAIN if line["front"] else "white"
+        axes.plot(100 * line["average_risk"], line["loss"], "o", markersize=9, color=_GAIN, markerfacecolor=face)
+    named = [(100 * line["average_risk"], line["loss"], _short(line["release"])) for line in lines]
+    axes.set_xlabel(RISK_AXIS, fontsize=10, color=INK)
+    axes.set_ylabel(LOSS_AXIS, fontsize=10, color=INK)
+    axes.set_title("Risk and loss (filled: no other is better)", fontsize=11, color=INK, loc="left")
+    axes.set_xlim(left=0, right=max([x for x, _, _ in named], default=1) * 1.2 or 1)
+    axes.set_ylim(bottom=0, top=max([y for _, y, _ in named], default=1) * 1.15 or 1)
+    axes.grid(alpha=0.25)
+    _bare(axes)
+    annotate(axes, named)
 
 
 def _bare(axes: Any) -> None:
@@ -109,11 +126,10 @@ def _sizes(axes: Any, comparison: Comparison, names: list[str]) -> None:
             linestyle=_DASHES[(position + position // _COLOURS) % len(_DASHES)],
             linewidth=2,
         )
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else "")
+    logarithmic(axes.xaxis)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel("size of a row's class", fontsize=10, color=INK)
+    axes.set_xlabel("size of a row's class (rows or persons)", fontsize=10, color=INK)
     axes.set_ylabel("published rows in classes up to this size", fontsize=10, color=INK)
     axes.set_title("How many share a row's class (further right protects more)", fontsize=11, color=INK, loc="left")
     axes.grid(alpha=0.25)
@@ -129,11 +145,13 @@ def _bars(comparison: Comparison, names: list[str]) -> list[tuple[str, dict[str,
     labels = list(dict.fromkeys(key[0] for key in lines))
     pairs = list(combinations(names, 2))
     if len(labels) * (1 + len(pairs)) > _MOST_BARS:
-        best, *others = comparison.ranking
-        pairs = [(best, other) for other in others]
+        # Each beside the one that loses least, which is the nearest to the original.
+        standing = comparison.standing.to_pylist()
+        least = min(standing, key=lambda line: math.inf if line["loss"] is None else line["loss"])["release"]
+        pairs = [(least, other) for other in names if other != least]
     bars: list[tuple[str, dict[str, Any] | None]] = []
     for label in labels:
-        bars.append((label, None))
+        bars.append((in_words(label), None))
         bars += [(f"{_short(a)} vs {_short(b)}", lines[label, a, b]) for a, b in pairs]
     if len(bars) > _MOST_BARS:
         left_out = sum(line is not None for _, line in bars[_MOST_BARS - 1 :])
@@ -170,7 +188,7 @@ def _gains(axes: Any, bars: list[tuple[str, dict[str, Any] | None]]) -> None:
 
 
 def _tournament(axes: Any, comparison: Comparison) -> None:
-    """Draw wins, draws and losses over all indices and properties, best first."""
+    """Draw wins, draws and losses over all indices and properties."""
     lines = [line for line in comparison.tournament.to_pylist() if line["index"] is None]
     left = [0] * len(lines)
     for parts, colour in ((("wins",), _GAIN), (("draws", "incomparable"), _SAME), (("losses",), _LOSS)):
@@ -181,13 +199,13 @@ def _tournament(axes: Any, comparison: Comparison) -> None:
                 ink = INK if colour == _SAME else "white"
                 axes.text(start + width / 2, place, str(width), ha="center", va="center", fontsize=9, color=ink)
         left = [start + width for start, width in zip(left, widths, strict=True)]
-    axes.set_yticks(range(len(lines)), [_short(line["release"], 12) for line in lines], fontsize=8.5)
+    axes.set_yticks(range(len(lines)), [_short(line["release"], 14) for line in lines], fontsize=8.5)
     axes.invert_yaxis()
     axes.set_xticks([])
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
-    axes.set_title("tournament\nwins, draws, losses", fontsize=9.5, color=INK)
+    axes.set_title("all indices below\nwins, draws, losses", fontsize=9.5, color=INK)
 
 
 def _percent(share: float) -> str:
@@ -254,7 +272,7 @@ def _map(axes: Any, lines: list[dict[str, Any]], names: list[str]) -> None:
                 column, row, _compact(line["value"], digits), ha="center", va="center", fontsize=size, color=colour
             )
     axes.imshow(grid, cmap=ListedColormap([_LOSS, _SAME, _GAIN]), vmin=0, vmax=2, aspect="auto")
-    labels = [_short(name, 12) for name in names]
+    labels = [_short(name, 14) for name in names]
     turned = 0 if max(len(label) for label in labels) * len(labels) <= 20 else 40
     axes.set_xticks(range(len(names)), labels, fontsize=8.5, rotation=turned, ha="right" if turned else "center")
     axes.set_yticks(range(len(names)), labels, fontsize=8.5)
@@ -264,9 +282,9 @@ def _map(axes: Any, lines: list[dict[str, Any]], names: list[str]) -> None:
     axes.tick_params(which="both", length=0)
     for side in axes.spines.values():
         side.set_visible(False)
-    of = lines[0]["property"] or "all properties"
+    of = in_words(lines[0]["property"] or "all properties")
     unit = " (log)" if lines[0]["index"] == _LOGARITHM else ""
-    axes.set_title(f"{lines[0]['index']}{unit}\n{of}", fontsize=9.5, color=INK)
+    axes.set_title(f"{in_words(lines[0]['index'])}{unit}\n{of}", fontsize=9.5, color=INK)
 
 
 __all__ = ["draw"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,6 @@ import typer
 from duckanon.interfaces.cli.options import ASSESS, PICTURES, Picture, given, names
 from duckanon.interfaces.cli.screen import (
     RIGHT,
-    WHOLE,
     Bars,
     Row,
     Screen,
@@ -26,13 +25,10 @@ from duckanon.interfaces.cli.screen import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from rich.console import RenderableType
 
     from duckanon.assess.comparison.compare import Comparison
-
-
-_PAIRS = 20
+    from duckanon.release.results import Lattice
 
 
 def add_to(app: typer.Typer) -> None:
@@ -73,8 +69,8 @@ def lattice(
         finally:
             engine.close()
     rows = best_first(result, wanted[0], pareto)
-    anonymous = sum(result.column("anonymous").to_pylist())
-    about = {"source": plan.relation.name, "nodes": result.num_rows, "anonymous": anonymous, "pareto": pareto}
+    anonymous = sum(row["anonymous"] for row in result)
+    about = {"source": plan.relation.name, "nodes": len(result), "anonymous": anonymous, "pareto": pareto}
     shown = rows[:top] if top else rows
     if screen.as_json:
         screen.document({**about, "metrics": wanted, "best": shown})
@@ -82,7 +78,7 @@ def lattice(
         show_nodes(screen, about, wanted, shown, len(rows))
 
 
-def best_first(result: pa.Table, metric: str, pareto: bool) -> list[dict[str, Any]]:
+def best_first(result: Lattice, metric: str, pareto: bool) -> list[dict[str, Any]]:
     """Return the anonymous nodes, the best by a metric first, or the Pareto front of risk and metric.
 
     Where no node is anonymous, all come, those that suppress least first.
@@ -229,93 +225,38 @@ def _labels(jobs: list[Path]) -> list[str]:
 
 
 def show_comparison(screen: Screen, result: Comparison, picture: Path | None) -> None:
-    """Show which release wins, by how much, for whose rows, and what was lost."""
-    ranking, tournament = result.ranking, [r for r in result.tournament.to_pylist() if r["index"] is None]
-    places = {row["release"]: row for row in tournament}
-    pairs, gains, bias = (t.to_pylist() for t in (result.indices, result.gains, result.bias))
-    metrics = [row for row in result.metrics.to_pylist() if row["attribute"] is None]
+    """Show risk and loss, whose rows gain and lose, the indices of pairs, and what was lost."""
+    from duckanon.report.comparison import comparison_sections, verdict
+
+    tables = result.to_dict()
+    about = verdict(tables["standing"])
     if not screen.rich:
-        for name in ranking:
-            row = places[name]
-            screen.line(f"{row['place']}. {name}: {row['wins']} won, {row['draws']} drawn, {row['losses']} lost")
-        for row in pairs:
+        screen.line(f"{about.title}. {about.text}")
+        for row in tables["standing"]:
+            worse = f"; worse than {', '.join(row['dominated_by'])}" if row["dominated_by"] else ""
+            risks = f"average risk {share(row['average_risk'])}, highest {share(row['highest_risk'])}"
+            screen.line(f"{row['release']}: {risks}, loss {figure(row['loss'])}{worse}")
+        for row in tables["indices"]:
             against = f" against {row['against']}" if row["against"] is not None else ""
             of = f" of {row['property']}" if row["property"] is not None else ""
             screen.line(f"{row['index']}{of}, {row['release']}{against}: {figure(row['value'])} ({row['verdict']})")
-        for row in bias:
-            risks = f"mean {share(row['mean_risk'])}, highest {share(row['maximum_risk'])}"
-            screen.line(f"risk of {row['release']}: {risks}; Gini of class sizes {figure(row['gini'])}")
-        for row in metrics:
-            screen.line(f"{row['metric']}: {', '.join(f'{name} {figure(row[name])}' for name in places)}")
+        for row in tables["bias"]:
+            screen.line(f"risk of {row['release']}: Gini of class sizes {figure(row['gini'])}")
+        for row in tables["metrics"]:
+            if row["attribute"] is None:
+                values = (f"{one['release']} {figure(row[one['release']])}" for one in tables["standing"])
+                screen.line(f"{row['metric']}: {', '.join(values)}")
         if picture is not None:
             screen.line(f"picture: {shown_path(picture)}")
         return
     from rich.text import Text
 
-    parts: list[tuple[str, RenderableType]] = [("Best first", _ranked(ranking, places))]
-    parts += [
-        ("In pairs", _pairs(pairs)),
-        ("Who gains, who loses", _gains(gains)),
-        ("Who carries the risk", _bias(bias)),
-    ]
-    loss = headed(("metric", WHOLE), *((name, RIGHT) for name in places), ("better", {"style": "dim"}))
-    for row in metrics:
-        loss.add_row(row["metric"], *(figure(row[name]) for name in places), row["direction"])
-    parts.append(("What was lost", loss))
+    from duckanon.report.terminal import drawn
+
+    styles = {"good": "bold green", "warn": "bold yellow"}
+    words = Text.assemble((f"{about.title}. ", styles[about.kind]), about.text)
+    parts: list[tuple[str, RenderableType]] = [(f"{len(tables['standing'])} releases", words)]
+    parts += [(section.title, drawn(section)) for section in comparison_sections(tables)]
     if picture is not None:
         parts.append(("Picture", Text(shown_path(picture))))
     sections(screen, parts)
-
-
-def _ranked(ranking: Sequence[str], places: Mapping[str, Row]) -> RenderableType:
-    from rich.text import Text
-
-    table = headed(
-        ("place", RIGHT),
-        ("release", {"overflow": "fold"}),
-        *((w, RIGHT) for w in ("won", "drawn", "lost", "incomparable")),
-    )
-    for name in ranking:
-        row = places[name]
-        style = "bold green" if row["place"] == 1 else ""
-        numbers = [str(row[key]) for key in ("wins", "draws", "losses", "incomparable")]
-        table.add_row(str(row["place"]), Text(name, style=style), *numbers)
-    return table
-
-
-def _pairs(pairs: Sequence[Row]) -> RenderableType:
-    from rich.text import Text
-
-    styles = {"better": "green", "worse": "red"}
-    table = headed(
-        ("release", {}), ("against", {}), ("index", WHOLE), ("property", WHOLE), ("value", RIGHT), ("", WHOLE)
-    )
-    for row in pairs[:_PAIRS]:
-        texts = [Text(row[key] or "") for key in ("release", "against", "index", "property")]
-        table.add_row(*texts, figure(row["value"]), Text(row["verdict"], style=styles.get(row["verdict"], "dim")))
-    if len(pairs) > _PAIRS:
-        table.add_row(Text(f"... {len(pairs) - _PAIRS} more", style="dim"))
-    return table
-
-
-def _gains(gains: Sequence[Row]) -> RenderableType:
-    from rich.text import Text
-
-    counted = ("rows_better", "rows_equal", "rows_worse")
-    heads = ((word, RIGHT) for word in ("rows better", "equal", "worse"))
-    table = headed(("release", {}), ("against", {}), ("property", WHOLE), *heads)
-    for row in gains[:_PAIRS]:
-        texts = [Text(row[key]) for key in ("release", "against", "property")]
-        table.add_row(*texts, *(count(row[key]) for key in counted))
-    return table
-
-
-def _bias(bias: Sequence[Row]) -> RenderableType:
-    from rich.text import Text
-
-    heads = ("mean risk", "highest", "on a tenth", "Gini", "suppressed")
-    table = headed(("release", {}), *((head, RIGHT) for head in heads))
-    for row in bias:
-        risks = [share(row[key]) for key in ("mean_risk", "maximum_risk", "risk_of_top_tenth")]
-        table.add_row(Text(row["release"]), *risks, figure(row["gini"]), count(row["suppressed"], "rows"))
-    return table

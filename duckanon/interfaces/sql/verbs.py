@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -64,14 +64,6 @@ def _literal(value: Any) -> exp.Expr:
     return exp.convert(value)
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> exp.Select:
-    """Return a query of rows with given names and Arrow types."""
-    import pyarrow as pa
-
-    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
-    return as_query(pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
-
-
 def _nested_query(result: pa.Table) -> exp.Select:
     """Return a query with the rows of a table that may be large and may have structs: one text, read as JSON.
 
@@ -104,7 +96,7 @@ def _privacy(request: Call) -> exp.Query:
     from duckanon.assess.privacy import privacy
 
     source, arguments = _split(request)
-    return as_query(privacy(source, connection=request.engine, **arguments))
+    return as_query(privacy(source, connection=request.engine, **arguments).to_arrow())
 
 
 def _information_loss(request: Call) -> exp.Query:
@@ -112,9 +104,7 @@ def _information_loss(request: Call) -> exp.Query:
 
     arguments = dict(request.arguments)
     original, release = arguments.pop("original"), arguments.pop("release")
-    result = measure(original, release, connection=request.engine, **arguments)
-    types = {"metric": "str", "attribute": "str", "value": "double", "normalised": "double", "direction": "str"}
-    return _rows([m.to_dict() for m in result], types)
+    return as_query(measure(original, release, connection=request.engine, **arguments).to_arrow())
 
 
 def _query_errors(request: Call) -> exp.Query:
@@ -129,9 +119,7 @@ def _risk(request: Call) -> exp.Query:
     from duckanon.assess.risk import risk
 
     source, arguments = _split(request)
-    result = risk(source, connection=request.engine, **arguments)
-    rows = [dict(zip(("measure", "value", "meaning"), one, strict=True)) for one in result.figures()]
-    return _rows(rows, {"measure": "str", "value": "double", "meaning": "str"})
+    return as_query(risk(source, connection=request.engine, **arguments).to_arrow())
 
 
 def _attack(request: Call) -> exp.Query:
@@ -140,16 +128,7 @@ def _attack(request: Call) -> exp.Query:
     arguments = dict(request.arguments)
     original, release = arguments.pop("original"), arguments.pop("release")
     result = attack(original, release, connection=request.engine, **arguments)
-    rows = []
-    for finding in result.to_dict()["findings"]:
-        low, high = finding.pop("interval")
-        rows.append({**finding, "success_low": low, "success_high": high})
-    texts = dict.fromkeys(("attack", "attribute", "adversary"), "str")
-    shares = dict.fromkeys(("success", "success_low", "success_high", "control", "base_rate", "gain", "risk"), "double")
-    counts = dict.fromkeys(("rows", "sampled_from", "controls"), "int64")
-    types = {**texts, **shares, **counts, "level": "str", "verdict": "str", "text": "str"}
-    rows += [{"attack": n, "level": "not tried", "verdict": f"Not tried: {why}."} for n, why in result.skipped.items()]
-    return _rows([{name: row.get(name) for name in types} for row in rows], types)
+    return as_query(result.to_arrow())
 
 
 def _with_risk(request: Call) -> exp.Query:
@@ -164,7 +143,7 @@ def _suggest(request: Call) -> exp.Query:
     from duckanon.assess.suggest import suggest
 
     source, arguments = _split(request)
-    return as_query(suggest(source, connection=request.engine, **arguments))
+    return as_query(suggest(source, connection=request.engine, **arguments).to_arrow())
 
 
 def _identifying_sets(request: Call) -> exp.Query:
@@ -178,7 +157,8 @@ def _lattice(request: Call) -> exp.Query:
     from duckanon.assess.lattice import lattice
 
     source, arguments = _split(request)
-    return _nested_query(lattice(source, engine=request.engine, **{"quasi_identifiers": [], **arguments}))
+    nodes = lattice(source, engine=request.engine, **{"quasi_identifiers": [], **arguments})
+    return _nested_query(nodes.to_arrow())
 
 
 def _encoded(request: Call) -> exp.Query:
@@ -194,11 +174,11 @@ _ABOUT = ("releases", "properties", "by", "what", "metrics", "row_id")
 def _compare_releases(request: Call, shared: tuple[Parameter, ...]) -> exp.Query:
     """Make every release with the shared arguments and its own, and compare them."""
     from duckanon.api import anonymize
-    from duckanon.assess.comparison.compare import TABLES, compare, rows
+    from duckanon.assess.comparison.compare import TABLES, compare
 
     source, arguments = _split(request)
     about = {name: arguments.pop(name) for name in _ABOUT if name in arguments}
-    what, variations = about.pop("what", "tournament"), about.pop("releases", {})
+    what, variations = about.pop("what", "standing"), about.pop("releases", {})
     if what not in TABLES:
         raise ParameterError(f"compare_releases: what must be one of {', '.join(TABLES)}.{did_you_mean(what, TABLES)}")
     if what != "metrics":
@@ -210,7 +190,7 @@ def _compare_releases(request: Call, shared: tuple[Parameter, ...]) -> exp.Query
             given = {**arguments, **_varied(name, variation, parameters)}
             made[name] = anonymize(source, engine=request.engine, **{"quasi_identifiers": [], **given})
             stack.callback(made[name].folder.close)
-        return as_query(rows(compare(made, **about), what))
+        return as_query(compare(made, **about).to_arrow(what))
 
 
 def _varied(name: str, variation: Any, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -285,6 +265,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
             (
                 _SOURCE,
                 _QUASI,
+                Parameter("sensitive", "texts"),
                 Parameter("population", "text"),
                 Parameter("population_size", "integer"),
                 Parameter("sampling_fraction", "number"),
