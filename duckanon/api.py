@@ -181,21 +181,21 @@ def anonymize(
 def check(
     data: object,
     *,
-    quasi_identifiers: Sequence[str],
+    quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] = (),
+    entity_key: str | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    population: object = None,
     k: int | None = None,
     l: int | None = None,  # noqa: E741 - the field's own name
     t: float | None = None,
     models: Sequence[Model | str | Mapping[str, Any]] = (),
-    entity_key: str | None = None,
-    hierarchies: Mapping[str, Any] | None = None,
-    population: object = None,
     connection: Any = None,
-    engine: Engine | None = None,
 ) -> Checks:
     """Check for each model whether a table satisfies it. The table need not be made by duckanon.
 
-    The result is true if all models hold; ``violated`` has those that do not.
+    A release of duckanon knows its own quasi-identifiers. The result is true if all models hold; ``violated`` has those
+    that do not.
 
     Models that compare with the whole table compare with ``data`` itself. ``population`` must have its
     quasi-identifiers generalized as in ``data``; ``hierarchies`` are those of sensitive columns.
@@ -208,22 +208,25 @@ def check(
     >>> bool(checks), [c.holds for c in checks], [c.model for c in checks.violated]
     (False, [True, False], ['l_diversity'])
     """
-    from duckanon.assess.assessed_table import of_table
+    from duckanon.assess.assessed_table import assessed
 
     requirements = Requirements.of(k=k, l=l, t=t, models=models)
     requirements.require_population(population is not None)
     require_visible(requirements.models)
-    workspace = engine if engine is not None else open_engine(connection, None)
-    try:
-        assessed = of_table(
-            workspace, data, quasi_identifiers, sensitive, entity_key, hierarchies=hierarchies, population=population
-        )
-        bound = requirements.bound(assessed.roles, assessed.hierarchies)
-        relations = assessed.relations({name for m in bound for name in statement_of(type(m)).reads})
-        return Checks(check_models(workspace, relations, bound, assessed.unit))
-    finally:
-        if engine is None:
-            workspace.close()
+    with assessed(
+        data,
+        quasi_identifiers=quasi_identifiers,
+        sensitive=sensitive,
+        entity_key=entity_key,
+        hierarchies=hierarchies,
+        population=population,
+        connection=connection,
+    ) as subject:
+        bound = requirements.bound(subject.roles, subject.hierarchies)
+        relations = subject.relations({name for m in bound for name in statement_of(type(m)).reads}, shared=True)
+        checks = Checks(check_models(subject.engine, relations, bound, subject.unit))
+        subject.drop(relations)
+        return checks
 
 
 __all__ = ["anonymize", "check"]

@@ -139,7 +139,7 @@ class Risk(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the risk as plain values."""
-        return asdict(self)
+        return {**asdict(self), "disclosure": [asdict(one) for one in self.disclosure]}
 
     def figures(self) -> list[tuple[str, float, str]]:
         """Return name, value and meaning of every figure that there is, as ``FROM risk(...)`` lists them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from sqlglot import exp
 from duckanon._version import __version__
 from duckanon.engine.process import PrivateFolder, file_digest
 from duckanon.engine.sql.classes import sizes_of_classes
-from duckanon.engine.sql.relations import Column, call, col, number, table
-from duckanon.errors import ParameterError, UnsupportedError
+from duckanon.engine.sql.relations import Column, call, col, named, number, subquery, table
+from duckanon.errors import ConfigError, ParameterError, UnsupportedError
 from duckanon.hierarchy import Levels
 from duckanon.metrics.base import headlines, measure, metric_parameters
 from duckanon.models.base import sensitive_of
@@ -42,6 +43,41 @@ if TYPE_CHECKING:
     from duckanon.release.stages.write import Written
 
 SEEDED = "seeded: for tests, not for release"
+
+
+_MOST_BARS = 10
+
+
+def size_edges(smallest: int, largest: int) -> list[int]:
+    """Return where ranges of sizes begin: of equal width where sizes differ little, else 1, 2, 5, 10, 20, ...
+
+    Examples
+    --------
+    >>> size_edges(5, 9), size_edges(5, 24), size_edges(5, 400), size_edges(7, 7)
+    ([5, 6, 7, 8, 9], [5, 7, 9, 11, 13, 15, 17, 19, 21, 23], [5, 10, 20, 50, 100, 200], [7])
+    """
+    if largest < 5 * smallest or largest - smallest < _MOST_BARS:
+        width = -(-(largest - smallest + 1) // _MOST_BARS)
+        return list(range(smallest, largest + 1, width))
+    edges, power = [], 1
+    while power <= largest:
+        edges += [power * m for m in (1, 2, 5) if power * m <= largest]
+        power *= 10
+    return [smallest, *(edge for edge in edges if edge > smallest)]
+
+
+def _spread(pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return of how many values cells stand for, by rows: the median, and the share of cells that stand for one.
+
+    Examples
+    --------
+    >>> _spread([(1, 10), (5, 20), (9, 10)])
+    {'median': 5, 'exact': 0.25}
+    """
+    ordered = sorted(pairs)
+    total, seen = sum(n for _, n in ordered), list(accumulate(n for _, n in ordered))
+    median = next(leaves for (leaves, _), so_far in zip(ordered, seen, strict=True) if 2 * so_far >= total)
+    return {"median": median, "exact": sum(n for leaves, n in ordered if leaves <= 1) / total if total else 0.0}
 
 
 @dataclass(repr=False)
@@ -83,6 +119,7 @@ class Release:
     """Quasi-identifiers without a hierarchy, and the ready-made one that fits."""
     remarks: tuple[str, ...] = ()
     """Further notes for the reports."""
+    _closed: bool = field(default=False, init=False, repr=False)
 
     @classmethod
     def of(
@@ -224,6 +261,7 @@ class Release:
             "search": {**({"pass": 1} if self.plan.search_options.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
             "loss": self._loss,
+            **({} if self.hidden else {"cells": self._cells}),
             **({"permutation": self._permutation} if self.hidden else {"bounds": self.plan.bounds}),
             **{k: plan[k] for k in ("output", "within") if k in plan},
             "seeded": self.plan.seed is not None,
@@ -272,7 +310,40 @@ class Release:
             .where(col("kept"))
         )
         names = ("min", "q25", "median", "mean", "q75", "max")
-        return {"classes": int(row[0]), "class_size": dict(zip(names, row[1:], strict=True))}
+        sizes = dict(zip(names, row[1:], strict=True))
+        found = {"classes": int(row[0]), "class_size": sizes}
+        return {**found, "class_sizes": self._size_counts(int(sizes["min"]), int(sizes["max"]))} if row[0] else found
+
+    def _size_counts(self, smallest: int, largest: int) -> list[dict[str, int]]:
+        """Return how many classes have sizes within a few ranges, none of which says more than the release does."""
+        edges = size_edges(smallest, largest)
+        unit = col("units")
+        # The first condition that holds decides; the last one always does.
+        place = exp.case()
+        for i, edge in enumerate([*edges[1:], largest + 1]):
+            place = place.when(exp.LT(this=unit.copy(), expression=number(edge)), number(i))
+        binned = exp.select(named(place, "place")).where(col("kept"))
+        query = exp.select(col("place"), exp.Count(this=exp.Star()))
+        binned = binned.from_(table(self.relations.table("class_map")))
+        query = query.from_(subquery(binned, "b")).group_by(col("place"))
+        counts = {int(i): int(n) for i, n in self.engine.rows(query)}
+        lasts = [*(edge - 1 for edge in edges[1:]), largest]
+        ranges = enumerate(zip(edges, lasts, strict=True))
+        return [{"from": first, "to": last, "classes": counts.get(i, 0)} for i, (first, last) in ranges]
+
+    @cached_property
+    def _cells(self) -> list[dict[str, Any]]:
+        """Return for each quasi-identifier how many values it had, and how many of them a published cell stands for."""
+        query = exp.select(col("attribute"), col("leaves"), exp.Sum(this=col("n"))).from_(
+            table(self.relations.table("cell_rows"))
+        )
+        counts: dict[str, list[tuple[int, int]]] = {}
+        for attribute, leaves, n in self.engine.rows(query.group_by(col("attribute"), col("leaves"))):
+            if leaves is not None:
+                counts.setdefault(attribute, []).append((int(leaves), int(n)))
+        domain = exp.select(col("attribute"), col("leaves")).from_(table(self.relations.table("domain")))
+        values = {attribute: int(leaves) for attribute, leaves in self.engine.rows(domain)}
+        return [{"attribute": name, "values": values[name], **_spread(pairs)} for name, pairs in counts.items()]
 
     def _notes(self) -> list[str]:
         notes = []
@@ -328,16 +399,37 @@ class Release:
         return render(self.summary(), format)
 
     def write(self, path: str | Path, *, report: Sequence[str] = ("json", "md")) -> dict[str, Any]:
-        """Publish the release as a Parquet file, with reports and a manifest beside it.
+        """Publish the release as a Parquet or CSV file, by its suffix, with reports and a manifest beside it.
 
         The file is written beside its target, synced, read again and compared with the one that passed the gate, and
-        only then renamed. If anything fails, what was there before is still there.
+        only then renamed. If anything fails, what was there before is still there. ``duckanon.io.sinks.CsvFile`` says
+        how CSV is written.
+
+        Examples
+        --------
+        >>> import duckanon, pyarrow as pa, tempfile
+        >>> people = pa.table({"age": [34, 35, 36, 61, 62, 63]})
+        >>> with (
+        ...     tempfile.TemporaryDirectory() as folder,
+        ...     duckanon.anonymize(people, quasi_identifiers=["age"], k=3) as release,
+        ... ):
+        ...     written = release.write(f"{folder}/people.csv", report=["html"])
+        ...     written["release"].name, [path.name for path in written["reports"]]
+        ('people.csv', ['people.report.html'])
         """
-        from duckanon.io.sinks import ParquetFile
+        from duckanon.io.sinks import CsvFile, ParquetFile
 
         if not isinstance(path, str | Path):
             raise ParameterError(f"A release is written to a path. Got a {type(path).__name__}.")
-        return ParquetFile(Path(path)).publish(self, reports={kind: self.report(kind) for kind in report}, run={})
+        target = Path(path)
+        kinds: dict[str, type[ParquetFile | CsvFile]] = {".parquet": ParquetFile, ".csv": CsvFile}
+        try:
+            sink = kinds[target.suffix.lower()](target)
+        except KeyError:
+            raise ConfigError(
+                f"A release is written as Parquet or CSV: the name {target.name!r} must end in .parquet or .csv."
+            ) from None
+        return sink.publish(self, reports={kind: self.report(kind) for kind in report}, run={})
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -386,8 +478,21 @@ class Release:
 
     def close(self) -> None:
         """Remove the private file and everything else that the release holds."""
+        self._closed = True
         self.folder.close()
         self.engine.close()
+
+    def _repr_html_(self) -> str:
+        from duckanon.report import card
+
+        if self._closed:
+            plan = self.plan.described()
+            known = {k: plan[k] for k in ("source", "roles", "unit", "promise", "algorithm")}
+            share = self.rows_suppressed / self.rows_in if self.rows_in else 0.0
+            counts = {"rows_in": self.rows_in, "rows_published": self.rows_published, "suppressed_share": share}
+            counts["rows_suppressed"] = self.rows_suppressed
+            return card({**known, "found": counts, "checks": [c.to_dict() for c in self.checks]})
+        return card(self.summary())
 
     def __repr__(self) -> str:
         held = ", ".join(c.text for c in self.checks)

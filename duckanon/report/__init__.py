@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from duckanon.errors import ParameterError, did_you_mean
-from duckanon.report.html import html
+from duckanon.report.html import fragment, html
 from duckanon.report.markdown import escape, markdown
 from duckanon.report.model import Report
 from duckanon.report.release import Run, Summary, outcome, report
@@ -29,6 +30,7 @@ _ORDER = (
     "search",
     "checks",
     "loss",
+    "cells",
     "permutation",
     "bounds",
     "output",
@@ -65,6 +67,13 @@ def page(summary: Summary | None, *, record: Summary | None = None, history: Seq
     return html(report(Run(summary, record, history)))
 
 
+def card(summary: Summary) -> str:
+    """Return the cards that a notebook shows of a release: the verdict, the figures, what was lost and done."""
+    whole = report(Run(summary))
+    shown = [one for one in whole.sections if one.name in _IN_NOTEBOOKS]
+    return fragment(replace(whole, kind="Release", sections=shown, footer=""))
+
+
 def formats() -> tuple[str, ...]:
     """Return the names of the formats."""
     return tuple(_FORMATS)
@@ -96,6 +105,8 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+_IN_NOTEBOOKS = ("warnings", "promised", "lost", "columns")
+
 _FORMATS: dict[str, Callable[[Report], str]] = {"json": str, "md": markdown, "html": html}
 
-__all__ = ["Summary", "escape", "formats", "outcome", "page", "render", "rendered"]
+__all__ = ["Summary", "card", "escape", "formats", "outcome", "page", "render", "rendered"]

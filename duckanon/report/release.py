@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from duckanon.report.assessments import metric_name
 from duckanon.report.history import cautions, entry, risk, total, trends
 from duckanon.report.model import (
     Bar,
@@ -15,6 +16,7 @@ from duckanon.report.model import (
     Cell,
     Command,
     Grid,
+    Histogram,
     Lines,
     Report,
     Section,
@@ -95,6 +97,9 @@ class Run:
         """Return what the record has under a key, or None."""
         return (self.record or {}).get(key)
 
+
+_STANDS_OUT = 0.4
+"""The share of the loss from which on the column that carries it is named."""
 
 Declared = Callable[[Run], Section | None]
 SECTIONS: list[Declared] = []
@@ -286,9 +291,24 @@ def counted(run: Run) -> Section:
         blocks.append(Lines([f"{run.unit.capitalize()} in a {run.group}:"]))
         quantiles = [float(sizes[k]) for k in ("min", "q25", "median", "q75", "max") if sizes.get(k) is not None]
         blocks += [Sizes(quantiles, _promised_k(run), run.unit, run.groups)] if len(quantiles) == 5 else []
+        bars = [(_range(b), b["classes"]) for b in counts.get("class_sizes") or ()]
+        if len(bars) > 1:
+            blocks.append(Histogram(bars, f"{run.unit} in a {run.group}", run.groups.lower()))
         header = [SIZES.get(k, str(k).capitalize()) for k in sizes]
         blocks.append(Grid(header, [[number(v) for v in sizes.values()]], right=range(len(sizes))))
     return Section("What was found", blocks, name="counted", half=True)
+
+
+def _range(sizes: Mapping[str, int]) -> str:
+    """Return a range of sizes.
+
+    Examples
+    --------
+    >>> _range({"from": 5, "to": 9}), _range({"from": 5, "to": 5})
+    ('5–9', '5')
+    """
+    first, last = number(sizes["from"]), number(sizes["to"])
+    return first if first == last else f"{first}–{last}"
 
 
 def _promised_k(run: Run) -> int | None:
@@ -301,6 +321,37 @@ def _promised_k(run: Run) -> int | None:
 
 
 @section
+def before_and_after(run: Run) -> Section | None:
+    """Return what is left of each column: how many values it had, and how many a published cell stands for."""
+    known = run.summary.get("cells") or ()
+    if not known:
+        return None
+    rows = [
+        (
+            str(c["attribute"]),
+            number(c["values"]),
+            Cell(number(c["median"]), bar=Bar(_part(c), f"{c['attribute']}: {number(c['median'])} of the values")),
+            share(c["exact"]),
+        )
+        for c in known
+    ]
+    header = (
+        "Column",
+        Cell("Values before", about="different values in the hierarchy of the column, or in the table without one"),
+        Cell("A cell stands for", about="how many of these values half of the published cells stand for, at most"),
+        Cell("Exact", about="share of the published rows whose cell stands for one value"),
+    )
+    about = "Only counts: which values a column had or has is not in a report."
+    grid = Grid(header, rows, right=(1, 2, 3))
+    return Section("Before and after", [grid, Lines([about], aside=True)], name="before", half=True, brief=False)
+
+
+def _part(cells: Mapping[str, Any]) -> float:
+    """Return the share of a column's values for which a cell stands, as the loss counts them."""
+    return (cells["median"] - 1) / (cells["values"] - 1) if cells["values"] > 1 else 0.0
+
+
+@section
 def lost(run: Run) -> Section | None:
     """Return what the release lost: in all, and in each column."""
     if run.hides:
@@ -309,7 +360,7 @@ def lost(run: Run) -> Section | None:
     if not measures:
         return None
     totals = [
-        (str(m["metric"]), number(m["value"]), BETTER.get(m["direction"], ""))
+        (metric_name(str(m["metric"])), number(m["value"]), BETTER.get(m["direction"], ""))
         for m in measures
         if m["attribute"] is None
     ]
@@ -319,16 +370,45 @@ def lost(run: Run) -> Section | None:
         metrics = list(dict.fromkeys(str(m["metric"]) for m in single))
         drawn = "loss" if "loss" in metrics else metrics[0]
         values = {(m["attribute"], m["metric"]): m["value"] for m in single}
+        directions = {str(m["metric"]): str(m["direction"]) for m in single}
 
         def cell(attribute: str, metric: str) -> str | Cell:
             value = values.get((attribute, metric))
             shown = number(value)
             return Cell(shown, bar=Bar(value, f"{metric} of {attribute}: {shown}")) if metric == drawn else shown
 
-        attributes = list(dict.fromkeys(m["attribute"] for m in single))
+        # The worst column comes first, so that the reader sees what to work on.
+        attributes = sorted(
+            dict.fromkeys(m["attribute"] for m in single),
+            key=lambda a: -_worst(values.get((a, drawn)), directions.get(drawn, "lower")),
+        )
         cells = [(str(a), *(cell(a, m) for m in metrics)) for a in attributes]
-        blocks.append(Grid(("Column", *metrics), cells, right=range(1, len(metrics) + 1)))
-    return Section("What was lost", blocks, half=True, brief=False)
+        blocks += [Lines([advice]) for advice in _advice(run, attributes, values, drawn)]
+        head: list[str | Cell] = ["Column", *(metric_name(m) for m in metrics)]
+        blocks.append(Grid(head, cells, right=range(1, len(metrics) + 1), wide=len(metrics) > 3))
+    return Section("What was lost", blocks, name="lost", brief=False)
+
+
+def _worst(value: Any, direction: str) -> float:
+    """Return a value by which the worst comes last; one that is missing is the best."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return -math.inf
+    return float(value) if direction == "lower" else -float(value)
+
+
+def _advice(run: Run, attributes: Sequence[str], values: Mapping[Any, Any], metric: str) -> list[str]:
+    """Return which column carries most of the loss, and what can be done; nothing where none stands out."""
+    if metric != "loss" or len(attributes) < 2:
+        return []
+    lost = {a: values.get((a, metric)) or 0.0 for a in attributes}
+    worst, total = attributes[0], sum(lost.values())
+    part = lost[worst] / total if total else 0.0
+    if part < max(_STANDS_OUT, 1.2 / len(attributes)):
+        return []
+    origin = next((str(h["origin"]) for h in run.summary.get("hierarchies", ()) if h["attribute"] == worst), "")
+    finer = "give it a hierarchy" if origin.startswith("made") else "give it a hierarchy with finer steps"
+    most = "most of the loss" if part > 0.5 else f"{share(part)} of the loss"
+    return [f"{worst} carries {most}: {finer}, or make it insensitive if nobody could recognize a person by it."]
 
 
 def _association(permutation: Summary) -> Section:

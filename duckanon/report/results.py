@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 class Result(ABC):
     """A result that is a table, and shows itself: as text, and in notebooks as the cards of a report.
 
-    ``pyarrow.table(result)``, polars and DuckDB read it as it is, by the Arrow stream protocol. No value of the data is
-    in what is shown.
+    pyarrow, polars and DuckDB read it by the Arrow stream protocol. No value of the data is in what is shown.
     """
 
     @abstractmethod

@@ -62,7 +62,7 @@ def _found(found: Any, attack: str, attribute: str | None = None, adversary: str
 
 
 def test_a_copy_gives_everybody_away(people: pa.Table, others: pa.Table) -> None:
-    found = duckanon.attack(people, people, control=others, key="person", attacks=ATTACKS, **NAMES)
+    found = duckanon.attack(people, people, control=others, entity_key="person", attacks=ATTACKS, **NAMES)
     for attack in ("distance_linkage", "probabilistic_linkage"):
         secret, own = _found(found, attack, "ill"), _found(found, attack)
         assert secret.success > 0.98
@@ -80,7 +80,7 @@ def test_nothing_is_learned_from_a_table_of_stars(people: pa.Table, others: pa.T
     stars = {name: pa.array(["*"] * people.num_rows) for name in QUASI}
     mixed = people.take(np.random.default_rng(3).permutation(people.num_rows))
     released = pa.table({**stars, "ill": mixed["ill"], "person": mixed["person"]})
-    found = duckanon.attack(people, released, control=others, key="person", attacks=ATTACKS, **NAMES)
+    found = duckanon.attack(people, released, control=others, entity_key="person", attacks=ATTACKS, **NAMES)
     assert found.skipped == {}
     assert {f.level for f in found.findings} <= {"nothing", "promised"}
     assert _found(found, "distance_linkage").success == pytest.approx(1 / 600)
@@ -92,7 +92,7 @@ def test_nothing_is_learned_from_a_table_of_stars(people: pa.Table, others: pa.T
 def test_linkage_of_a_release_is_at_most_one_in_k(people: pa.Table, others: pa.Table, algorithm: str) -> None:
     names = ["distance_linkage", "probabilistic_linkage", "linkage", "linkability"]
     with duckanon.anonymize(people, **NAMES, insensitive=["person"], k=10, algorithm=algorithm) as release:
-        found = duckanon.attack(people, release, control=others, key="person", attacks=names)
+        found = duckanon.attack(people, release, control=others, entity_key="person", attacks=names)
     assert found.skipped == {}
     for f in found.findings:
         if f.attribute is None:
@@ -106,7 +106,9 @@ def test_a_quasi_identifier_that_was_forgotten_is_found(people: pa.Table, others
         people, quasi_identifiers=forgotten, sensitive=["ill"], insensitive=["income", "person"], k=10
     ) as release:
         released = release.to_arrow()
-    found = duckanon.attack(people, released, control=others, key="person", attacks=["distance_linkage"], **NAMES)
+    found = duckanon.attack(
+        people, released, control=others, entity_key="person", attacks=["distance_linkage"], **NAMES
+    )
     own = _found(found, "distance_linkage")
     assert own.success > 0.5
     assert own.level == "much"
@@ -118,14 +120,14 @@ def test_a_quasi_identifier_that_was_forgotten_is_found(people: pa.Table, others
 @pytest.mark.thinned(2)
 def test_every_output_is_read(people: pa.Table, output: str, tmp_path: Path) -> None:
     with duckanon.anonymize(people, **NAMES, insensitive=["person"], k=10, output=output) as release:
-        found = duckanon.attack(people, release, key="person", attacks=["distance_linkage"])
+        found = duckanon.attack(people, release, entity_key="person", attacks=["distance_linkage"])
         own = _found(found, "distance_linkage")
         assert 0.02 < own.success <= 0.1 + 1e-9
         if output in ("struct", "mean"):
             return
         path = tmp_path / "release.parquet"
         pq.write_table(release.to_arrow(), path)
-    again = duckanon.attack(people, path, key="person", attacks=["distance_linkage"], **NAMES)
+    again = duckanon.attack(people, path, entity_key="person", attacks=["distance_linkage"], **NAMES)
     assert _found(again, "distance_linkage").success == pytest.approx(own.success, rel=0.2)
 
 
@@ -152,7 +154,7 @@ def test_settings_are_checked(people: pa.Table) -> None:
     with pytest.raises(RoleError, match="Did you mean 'city'"):
         duckanon.attack(people, people, known=["cite"], **NAMES)
     with pytest.raises(RoleError, match="not a column of both"):
-        duckanon.attack(people, people, key="name", **NAMES)
+        duckanon.attack(people, people, entity_key="name", **NAMES)
     with pytest.raises(ParameterError, match="at least one"):
         duckanon.attack(people, people, known=[], **NAMES)
     with pytest.raises(ParameterError, match="sample"):

@@ -18,7 +18,7 @@ import pytest
 
 import duckanon
 from duckanon.assess import comparison
-from duckanon.assess.comparison.compare import TABLES, rows
+from duckanon.assess.comparison.compare import TABLES
 from duckanon.assess.comparison.properties.base import CellProperty, Property, properties
 from duckanon.engine.sql.files import names
 from duckanon.errors import DataError, ParameterError, UnsupportedError
@@ -40,14 +40,21 @@ def releases() -> Iterator[list[duckanon.Release]]:
 
 
 def test_releases_stand_side_by_side(releases: list[duckanon.Release]) -> None:
-    found = duckanon.compare({"fine": releases[0], "coarse": releases[1]})
+    found = duckanon.compare({"fine": releases[0], "coarse": releases[1]}, properties=["class_size"])
     for name, release in zip(("fine", "coarse"), releases, strict=True):
         column = {(r["metric"], r["attribute"]): r[name] for r in found.metrics.to_pylist()}
         assert column == {(m.metric, m.attribute): m.value for m in release.measure()}
     by_pair = {(r["release"], r["against"]): (r["value"], r["verdict"]) for r in found.indices.to_pylist()}
     # 1, 3, 3, 3, 3, 3, 3: one suppressed row and two classes, beside seven rows in one class.
     assert by_pair == {("fine", "coarse"): (0.0, "worse"), ("coarse", "fine"): (1.0, "better")}
-    assert found.ranking == ["coarse", "fine"]
+    fine, coarse = found.standing.to_pylist()
+    assert (fine["average_risk"], fine["highest_risk"]) == pytest.approx((1 / 3, 1 / 3))
+    assert (coarse["average_risk"], coarse["suppressed_share"]) == pytest.approx((1 / 7, 0))
+    assert fine["suppressed_share"] == pytest.approx(1 / 7)
+    assert fine["loss"] < coarse["loss"] == 1
+    assert fine["dominated_by"] == coarse["dominated_by"] == []
+    assert found.winner is None
+    assert found.front == ["fine", "coarse"]
     assert found.properties.to_pylist()[0] == {
         "release": "fine", "property": "class_size", "direction": "higher",
         "minimum": 1, "q25": 3, "median": 3, "mean": 19 / 7, "q75": 3, "maximum": 3,
@@ -57,18 +64,38 @@ def test_releases_stand_side_by_side(releases: list[duckanon.Release]) -> None:
     ]  # fmt: skip
     bias = found.bias.to_pylist()[0]
     assert (bias["rows"], bias["suppressed"], bias["gini"], bias["share_in_smallest"]) == (6, 1, 0, 1)
-    assert repr(found) == "<Comparison of 2 releases, best first: coarse, fine>"
+
+
+def test_only_a_release_that_dominates_wins(releases: list[duckanon.Release]) -> None:
+    people = PEOPLE.append_column("sex", pa.array(["m"] * 3 + ["f"] * 4))
+    given: dict[str, Any] = {"quasi_identifiers": ["sex"], "k": 3}
+    with (
+        duckanon.anonymize(people, **given, levels={"sex": 0}) as exact,
+        duckanon.anonymize(people, **given, levels={"sex": 0}) as again,
+        duckanon.anonymize(people, **given, levels={"sex": 1}) as nothing,
+        duckanon.anonymize(people, **{**given, "k": 4}, levels={"sex": 0}, suppression_limit=0.5) as fewer,
+    ):
+        less = duckanon.compare({"exact": exact, "nothing": nothing}, metrics=[])
+        equal = duckanon.compare({"exact": exact, "again": again}, metrics=[])
+        won = duckanon.compare({"fewer": fewer, "again": again, "exact": exact}, metrics=[])
+    assert (less.winner, less.front) == (None, ["exact", "nothing"])
+    assert "No release wins" in repr(less)
+    assert (equal.winner, equal.front) == (None, ["exact", "again"])
+    assert "Equal in risk and loss" in repr(equal)
+    # Without the three men everybody left has less risk; what they lost is in the loss.
+    assert won.winner is None
+    assert won.front == ["fewer", "again", "exact"]
 
 
 def test_a_comparison_is_tables(releases: list[duckanon.Release]) -> None:
     found = duckanon.compare(releases)
     plain = found.to_dict()
-    assert list(plain) == ["ranking", *TABLES]
+    assert list(plain) == ["winner", "front", *TABLES]
     for name in TABLES:
-        assert isinstance(rows(found, name), pa.Table)
-        assert rows(found, name).num_rows == len(plain[name]) > 0
+        assert isinstance(found.to_arrow(name), pa.Table)
+        assert found.to_arrow(name).num_rows == len(plain[name]) > 0
     with pytest.raises(ParameterError, match="Did you mean 'gains'"):
-        rows(found, "gain")
+        found.to_arrow("gain")
 
 
 def test_lower_is_better_where_a_property_says_so(releases: list[duckanon.Release]) -> None:
@@ -114,10 +141,10 @@ def test_lower_is_better_where_a_property_says_so(releases: list[duckanon.Releas
 
 def test_a_tolerance_makes_releases_equal(releases: list[duckanon.Release]) -> None:
     for epsilon, draws in ((30, [1] * 4), (29.9, [0] * 4)):
-        found = duckanon.compare(releases, by="spread", epsilon=epsilon, metrics=[])
+        found = duckanon.compare(releases, properties=["class_size"], by="spread", epsilon=epsilon, metrics=[])
         assert found.tournament.column("draws").to_pylist() == draws
-    near = duckanon.compare(releases, by="rank", ideals={"class_size": 3}, metrics=[])
-    assert near.ranking == ["a", "b"]
+    near = duckanon.compare(releases, properties=["class_size"], by="rank", ideals={"class_size": 3}, metrics=[])
+    assert [(r["release"], r["place"]) for r in near.tournament.to_pylist()[-2:]] == [("a", 1), ("b", 2)]
 
 
 def test_which_groups_carry_the_risk(releases: list[duckanon.Release]) -> None:
@@ -149,7 +176,7 @@ def test_what_cannot_be_compared_is_refused(releases: list[duckanon.Release]) ->
         {"properties": ["loss", "loss"]}, {"row_id": "nobody"}, {"row_id": "ill"},
     ):  # fmt: skip
         with pytest.raises(ParameterError):
-            duckanon.compare(releases, **wrong)  # type: ignore[arg-type]
+            duckanon.compare(releases, **({"properties": ["class_size"]} | wrong))
     with anonymized(pa.table({"age": [1, 1]}), k=2) as other, pytest.raises(ParameterError, match="2, 7 rows"):
         duckanon.compare([releases[0], other])
 
@@ -164,9 +191,8 @@ def test_releases_of_other_rows_are_refused(releases: list[duckanon.Release]) ->
         assert not any(str(age) in str(caught.value) for age in PEOPLE.column("age").to_pylist())
         with pytest.raises(ParameterError, match="different rows"):
             comparison.coverage(releases[0], other)
-        assert duckanon.compare([releases[0], other], row_id="id", metrics=[]).gains.column(
-            "rows_equal"
-        ).to_pylist() == [7, 7]
+        compared = duckanon.compare([releases[0], other], row_id="id", metrics=[])
+        assert set(compared.gains.column("rows_equal").to_pylist()) == {7}
     changed = PEOPLE.set_column(0, "age", pa.array([90, 34, 61, 35, 62, 36, 64]))
     with anonymized(changed) as other:
         for row_id in (None, "id"):
@@ -179,7 +205,7 @@ def test_releases_of_other_rows_are_refused(releases: list[duckanon.Release]) ->
 
 def test_releases_with_other_quasi_identifiers_are_compared(releases: list[duckanon.Release]) -> None:
     with duckanon.anonymize(PEOPLE, quasi_identifiers=["ill"], k=2) as other:
-        found = duckanon.compare([releases[0], other], metrics=[])
+        found = duckanon.compare([releases[0], other], properties=["class_size"], metrics=[])
     assert found.properties.num_rows == 2
     without = PEOPLE.select(["ill", "id"])
     with (
@@ -188,7 +214,9 @@ def test_releases_with_other_quasi_identifiers_are_compared(releases: list[ducka
     ):
         with pytest.raises(ParameterError, match="share no quasi-identifier"):
             duckanon.compare([one, other])
-        assert duckanon.compare([one, other], row_id="id", metrics=[]).properties.num_rows == 2
+        assert (
+            duckanon.compare([one, other], row_id="id", properties=["class_size"], metrics=[]).properties.num_rows == 2
+        )
 
 
 def test_a_source_that_changed_is_refused() -> None:
@@ -418,4 +446,4 @@ def test_rows_of_algorithms_that_divide_equal_rows_find_their_classes(algorithm:
             own = by_id[row["row_id"]]
             assert row["class_size"] == classes[own["age"], own["zip"]]
             assert row["sensitive_count_ill"] == secrets[own["age"], own["zip"], own["ill"]]
-    assert sorted(compared.ranking) == ["a", "b"]
+    assert compared.standing.column("release").to_pylist() == ["a", "b"]

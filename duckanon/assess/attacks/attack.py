@@ -125,10 +125,10 @@ def attack(
     control: object = None,
     quasi_identifiers: Sequence[str] | None = None,
     sensitive: Sequence[str] = (),
+    entity_key: str | None = None,
     hierarchies: Mapping[str, Any] | None = None,
     attacks: Sequence[str] | None = None,
     known: Sequence[str] | None = None,
-    key: str | None = None,
     k: int | None = None,
     sample: int = 5000,
     seed: int = 0,
@@ -147,6 +147,8 @@ def attack(
         anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place.
     quasi_identifiers, sensitive : sequence of str
         A release knows its own.
+    entity_key : str, optional
+        A column of both tables that identifies persons. No attack reads it: it shows which links are right.
     hierarchies : mapping, optional
         For a released table that is no ``Release``: how it was generalized (columns that are not named get the
         hierarchy that ``anonymize`` would make).
@@ -154,8 +156,6 @@ def attack(
         Names of attacks; all by default.
     known : sequence of str, optional
         The quasi-identifiers of the partially informed adversary; by default the half with the most different values.
-    key : str, optional
-        A column of both tables that identifies persons. No attack reads it: it shows which links are right.
     k : int, optional
         What the release requires: to find a person's row in 1 of k cases is then allowed. A release knows its own; for
         a table it is the size of the smallest class, unless a class has one member.
@@ -191,7 +191,7 @@ def attack(
         sample=require_int("attack", "sample", sample, 1),
         seed=require_int("attack", "seed", seed, 0),
         known=None if known is None else tuple(column_names(known, "known")),
-        key=key,
+        key=entity_key,
         k=None if k is None else require_int("attack", "k", k, 1),
         seeds=require_int("attack", "seeds", seeds, 1),
     )
@@ -332,7 +332,7 @@ def _checked(case: Case) -> Case:
     if settings.key is not None:
         both = {n.lower() for n in case.original.types} & {n.lower() for n in case.released.types}
         if settings.key.lower() not in both:
-            raise RoleError(f"key names {settings.key!r}, which is not a column of both tables.")
+            raise RoleError(f"entity_key names {settings.key!r}, which is not a column of both tables.")
     if settings.known is not None and len(settings.known) != len(set(settings.known)):
         case = replace(case, settings=replace(settings, known=tuple(dict.fromkeys(settings.known))))
     return case

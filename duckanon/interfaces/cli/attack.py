@@ -57,7 +57,9 @@ def attack(
             show_default="half",
         ),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", help="A column of both tables that identifies persons.")] = None,
+    entity_key: Annotated[
+        str | None, typer.Option("--entity-key", help="A column of both tables that identifies persons.")
+    ] = None,
     k: K = None,
     hierarchy: Hierarchies = None,
     job: OfJob = None,
@@ -76,7 +78,7 @@ def attack(
         sample=sample,
         seed=seed,
         **about_release(job, quasi_identifiers, sensitive, hierarchy, k),
-        **given(attacks=names(attacks) or None, known=names(known) or None, key=key),
+        **given(attacks=names(attacks) or None, known=names(known) or None, entity_key=entity_key),
     )
     if html is not None:
         result.write_html(html, title=f"Attacks on {Path(release).name}")

@@ -286,7 +286,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("hierarchies", "mapping"),
                 Parameter("attacks", "texts"),
                 Parameter("known", "texts"),
-                Parameter("key", "text"),
+                Parameter("entity_key", "text"),
                 Parameter("k", "integer"),
                 Parameter("sample", "integer"),
                 Parameter("seed", "integer"),

@@ -159,7 +159,14 @@ COMPARE = """
 
 
 def test_compare_releases(con: Con) -> None:
-    tournament = dicts(con, "FROM " + COMPARE.format("what := 'tournament'"))
+    standing = dicts(con, "FROM " + COMPARE.format("metrics := []"))
+    assert [(r["release"], r["front"], r["dominated_by"]) for r in standing] == [
+        ("loose", True, []),
+        ("strict", True, []),
+    ]
+    assert standing[0]["loss"] < standing[1]["loss"]
+    assert standing[0]["average_risk"] > standing[1]["average_risk"]
+    tournament = dicts(con, "FROM " + COMPARE.format("what := 'tournament', properties := ['class_size']"))
     assert {r["release"]: r["place"] for r in tournament if r["index"] is None} == {"strict": 1, "loose": 2}
     indices = dicts(con, "FROM " + COMPARE.format("what := 'indices', by := ['coverage', 'spread']"))
     with (
