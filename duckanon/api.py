@@ -10,6 +10,7 @@ from duckanon.engine.base import open_engine
 from duckanon.models.base import statement_of
 from duckanon.plan.plan import Plan, Requirements, require_visible
 from duckanon.plan.request import PARAMETERS, Request
+from duckanon.progress import watched
 from duckanon.release import pipeline
 from duckanon.release.gate import check_models
 from duckanon.release.release import Release
@@ -153,7 +154,8 @@ def anonymize(
         refused, because a cursor does not see its rows. While a result of the connection is only partly fetched,
         DuckDB does not say whether a transaction is open: then only committed rows are read.
     progress : callable, optional
-        Called with a ``duckanon.progress.Event`` during the work.
+        Called with a ``duckanon.progress.Event`` during the work. In a notebook, without one, a bar is drawn below the
+        cell; ``progress=lambda event: None`` draws none.
     stage : path, optional
         A folder for the private file of the release. In the folder of the target, publishing is a rename.
 
@@ -168,14 +170,15 @@ def anonymize(
     given = locals()
     request = Request(**{name: given[name] for name in PARAMETERS})
     owned = engine is None
-    workspace = engine if engine is not None else open_engine(connection, progress)
-    try:
-        plan = Plan.resolve(request, workspace)
-        return pipeline.run(plan, workspace, Path(stage) if stage is not None else None)
-    except BaseException:
-        if owned:
-            workspace.close()
-        raise
+    with watched(None if engine is not None else progress) as listener:
+        workspace = engine if engine is not None else open_engine(connection, listener)
+        try:
+            plan = Plan.resolve(request, workspace)
+            return pipeline.run(plan, workspace, Path(stage) if stage is not None else None)
+        except BaseException:
+            if owned:
+                workspace.close()
+            raise
 
 
 def check(

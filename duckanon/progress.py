@@ -1,4 +1,4 @@
-"""Progress of long work, as events that anybody may listen to."""
+"""Progress of long work, as events that anybody may listen to; in a notebook as a bar below the cell."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -111,3 +114,81 @@ class Progress:
         if self.listener is not None:
             elapsed = time.perf_counter() - self._start
             self.listener(Event(self._step, done, self._total, self._unit, elapsed, finished))
+
+
+DELAY = 1.0
+"""Seconds before a notebook shows a bar: what is quick needs none."""
+_PAUSE = 0.2
+
+
+@contextmanager
+def watched(listener: Listener | None) -> Iterator[Listener | None]:
+    """Yield a listener: the one given, else one that draws a bar where the caller is a notebook, else None.
+
+    Examples
+    --------
+    >>> with watched(None) as listener:
+    ...     listener is None
+    True
+    """
+    if listener is not None or not _in_notebook():
+        yield listener
+        return
+    bar = NotebookBar()
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+def _in_notebook() -> bool:
+    """Return whether the interpreter is the kernel of a notebook; IPython is never imported for that."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class NotebookBar:
+    """A listener that draws the present step as a bar below the cell, and takes it away in the end."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+        self._drawn = 0.0
+        self._closed = False
+        self._display: Any = None
+
+    def __call__(self, event: Event) -> None:
+        """Draw the step, unless the work is young, or was drawn just now."""
+        now = time.perf_counter()
+        if self._closed or now - self._begun < DELAY or now - self._drawn < _PAUSE or event.finished:
+            return
+        self._drawn = now
+        self._show(_bar(event, now - self._begun))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        # A release keeps its listener: what it does later draws nothing.
+        self._closed = True
+        if self._display is not None:
+            self._show("")
+
+    def _show(self, html: str) -> None:
+        screen: Any = import_module("IPython.display")
+        if self._display is None:
+            self._display = screen.display(screen.HTML(html), display_id=True)
+        else:
+            self._display.update(screen.HTML(html))
+
+
+def _bar(event: Event, seconds: float) -> str:
+    """Return the bar of a step as HTML.
+
+    Examples
+    --------
+    >>> print(_bar(Event("search", 30, 120, "nodes"), 4.2))
+    <progress max="1" value="0.25"></progress> search: 30 of 120 nodes, 4 s
+    """
+    known = event.total is not None and event.total > 0
+    share = min(max(event.done / event.total, 0.0), 1.0) if known and event.total else None
+    value = "" if share is None else f' value="{share:.4g}"'
+    counts = f"{event.done:,.0f} of {event.total:,.0f} {event.unit}" if known and event.done else "..."
+    return f'<progress max="1"{value}></progress> {escape(event.step)}: {escape(counts)}, {seconds:.0f} s'

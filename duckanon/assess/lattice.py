@@ -11,6 +11,7 @@ from duckanon.engine.base import open_engine
 from duckanon.errors import ParameterError
 from duckanon.plan.plan import Plan, resolve_algorithm
 from duckanon.plan.request import Request
+from duckanon.progress import watched
 from duckanon.release.results import Lattice
 from duckanon.release.stages.encode import encode, with_hierarchies
 
@@ -84,13 +85,14 @@ def lattice(
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ParameterError("most must be a whole number of at least 1.")
     request = Request(data=data, quasi_identifiers=quasi_identifiers, **parameters)
-    workspace = engine if engine is not None else open_engine(connection, progress)
-    try:
-        plan = Plan.resolve(request, workspace)
-        return nodes_of(plan, workspace, metrics, pareto=pareto, most=most)
-    finally:
-        if engine is None:
-            workspace.close()
+    with watched(None if engine is not None else progress) as listener:
+        workspace = engine if engine is not None else open_engine(connection, listener)
+        try:
+            plan = Plan.resolve(request, workspace)
+            return nodes_of(plan, workspace, metrics, pareto=pareto, most=most)
+        finally:
+            if engine is None:
+                workspace.close()
 
 
 def nodes_of(

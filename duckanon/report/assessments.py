@@ -30,7 +30,7 @@ _WHO = {
     JOURNALIST: "does not know whether the person is in the table",
     MARKETER: "wants to link as many people as possible",
 }
-_ROLES = {"identifier": "bad", "quasi_identifier": "", "sensitive": "", "insensitive": ""}
+_ROLES = {"identifier": "bad"}
 
 
 def metric_name(metric: str) -> Cell:

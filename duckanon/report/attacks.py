@@ -17,9 +17,15 @@ KNOWS = {
     "all": "every other column",
 }
 """What an adversary knows of a person, in words."""
-SIGNS = {"nothing": "none", "promised": "as promised", "little": "a little", "much": "leak"}
+SIGNS = {
+    "nothing": "none",
+    "promised": "as promised",
+    "little": "a little",
+    "unknown": "cannot tell",
+    "much": "leak",
+}
 """The verdict on a finding, in a word or two."""
-_MARKS = {"nothing": "good", "promised": "good", "little": "", "much": "bad"}
+_MARKS = {"nothing": "good", "promised": "good", "little": "warn", "unknown": "warn", "much": "bad"}
 _HEAD = ("Attack", "Knows", "On the release", "On controls", "Base rate", "Gain", "Verdict")
 _TITLES = {
     "secret": "Sensitive values: is the guess right?",
@@ -63,8 +69,13 @@ def attack_report(figures: Figures, title: str = "Attacks on a release") -> Repo
         "nothing": ("good", "No leak found"),
         "promised": ("good", "No leak found"),
         "little": ("warn", "A little is learned"),
+        "unknown": ("warn", "Cannot tell a leak from general knowledge"),
         "much": ("bad", "The release leaks"),
     }[figures["level"]]
+    # The heading says the verdict; what follows says why.
+    _, _, why = str(figures["verdict"]).partition(": ")
+    if not figures["findings"]:
+        kind, heading, why = "warn", "No attack could be tried", "Nothing is known of what a release reveals."
     leaks = [f for f in figures["findings"] if f["level"] == "much"]
     worst = max(figures["findings"], key=lambda f: f["gain"], default=None)
     tiles = [
@@ -83,7 +94,7 @@ def attack_report(figures: Figures, title: str = "Attacks on a release") -> Repo
         "Report of attacks",
         attack_sections(figures),
         facts=[_counts(figures)],
-        verdict=Verdict(kind, heading, figures["verdict"]),
+        verdict=Verdict(kind, heading, why[:1].upper() + why[1:]),
         tiles=tiles,
         footer=f"Made by duckanon {__version__}. No value of the data is on this page.",
     )

@@ -27,7 +27,7 @@ class Cell:
     text : str
     aside : str
         A smaller text below it; a terminal leaves it out.
-    mark : {"", "good", "bad"}
+    mark : {"", "good", "warn", "bad"}
         A bad cell is set in bold or in red.
     bar : Bar, optional
         What a page draws beside the text.

@@ -12,7 +12,7 @@ from duckanon.report.text import visible
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_STYLES = {"good": "green", "bad": "bold red", "": ""}
+_STYLES = {"good": "green", "warn": "yellow", "bad": "bold red", "": ""}
 
 
 def drawn(section: Section) -> RenderableType:

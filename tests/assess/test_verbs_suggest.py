@@ -67,7 +67,7 @@ def test_quasi_identifiers_are_ranked_birth_sex_and_place_first() -> None:
     )
     ranks = {row["column"]: row["rank"] for row in duckanon.suggest(people).to_pylist()}
     assert ranks == {"zip": 1, "sex": 2, "education": 3, "shoe": 4, "salary": None}
-    assert duckanon.suggest(people).column_names[:4] == ["column", "role", "rank", "reason"]
+    assert duckanon.suggest(people).to_arrow().column_names[:4] == ["column", "role", "rank", "reason"]
 
 
 def test_a_ready_made_hierarchy_is_proposed_for_a_quasi_identifier() -> None:
@@ -127,7 +127,7 @@ def test_members_of_an_enum_are_data() -> None:
 
 
 def test_names_with_sql_in_them() -> None:
-    assert duckanon.suggest(pa.table({'x"; --': [1, 2]})).column("column").to_pylist() == ['x"; --']
+    assert duckanon.suggest(pa.table({'x"; --': [1, 2]})).to_arrow().column("column").to_pylist() == ['x"; --']
 
 
 def test_bad_input_is_refused() -> None:
@@ -189,7 +189,7 @@ def test_identifiers_are_recognized_by_content() -> None:
 
 def test_other_values_are_not() -> None:
     table = pa.table({f"x{i}": values for i, values in enumerate(OTHERS.values())})
-    assert dict(zip(OTHERS, duckanon.suggest(table, max_size=0)["content"].to_pylist(), strict=True)) == dict.fromkeys(
+    assert dict(zip(OTHERS, duckanon.suggest(table, max_size=0).to_arrow()["content"].to_pylist(), strict=True)) == dict.fromkeys(
         OTHERS
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.assess.assessed_table import AssessedTable, of_release, of_table, originals
-from duckanon.assess.attacks.base import LEVELS, MUCH, Case, Finding, Settings, attackers
+from duckanon.assess.attacks.base import LEVELS, MUCH, UNKNOWN, Case, Finding, Settings, attackers
 from duckanon.assess.labels.levels import LabelLevels, label_levels
 from duckanon.engine.base import workspace
 from duckanon.engine.sql.relations import col, named, table, text
@@ -46,7 +46,7 @@ class Attack(Result):
 
     @property
     def level(self) -> str:
-        """The level of the worst finding: nothing, promised, little or much."""
+        """The level of the worst finding: nothing, promised, little, unknown or much."""
         return max((f.level for f in self.findings), key=LEVELS.index, default=LEVELS[0])
 
     @property
@@ -64,6 +64,12 @@ class Attack(Result):
         if worst:
             names = ", ".join(dict.fromkeys(f.attack for f in worst))
             return f"The release leaks: {len(worst)} of {len(self.findings)} findings are beyond chance ({names})."
+        if self.level == UNKNOWN:
+            names = ", ".join(dict.fromkeys(f.attack for f in self.findings if f.level == UNKNOWN))
+            return (
+                f"Cannot tell a leak from general knowledge: {names} learned more than the base rate, which may hold "
+                "of anybody. Give people who are not in the release (control)."
+            )
         words = {
             "nothing": "learned nothing beyond what holds for anybody",
             "promised": "learned no more than the release allows",
@@ -144,7 +150,9 @@ def attack(
     release : Release, or anything that ``original`` may be
     control : optional, anything that ``original`` may be
         Rows like those of the original, of people who are *not* in the release: an attack would learn the same of
-        anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place.
+        anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place,
+        and of attacks that learn what may hold of anybody the verdict is "unknown". To have controls, hold out rows
+        before a release is made (``duckanon.utility.split``).
     quasi_identifiers, sensitive : sequence of str
         A release knows its own.
     entity_key : str, optional

@@ -69,7 +69,7 @@ def difference(share: float, interval: Interval, other: float, others: Interval)
     return max(share - other - below, -1.0), min(share - other + above, 1.0)
 
 
-NOTHING, PROMISED, LITTLE, MUCH = LEVELS = ("nothing", "promised", "little", "much")
+NOTHING, PROMISED, LITTLE, UNKNOWN, MUCH = LEVELS = ("nothing", "promised", "little", "unknown", "much")
 """The verdicts on a finding, the worst last."""
 
 CONSIDERABLE = 0.05
@@ -99,6 +99,8 @@ class Finding:
         How many rows there are, where ``rows`` are a sample of them.
     allowed : float, optional
         The bound that the release allows, such as 1/k.
+    general : bool
+        Whether as much might be learned of anybody, so that only controls tell a leak from general knowledge.
     level : str, optional
         One of LEVELS where the attack knows better than the figures, such as for what must never be found at all.
     remark : str
@@ -116,6 +118,9 @@ class Finding:
     ('much', 0.29, [0.25, 0.33])
     >>> print(found.verdict)
     Leaks: 29.0 points more than for people who are not in the release.
+    >>> alone = Finding("guess", success=0.6, base_rate=0.3, rows=1000, text="hits", general=True)
+    >>> print(alone.verdict)
+    Cannot tell a leak from general knowledge: 30.0 points more than the base rate, and there were no controls.
     """
 
     attack: str
@@ -129,6 +134,7 @@ class Finding:
     controls: int = 0
     sampled_from: int | None = None
     allowed: float | None = None
+    general: bool = False
     level: str = ""
     remark: str = ""
 
@@ -173,6 +179,8 @@ class Finding:
             return NOTHING
         if self.allowed is not None and self.interval[0] <= self.allowed:
             return PROMISED
+        if self.general and self.control is None:
+            return UNKNOWN
         return MUCH if self.gain >= CONSIDERABLE else LITTLE
 
     @property
@@ -186,6 +194,7 @@ class Finding:
             NOTHING: f"Nothing: no more than {than}.",
             PROMISED: f"As promised: {points}, and no more than the {100 * (self.allowed or 0):.1f} % allowed.",
             LITTLE: f"A little: {points}.",
+            UNKNOWN: f"Cannot tell a leak from general knowledge: {points}, and there were no controls.",
             MUCH: f"Leaks: {points}.",
         }
         return " ".join(part for part in (words[self.level], self.remark) if part)

@@ -84,6 +84,7 @@ def guessed(
         sampled_from=people.sampled_from,
         control=None if controls is None else float(controls.mean()),
         controls=0 if controls is None else len(controls),
+        general=True,
         text=text or f"the guess of {secret.name} is {near}",
     )
 

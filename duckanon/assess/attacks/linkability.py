@@ -45,6 +45,7 @@ class Linkability(Attacker):
                 sampled_from=people.sampled_from,
                 control=None if control is None else float(control.mean()),
                 controls=0 if control is None else len(control),
+                general=True,
                 text="both halves of what is known lead to the same published row",
                 allowed=case.allowed,
             )

@@ -79,6 +79,7 @@ class SinglingOut(Attacker):
             rows=len(hits),
             control=None if theirs is None else float(theirs.mean()),
             controls=0 if theirs is None else len(theirs),
+            general=True,
             text="a description taken from the release fits exactly one person",
             remark=everybody.sample_note,
         )

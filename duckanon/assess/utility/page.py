@@ -9,11 +9,15 @@ from duckanon._version import __version__
 from duckanon.assess.utility.learners import ZERO_RULE
 from duckanon.assess.utility.scores import SCORES
 from duckanon.report.html import html
-from duckanon.report.model import Bullets, Grid, Lines, Report, Section, Verdict
+from duckanon.report.model import Bar, Bullets, Cell, Grid, Lines, Report, Section, Verdict
+from duckanon.report.text import in_words
 
 if TYPE_CHECKING:
     from duckanon.assess.utility.results import Evaluation
     from duckanon.assess.utility.workload import Workload
+
+_MOST = 0.5
+"""A learner that keeps this share of its gain keeps most of its quality."""
 
 
 def page(evaluation: Evaluation, workload: Workload | None = None, title: str = "Release") -> str:
@@ -68,14 +72,18 @@ def _verdict(evaluation: Evaluation) -> Verdict:
         return Verdict(
             "warn", "Learners keep little", "Raw rows are no better than the zero rule here, or were not tried."
         )
-    best = max(shares, key=lambda learner: shares[learner])
-    text = f"{best} keeps {shares[best]:.0%} of its gain from raw rows over the zero rule (AUROC)."
-    if shares[best] >= 0.5:
+    # All of them: a single learner, the best or the worst, would mislead.
+    each = ", ".join(f"{in_words(learner)} {shares[learner]:.0%}" for learner in sorted(shares, key=shares.__getitem__))
+    text = f"Kept of the gain from raw rows over the zero rule (AUROC): {each}."
+    most = [share >= _MOST for share in shares.values()]
+    if all(most):
         return Verdict("good", "Learners keep most of their quality", text)
+    if any(most):
+        return Verdict("warn", "Some learners keep most of their quality, others little", text)
     return Verdict("warn", "Learners keep little", text)
 
 
-def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], texts: int, note: str) -> Section:
+def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str | Cell]], texts: int, note: str) -> Section:
     """Return a table whose first columns are texts and the others numbers, and a sentence about it."""
     return Section(title, [Grid(head, rows, right=range(texts, len(head))), Lines([note], aside=True)])
 
@@ -85,7 +93,13 @@ def _scores(evaluation: Evaluation) -> Section:
     rows = evaluation.summary().to_pylist()
     order = list(dict.fromkeys(row["learner"] for row in rows))
     lines = [
-        [line["learner"], line["encoding"], line["trained_on"], line["tested_on"], *(_figure(line, s) for s in SCORES)]
+        [
+            in_words(line["learner"]),
+            in_words(line["encoding"]),
+            line["trained_on"],
+            line["tested_on"],
+            *(_figure(line, s) for s in SCORES),
+        ]
         for line in sorted(rows, key=lambda row: order.index(row["learner"]))
     ]
     head = ["learner", "encoding", "trained on", "tested on", *(names.get(s, s) for s in SCORES)]
@@ -102,13 +116,13 @@ def _figure(line: dict[str, Any], score: str) -> str:
 
 def _kept(evaluation: Evaluation) -> Section:
     by = {score: evaluation.kept(score) for score in ("accuracy", "f1", "auroc")}
-    lines = [[name, *(_share(by[score][name]) for score in by)] for name in by["auroc"]]
+    lines = [[in_words(name), *(_share(by[score][name], f"{score} of {name}") for score in by)] for name in by["auroc"]]
     note = "Gain over the zero rule by training on the release, as a share of that by training on raw rows."
     return _section("Kept", ["learner", "accuracy", "F1", "AUROC"], lines, 1, note)
 
 
-def _share(share: float | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
+def _share(share: float | None, what: str) -> str | Cell:
+    return "–" if share is None else Cell(f"{share:.0%}", bar=Bar(max(share, 0.0), f"{what}: {share:.0%} kept"))
 
 
 def _answers(workload: Workload) -> Section:

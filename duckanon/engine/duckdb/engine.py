@@ -28,7 +28,7 @@ from duckanon.engine.process import (
     sweep,
 )
 from duckanon.engine.sql.relations import DIALECT, Column, builtin, copy_to, create_table, ident, scan, table, text
-from duckanon.errors import DuckanonError, ParameterError, ResourceError, UnsupportedError
+from duckanon.errors import DataError, DuckanonError, ParameterError, ResourceError, UnsupportedError
 from duckanon.progress import Progress
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ _SESSION: dict[str, str | bool] = {
     "enable_progress_bar": True,
     "enable_progress_bar_print": False,
 }
+_PROGRESS = ("enable_progress_bar", "enable_progress_bar_print")
 _NEEDED = {"default_collation": {""}, "TimeZone": {"UTC", "Etc/UTC"}}
 """What must hold where settings are locked and cannot be set."""
 
@@ -173,7 +174,10 @@ class DuckDBEngine:
     def _set(self, name: str, value: str | bool, locked: bool) -> None:
         setting = exp.EQ(this=exp.var(name), expression=exp.convert(value))
         if not locked:
-            self.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
+            # In a notebook without ipywidgets DuckDB has no progress bar, and refuses to set one up or to hide it.
+            refused = contextlib.suppress(DataError) if name in _PROGRESS else contextlib.nullcontext()
+            with refused:
+                self.run(exp.Set(expressions=[exp.SetItem(this=setting)]))
         elif name in _NEEDED and self.setting(name) not in _NEEDED[name]:
             raise UnsupportedError(
                 f"The settings of this database are locked (lock_configuration), and the work needs {name} = "

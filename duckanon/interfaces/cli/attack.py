@@ -27,7 +27,7 @@ from duckanon.interfaces.cli.screen import Screen, sections, shown_path
 if TYPE_CHECKING:
     from duckanon.assess.attacks.attack import Attack
 
-_STYLES = {"nothing": "green", "promised": "green", "little": "yellow", "much": "bold red"}
+_STYLES = {"nothing": "green", "promised": "green", "little": "yellow", "unknown": "yellow", "much": "bold red"}
 
 
 def add_to(app: typer.Typer) -> None:
