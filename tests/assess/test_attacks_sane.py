@@ -172,3 +172,29 @@ def test_a_number_is_guessed_within_a_tolerance() -> None:
         assert f.success > 0.9
         assert f.base_rate < 0.3
         assert "within 5 %" in f.text
+
+
+def test_without_controls_a_leak_cannot_be_told_from_general_knowledge() -> None:
+    # Who knows the age knows the illness, of anybody: the release is exact, and nobody's secret.
+    n = 2000
+    ages = [20 + i % 60 for i in range(n)]
+    people = pa.table({"age": ages, "ill": ["old" if age > 50 else "young" for age in ages]})
+    names: dict[str, Any] = {"quasi_identifiers": ["age"], "sensitive": ["ill"], "attacks": ["distance_linkage"]}
+    alone = duckanon.attack(people, people, **names)
+    assert {f.level for f in alone.findings} == {"unknown"}
+    assert alone.level == "unknown"
+    assert alone.verdict.startswith("Cannot tell a leak from general knowledge: distance_linkage learned more")
+    page = alone.report("html")
+    assert page.count("Cannot tell a leak from general knowledge") == 1 + len(alone.findings)
+    assert '<div class="verdict warn">' in page
+    beside = duckanon.attack(people, people, control=people, **names)
+    assert {f.level for f in beside.findings} == {"nothing"}
+    assert '<div class="verdict good">' in beside.report("html")
+
+
+def test_no_attack_is_no_good_verdict() -> None:
+    people = pa.table({"age": [1, 1, 2, 2]})
+    found = duckanon.attack(people, people, quasi_identifiers=["age"], attacks=["homogeneity"])
+    page = found.report("html")
+    assert '<div class="verdict warn">' in page
+    assert "No leak found" not in page

@@ -127,7 +127,7 @@ def test_numbers_of_other_types_are_the_same_numbers() -> None:
 def test_quotes_and_sql_in_names_just_work() -> None:
     name = 'a"; DROP TABLE x; --'
     assert duckanon.risk(pa.table({name: [1, 1]}), quasi_identifiers=[name]).smallest == 2
-    assert duckanon.privacy(pa.table({name: [1, 1], "s'": [1, 2]}), quasi_identifiers=[name], sensitive=["s'"]).num_rows
+    assert len(duckanon.privacy(pa.table({name: [1, 1], "s'": [1, 2]}), quasi_identifiers=[name], sensitive=["s'"]))
 
 
 def test_bad_input_is_refused() -> None:

@@ -189,9 +189,9 @@ def test_identifiers_are_recognized_by_content() -> None:
 
 def test_other_values_are_not() -> None:
     table = pa.table({f"x{i}": values for i, values in enumerate(OTHERS.values())})
-    assert dict(zip(OTHERS, duckanon.suggest(table, max_size=0).to_arrow()["content"].to_pylist(), strict=True)) == dict.fromkeys(
-        OTHERS
-    )
+    assert dict(
+        zip(OTHERS, duckanon.suggest(table, max_size=0).to_arrow()["content"].to_pylist(), strict=True)
+    ) == dict.fromkeys(OTHERS)
 
 
 def test_card_numbers_may_be_numbers() -> None:
