@@ -105,7 +105,7 @@ def _scores(evaluation: Evaluation) -> Section:
     head = ["learner", "encoding", "trained on", "tested on", *(names.get(s, s) for s in SCORES)]
     binary = "Precision, recall and F1 are those of the positive class." if evaluation.average == "binary" else ""
     several = "Precision, recall and F1 are means over the classes, each counting the same."
-    note = f"{binary or several} {ZERO_RULE} always predicts the most frequent class."
+    note = f"{binary or several} The {in_words(ZERO_RULE)} always predicts the most frequent class."
     return _section(f"Predicting {evaluation.target}", head, lines, 4, note)
 
 

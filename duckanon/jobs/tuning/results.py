@@ -13,7 +13,8 @@ from duckanon.errors import ConfigError, InfeasibleError
 from duckanon.io.disk import replacing
 from duckanon.jobs.tuning.candidates import Candidate
 from duckanon.plan.plan import partitions
-from duckanon.report.plots import COLOURS, INK, bare, escape, new_figure, picture_path, save
+from duckanon.report.plots import COLOURS, INK, annotate, bare, escape, new_figure, picture_path, save
+from duckanon.report.text import in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,15 +205,22 @@ def draw(found: Tuning, path: str | Path) -> Path:
         axes.annotate(words, (right, height), (-4, 3), **place)
     axes.set_xlabel("average risk of reidentification (1 / mean size of a class; logarithmic)")
     score = {"f1": "F1", "auroc": "AUROC"}.get(found.score, found.score)
-    axes.set_ylabel(f"{score} of {escape(found.learner)}, taught by the release")
+    axes.set_ylabel(f"{score} of {escape(in_words(found.learner))}, taught by the release")
     axes.grid(color="#E6E6E6", linewidth=0.6)
     axes.set_axisbelow(True)
     bare(axes)
     best = found.best
-    title = f"Predicting {escape(found.target)}: best by {escape(best['label'])}, k = {best['k']}"
+    title = f"Predicting {escape(found.target)}: best by {escape(_way(best))}"
     axes.set_title(title, fontsize=12, color=INK, loc="left")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
+    annotate(axes, [(line["average_risk"], line["score"], escape(_way(line))) for line in found.front], size=8)
     return save(figure, target)
+
+
+def _way(line: Mapping[str, Any]) -> str:
+    """Return the algorithm and the k of a candidate, in words."""
+    label = in_words(str(line["label"]))
+    return label if line["k"] is None else f"{label}, k = {line['k']}"
 
 
 def _scale(axes: Any, found: Tuning) -> None:
@@ -234,16 +242,14 @@ def _points(axes: Any, found: Tuning) -> None:
         colour, mark = COLOURS[i % len(COLOURS)], _MARKS[(i + i // len(COLOURS)) % len(_MARKS)]
         spread = [line["deviation"] or 0.0 for line in lines]
         x, y = [line["average_risk"] for line in lines], [line["score"] for line in lines]
-        axes.errorbar(x, y, yerr=spread, fmt=mark, color=colour, markersize=5, elinewidth=0.8, label=escape(label))
+        axes.errorbar(
+            x, y, yerr=spread, fmt=mark, color=colour, markersize=5, elinewidth=0.8, label=escape(in_words(label))
+        )
 
 
 def _front(axes: Any, found: Tuning) -> None:
     front = found.front
     x, y = [line["average_risk"] for line in front], [line["score"] for line in front]
     axes.step(x, y, where="post", color="#56B4E9", linewidth=6, alpha=0.35, zorder=0, label="front")
-    for line in front:
-        words = f"k = {line['k']}" if line["k"] is not None else ""
-        place = (line["average_risk"], line["score"])
-        axes.annotate(words, place, (5, 7), textcoords="offset points", fontsize=8, color=INK)
     best = found.best
     axes.plot(best["average_risk"], best["score"], "o", markersize=14, fillstyle="none", color=INK, label="best")
