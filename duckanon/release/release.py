@@ -260,6 +260,7 @@ class Release:
             **({"homogeneity": [h.to_dict() for h in self.homogeneity]} if self.homogeneity else {}),
             "search": {**({"pass": 1} if self.plan.search_options.iterative else {}), **self.searched},
             "checks": [c.to_dict() for c in self.checks],
+            "class_sizes": self._size_counts,
             "loss": self._loss,
             **({} if self.hidden else {"cells": self._cells}),
             **({"permutation": self._permutation} if self.hidden else {"bounds": self.plan.bounds}),
@@ -310,12 +311,14 @@ class Release:
             .where(col("kept"))
         )
         names = ("min", "q25", "median", "mean", "q75", "max")
-        sizes = dict(zip(names, row[1:], strict=True))
-        found = {"classes": int(row[0]), "class_size": sizes}
-        return {**found, "class_sizes": self._size_counts(int(sizes["min"]), int(sizes["max"]))} if row[0] else found
+        return {"classes": int(row[0]), "class_size": dict(zip(names, row[1:], strict=True))}
 
-    def _size_counts(self, smallest: int, largest: int) -> list[dict[str, int]]:
+    @cached_property
+    def _size_counts(self) -> list[dict[str, int]]:
         """Return how many classes have sizes within a few ranges, none of which says more than the release does."""
+        if not self._class_sizes["classes"]:
+            return []
+        smallest, largest = (int(self._class_sizes["class_size"][key]) for key in ("min", "max"))
         edges = size_edges(smallest, largest)
         unit = col("units")
         # The first condition that holds decides; the last one always does.
@@ -343,7 +346,8 @@ class Release:
                 counts.setdefault(attribute, []).append((int(leaves), int(n)))
         domain = exp.select(col("attribute"), col("leaves")).from_(table(self.relations.table("domain")))
         values = {attribute: int(leaves) for attribute, leaves in self.engine.rows(domain)}
-        return [{"attribute": name, "values": values[name], **_spread(pairs)} for name, pairs in counts.items()]
+        names = [a.name for a in self.plan.roles.quasi_identifiers if a.name in counts]
+        return [{"attribute": name, "values": values[name], **_spread(counts[name])} for name in names]
 
     def _notes(self) -> list[str]:
         notes = []

@@ -31,6 +31,7 @@ _ORDER = (
     "checks",
     "loss",
     "cells",
+    "class_sizes",
     "permutation",
     "bounds",
     "output",

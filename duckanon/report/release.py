@@ -291,7 +291,7 @@ def counted(run: Run) -> Section:
         blocks.append(Lines([f"{run.unit.capitalize()} in a {run.group}:"]))
         quantiles = [float(sizes[k]) for k in ("min", "q25", "median", "q75", "max") if sizes.get(k) is not None]
         blocks += [Sizes(quantiles, _promised_k(run), run.unit, run.groups)] if len(quantiles) == 5 else []
-        bars = [(_range(b), b["classes"]) for b in counts.get("class_sizes") or ()]
+        bars = [(_range(b), b["classes"]) for b in run.summary.get("class_sizes") or ()]
         if len(bars) > 1:
             blocks.append(Histogram(bars, f"{run.unit} in a {run.group}", run.groups.lower()))
         header = [SIZES.get(k, str(k).capitalize()) for k in sizes]

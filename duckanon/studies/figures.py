@@ -12,6 +12,7 @@ from typing import Any
 from duckanon.errors import UnsupportedError
 from duckanon.report import plots
 from duckanon.report.plots import INK, escape
+from duckanon.report.text import in_words
 
 RULE = "#dddbd5"
 # The colours of Okabe and Ito, safe for colour-blind readers; the style sheet has lighter
@@ -72,13 +73,13 @@ def bare(axes: Any) -> None:
 
 
 def label(axes: Any, title: str = "", x: str = "", y: str = "") -> None:
-    """Write a title and the names of the axes."""
+    """Write a title and the names of the axes; names of code are written in words."""
     if title:
-        axes.set_title(escape(title), fontsize=8.5, color=INK)
+        axes.set_title(escape(in_words(title)), fontsize=8.5, color=INK)
     if x:
-        axes.set_xlabel(escape(x), fontsize=8, color=INK)
+        axes.set_xlabel(escape(in_words(x)), fontsize=8, color=INK)
     if y:
-        axes.set_ylabel(escape(y), fontsize=8, color=INK)
+        axes.set_ylabel(escape(in_words(y)), fontsize=8, color=INK)
 
 
 def legend(figure: Any, names: Sequence[str], lines: bool = True) -> None:
@@ -91,7 +92,7 @@ def legend(figure: Any, names: Sequence[str], lines: bool = True) -> None:
     ]
     for key in keys:
         key.set_markersize(4)
-    texts = [escape(n) for n in names]
+    texts = [escape(in_words(n)) for n in names]
     columns = min(len(texts), 6)
     drawn_legend = figure.legend(keys, texts, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
     for text in drawn_legend.get_texts():

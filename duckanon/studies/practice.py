@@ -9,6 +9,7 @@ import numpy as np
 
 from duckanon.report.model import Lines
 from duckanon.report.plots import INK, escape, logarithmic
+from duckanon.report.text import in_words
 from duckanon.studies.base import Chapter, Record, Study, Task, distinct, grid, mean, where
 from duckanon.studies.figures import COLOURS, Figure, label, legend, line, panels
 from duckanon.studies.releases import described, release_of, shown
@@ -284,7 +285,7 @@ def _levels(made: list[Record]) -> Chapter:
         twin = axes.twinx()
         twin.plot(places, [r["f1"] for r in points], color=INK, marker="o", markersize=3, linewidth=1.4)
         twin.tick_params(labelsize=7, colors=INK)
-        twin.set_ylabel(f"F1 of {learner}", fontsize=8, color=INK)
+        twin.set_ylabel(f"F1 of {in_words(learner)}", fontsize=8, color=INK)
         legend_of_levels = axes.legend(
             fontsize=7, frameon=False, ncols=1, loc="center left", bbox_to_anchor=(1.14, 0.5)
         )

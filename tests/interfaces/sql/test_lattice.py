@@ -48,7 +48,7 @@ def test_the_lattice_is_the_one_of_python(con: Con, more: dict[str, Any]) -> Non
     written = ", ".join(f"{key} := {value!r}" for key, value in more.items())
     call = f"lattice('patients', {ROLES}, k := 5, metrics := ['loss', 'precision'], {written or 'pareto := NULL'})"
     found = con.sql(f"FROM {call}")
-    assert found.columns == expected.column_names
+    assert found.columns == expected.to_arrow().column_names
     assert found.to_arrow_table().to_pylist() == expected.to_pylist()
     assert len(expected) > 3
 
