@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
 from duckanon.algorithms.base import algorithms
+from duckanon.algorithms.full_domain.lower_bound import Clauses, lower_bound
 from duckanon.algorithms.full_domain.search import BROKEN, Choice, FullDomain
 from duckanon.errors import ParameterError
 from duckanon.models.base import require_int, require_number
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _STRATEGIES = ("top_down", "bottom_up", "genetic")
 _POPULATION = 40
-_GROUP = 6
+_SEARCH, _CLAUSES = 0.5, 0.85
+"""The shares of what is left of the budget for the search, and after it for what the lower bound is made of."""
 
 
 @algorithms.register("best_effort")
@@ -32,8 +33,11 @@ class BestEffort(FullDomain):
     """A good node within a budget of nodes or seconds, for lattices that are too large to search.
 
     It starts by asking, column by column, below which level even all other columns at their top do not help: no
-    anonymous node lies below these levels, and what they lose at least is lost by every node. The report says how far
-    the node that was found is from that bound; the true distance may be smaller.
+    anonymous node lies below these levels. Half of the rest of the budget goes to the search, the other half to a lower
+    bound: each broken node excludes all nodes below it, and what the cheapest levels lose that none of them excludes is
+    lost by every anonymous node. The report says how far the node that was found is from that bound; the true distance
+    may be smaller. Losses that are sums over columns have a bound for a lattice of any size, other metrics for lattices
+    of up to 30 million nodes.
 
     Parameters
     ----------
@@ -53,7 +57,8 @@ class BestEffort(FullDomain):
     References
     ----------
     F. Prasser et al., Lightning: utility-driven anonymization of high-dimensional data, 2016; V. Iyengar, Transforming
-    data to satisfy privacy constraints, 2002 (genetic search).
+    data to satisfy privacy constraints, 2002 (genetic search); J. Davies and F. Bacchus, Solving MAXSAT by solving a
+    sequence of simpler SAT instances, 2011 (hitting sets, from which the lower bound is made).
     """
 
     strategy: str = "genetic"
@@ -80,18 +85,18 @@ class BestEffort(FullDomain):
         if not keeper.try_(lattice.high):
             return Choice(None, float("inf"), float("inf"))
         floor = lowest_levels(lattice, budget.spent)
-        # A quarter of the remaining budget is for the lower bound.
-        search = budget.part(0.75)
+        search = budget.part(_SEARCH)
         walk = {"top_down": _top_down, "bottom_up": _bottom_up}.get(self.strategy)
         steps = walk(lattice, objective, keeper, floor) if walk else _genetic(lattice, keeper, floor, self.seed)
-        for _ in steps:
-            if search.spent():
-                break
-        for _ in _polish(lattice, keeper, floor):
-            if budget.spent():
-                break
-        least = _least(lattice, objective, floor, budget)
-        bound = max(least, _bound(lattice, objective, floor))
+        _within(search, steps)
+        _within(budget, _polish(lattice, keeper, floor))
+        clauses = None
+        if objective.terms is not None:
+            clauses = Clauses(lattice, objective.terms, floor)
+            # On the way there are nodes that nothing excludes: some are anonymous and better.
+            clauses.search(budget.part(_CLAUSES).spent, random.Random(self.seed), keeper.try_)  # noqa: S311 - no secret
+            _within(budget, _polish(lattice, keeper, floor))
+        bound = lower_bound(lattice, objective, clauses, budget.late)
         return Choice(keeper.levels, keeper.value, min(keeper.value, bound))
 
 
@@ -103,13 +108,24 @@ class _Budget:
     def part(self, share: float) -> _Budget:
         """Return a share of the remaining budget."""
         used = len(self.lattice.visits)
-        left = max(0.0, self.end - time.monotonic()) * share if self.end is not None else None
-        return _Budget(self.lattice, used + int((self.nodes - used) * share), left)
+        left = max(0.0, self.end - time.monotonic()) if self.end is not None else None
+        nodes = used + int((self.nodes - used) * share)
+        return _Budget(self.lattice, nodes, left * share if left is not None else None)
+
+    def late(self) -> bool:
+        """Return whether the time is over."""
+        return self.end is not None and time.monotonic() > self.end
 
     def spent(self) -> bool:
         """Return whether no more nodes may be visited."""
-        late = self.end is not None and time.monotonic() > self.end
-        return late or len(self.lattice.visits) >= self.nodes
+        return self.late() or len(self.lattice.visits) >= self.nodes
+
+
+def _within(budget: _Budget, steps: Iterable[None]) -> None:
+    """Take steps until the budget is spent."""
+    for _ in steps:
+        if budget.spent():
+            break
 
 
 class _Keeper:
@@ -132,46 +148,6 @@ class _Keeper:
         if (value, levels) < (self.value, self.levels or levels):
             self.levels, self.value = levels, value
         return True
-
-
-def _least(lattice: Lattice, objective: Objective, floor: Levels, budget: _Budget) -> float:
-    """Return what groups of columns lose at least, each with all other columns at their top.
-
-    The classes of a group alone are no smaller than those of any node with the same levels in it, so a group that is
-    broken by itself is broken everywhere. The columns with most values stand together, where they need most.
-    """
-    base = objective.bound(floor)
-    if not objective.separable:
-        return base
-    sizes = [c.sizes[low] for c, low in zip(lattice.problem.frequency.coded, floor, strict=True)]
-    order = sorted(range(len(floor)), key=lambda j: (-sizes[j], j))
-    bound = base
-    for start in range(0, len(order), _GROUP):
-        group = order[start : start + _GROUP]
-        bound += _least_of(lattice, objective, floor, group, budget) - base
-    return bound
-
-
-def _least_of(lattice: Lattice, objective: Objective, floor: Levels, group: list[int], budget: _Budget) -> float:
-    """Return the lowest bound of the nodes that keep the promise with all columns outside the group at their top."""
-    ways = []
-    for chosen in product(*(range(floor[j], lattice.high[j] + 1) for j in group)):
-        above, below = list(lattice.high), list(floor)
-        for j, level in zip(group, chosen, strict=True):
-            above[j] = below[j] = level
-        ways.append((objective.bound(tuple(below)), tuple(above)))
-    lowest = min(ways)[0]
-    for bound, levels in sorted(ways):
-        if budget.spent():
-            # Nodes that were not visited may be anonymous: only those before them are excluded.
-            return bound
-        state = lattice.known(levels)
-        if state == BROKEN and (lattice.sound or levels not in lattice.visits or lattice.visits[levels].final):
-            continue
-        visit = lattice.visit(levels)
-        if visit.anonymous or not (lattice.sound or visit.final):
-            return bound
-    return lowest
 
 
 def _top_down(lattice: Lattice, objective: Objective, keeper: _Keeper, floor: Levels) -> Iterator[None]:
@@ -252,17 +228,3 @@ def _polish(lattice: Lattice, keeper: _Keeper, floor: Levels) -> Iterator[None]:
                 keeper.try_(child)
                 yield
         better = keeper.value < start
-
-
-def _bound(lattice: Lattice, objective: Objective, floor: Levels) -> float:
-    """Return what no anonymous node can go below: above the floor, and not below any node that is broken."""
-    bound = objective.bound(floor)
-    for broken in lattice.broken:
-        ways = [
-            objective.bound((*floor[:j], max(floor[j], level + 1), *floor[j + 1 :]))
-            for j, level in enumerate(broken)
-            if level < lattice.high[j]
-        ]
-        if ways:
-            bound = max(bound, min(ways))
-    return bound

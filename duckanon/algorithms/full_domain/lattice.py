@@ -42,6 +42,25 @@ class Visit:
     """Whether no node below is anonymous, by the sizes of classes or by the models' bounds on parts of classes."""
 
 
+class _Nodes:
+    """Levels of nodes, in an array that grows."""
+
+    def __init__(self, width: int) -> None:
+        self._levels = np.zeros((64, width), dtype=np.int16)
+        self._used = 0
+
+    def add(self, levels: Levels) -> None:
+        if self._used == len(self._levels):
+            self._levels = np.concatenate([self._levels, np.zeros_like(self._levels)])
+        self._levels[self._used] = levels
+        self._used += 1
+
+    @property
+    def levels(self) -> NDArray[np.int16]:
+        """One row for each node."""
+        return self._levels[: self._used]
+
+
 @dataclass
 class Lattice:
     """The nodes between two levels of each quasi-identifier.
@@ -68,7 +87,7 @@ class Lattice:
         if self.size <= MOST_NODES:
             self.tags = np.zeros(self.shape, dtype=np.uint8)
         self.sound = self.problem.inherited
-        self._reach: dict[int, list[Levels]] = {ANONYMOUS: [], BROKEN: []}
+        self._reach = {ANONYMOUS: _Nodes(len(self.shape)), BROKEN: _Nodes(len(self.shape))}
         self._persists = False
         self._last: tuple[Levels, Classes, NDArray[np.bool_]] | None = None
 
@@ -123,17 +142,17 @@ class Lattice:
             return int(self.tags[self.place(levels)])
         if levels in self.visits:
             return ANONYMOUS if self.visits[levels].anonymous else BROKEN
-        at = np.array(levels)
-        if self._reach[ANONYMOUS] and (np.array(self._reach[ANONYMOUS]) <= at).all(axis=1).any():
+        at = np.array(levels, dtype=np.int16)
+        if (self._reach[ANONYMOUS].levels <= at).all(axis=1).any():
             return ANONYMOUS
-        if self._reach[BROKEN] and (np.array(self._reach[BROKEN]) >= at).all(axis=1).any():
+        if (self._reach[BROKEN].levels >= at).all(axis=1).any():
             return BROKEN
         return UNKNOWN
 
     @property
-    def broken(self) -> list[Levels]:
-        """The nodes below which, by inference, nothing is anonymous."""
-        return self._reach[BROKEN]
+    def broken(self) -> NDArray[np.int16]:
+        """The nodes below which, by inference, nothing is anonymous: one row for each, with its levels."""
+        return self._reach[BROKEN].levels
 
     def visit(self, levels: Levels) -> Visit:
         """Evaluate a node if it was not visited yet, and infer the states of others."""
@@ -144,7 +163,7 @@ class Lattice:
             verdict = ANONYMOUS if found.anonymous else BROKEN
             reaches = self.sound or found.final
             if reaches:
-                self._reach[verdict].append(levels)
+                self._reach[verdict].add(levels)
             if self.tags is not None:
                 self.tags[self.place(levels)] = verdict
                 if reaches:

@@ -40,8 +40,8 @@ class Objective(ABC):
     metric: str
     static: ClassVar[bool] = False
     """Whether the bounds are known from the start, and no node teaches more."""
-    separable: ClassVar[bool] = False
-    """Whether the bound of a node is a sum over its columns."""
+    terms: list[Floats] | None = None
+    """What each column adds at each level to the sum that ``bound_of`` makes a bound of; None where it is no sum."""
 
     def __init_subclass__(cls) -> None:
         if "metric" in cls.__dict__:
@@ -56,6 +56,10 @@ class Objective(ABC):
     def bound(self, levels: Levels) -> float:
         """Return what no anonymous node from here on can go below."""
         return float(self.bounds[self.lattice.place(levels)]) if self.bounds is not None else 0.0
+
+    def bound_of(self, total: float) -> float:
+        """Return the bound of a node from the sum over its columns."""
+        return total
 
     @classmethod
     def usable(cls, lattice: Lattice) -> bool:
@@ -90,7 +94,6 @@ class Additive(Objective):
     """
 
     static = True
-    separable = True
     mean: ClassVar[bool] = True
     """Whether columns are averaged by their weights, or added up."""
 
@@ -104,6 +107,8 @@ class Additive(Objective):
             for j in columns
         ]
         self.parts = [self.column(j, self.whole[j]) for j in columns]
+        shares = self.weights / self.weights.sum() if self.mean else np.ones(len(self.weights))
+        self.terms = [share * self.scaled(part) for share, part in zip(shares, self.parts, strict=True)]
         if lattice.tags is not None:
             spans = zip(lattice.low, lattice.high, strict=True)
             axes = [part[low : high + 1] for part, (low, high) in zip(self.parts, spans, strict=True)]
@@ -127,12 +132,23 @@ class Additive(Objective):
         """Return the loss of a column from the sum over its cells."""
         return total / self.rows if self.mean else total
 
+    def scaled(self, column: Floats) -> Floats:
+        """Return the loss of a column as it is added to those of others."""
+        return column
+
+    def unscaled(self, total: Floats) -> Floats:
+        """Return the loss of all columns from their sum or mean."""
+        return total
+
+    def bound_of(self, total: float) -> float:
+        return float(self.unscaled(np.array(total)) * _BELOW)
+
     def together(self, columns: list[Floats]) -> Floats:
         """Return the losses of all columns put together; arrays on axes of their own give one over the lattice."""
         total = np.zeros(1)
         for weight, axis in zip(self.weights, columns, strict=True):
-            total = total + (weight * axis if self.mean else axis)
-        return total / self.weights.sum() if self.mean else total
+            total = total + (weight * self.scaled(axis) if self.mean else axis)
+        return self.unscaled(total / self.weights.sum()) if self.mean else total
 
     def value(self, levels: Levels, classes: Classes, kept: Kept) -> float:
         width = len(levels)
@@ -181,10 +197,12 @@ class LossGeometric(Loss):
     """ARX's loss, geometric mean of one plus the columns' losses, minus one."""
 
     metric = "loss_geometric"
-    separable = False
 
-    def together(self, columns: list[Floats]) -> Floats:
-        return np.expm1(super().together([np.log1p(c) for c in columns]))
+    def scaled(self, column: Floats) -> Floats:
+        return np.log1p(column)
+
+    def unscaled(self, total: Floats) -> Floats:
+        return np.asarray(np.expm1(total))
 
 
 class Nllm(_Leaves):
