@@ -91,7 +91,7 @@ def show(lines: list[Row]) -> None:
 def draw(lines: list[Row], target: Path) -> None:
     """Draw processor time and peak memory over the rows, both logarithmic."""
     from matplotlib import rc_context
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     from duckanon.report.plots import COLOURS, INK, bare, new_figure, save
 
@@ -113,7 +113,10 @@ def draw(lines: list[Row], target: Path) -> None:
         axes.set_xlabel("rows")
         axes.set_ylabel(label)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda rows, _: f"{rows / 1e6:g} M"))
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_locator(NullLocator())
         axes.grid(color="#E6E6E6", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.tick_params(colors=INK)
@@ -121,7 +124,9 @@ def draw(lines: list[Row], target: Path) -> None:
         bare(axes)
     largest = {line["memory"] for line in lines if line["memory"]}
     limit = f'; {_LARGE // 10**6} M rows at memory = "{", ".join(sorted(largest))}"' if largest else ""
-    figure.suptitle(f"From Parquet to Parquet on two cores, powers from 1 M rows on{limit}", fontsize=10, color=INK)
+    figure.suptitle(
+        f"Hospital table, from Parquet to Parquet, two cores; powers from 1 M rows on{limit}", fontsize=10, color=INK
+    )
     # Texts as texts and names that do not change: a small file, and the same one from the same figures.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "growth"}):
         save(figure, target)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from properties.test_lattice import METRICS, Setting, inside
 
 from duckanon.algorithms.base import Problem
-from duckanon.algorithms.full_domain import lattice as lattices
 from duckanon.algorithms.full_domain import lower_bound
 from duckanon.algorithms.full_domain.best_effort import BestEffort
 from duckanon.algorithms.full_domain.lattice import Lattice
@@ -32,9 +31,13 @@ SUMS += ["iyengar_loss"]
 
 @pytest.fixture(autouse=True)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat every lattice as too large for an array of all nodes, and look at few levels at a time."""
-    monkeypatch.setattr(lattices, "MOST_NODES", 0)
+    """Look at few levels at a time."""
     monkeypatch.setattr(lower_bound, "_ARRAY", 6)
+
+
+def large_lattice(problem: Problem, tables: Tables) -> Lattice:
+    """Return the lattice as one that is too large for an array of all nodes."""
+    return Lattice(problem, tables, problem.low, problem.high, most_nodes=0)
 
 
 def weighted(problem: Problem, rng: random.Random) -> Problem:
@@ -71,7 +74,7 @@ def test_clauses_never_bound_more_than_the_optimum(sensitive: bool, seed: int, c
         tables = Tables(problem)
         for metric in rng.sample(SUMS, 3):
             values = values_of(setting, problem, tables, metric)
-            lattice = Lattice(problem, tables, problem.low, problem.high)
+            lattice = large_lattice(problem, tables)
             if not lattice.visit(lattice.high).anonymous:
                 continue
             objective = make_objective(lattice, metric)
@@ -115,7 +118,7 @@ def test_best_effort_proves_no_more_than_is_true(sensitive: bool, seed: int, con
         tables = Tables(problem)
         for metric in rng.sample(METRICS, 3):
             values = values_of(setting, problem, tables, metric)
-            lattice = Lattice(problem, tables, problem.low, problem.high)
+            lattice = large_lattice(problem, tables)
             tried = BestEffort(metric=metric, nodes=rng.randint(3, 60), seed=rng.randint(0, 5))
             found = tried.explore(lattice, make_objective(lattice, metric))
             if found.levels is not None:
@@ -133,7 +136,7 @@ def test_no_node_below_one_that_excludes_is_anonymous(sensitive: bool, seed: int
     good = [node.levels for node in setting.nodes if node.anonymous]
 
     def look(problem: Problem) -> None:
-        lattice = Lattice(problem, Tables(problem), problem.low, problem.high)
+        lattice = large_lattice(problem, Tables(problem))
         for node in setting.nodes:
             if excludes(lattice, node.levels):
                 assert not any(all(a <= b for a, b in zip(other, node.levels, strict=True)) for other in good)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _STRATEGIES = ("top_down", "bottom_up", "genetic")
 _POPULATION = 40
-_SEARCH, _CLAUSES = 0.5, 0.85
+_SEARCH, _CLAUSES = 0.5, 0.75
 """The shares of what is left of the budget for the search, and after it for what the lower bound is made of."""
 
 
@@ -36,8 +36,8 @@ class BestEffort(FullDomain):
     anonymous node lies below these levels. Half of the rest of the budget goes to the search, the other half to a lower
     bound: each broken node excludes all nodes below it, and what the cheapest levels lose that none of them excludes is
     lost by every anonymous node. The report says how far the node that was found is from that bound; the true distance
-    may be smaller. Losses that are sums over columns have a bound for a lattice of any size, other metrics for lattices
-    of up to 30 million nodes.
+    may be smaller. Only losses that are sums over columns have such a bound where a lattice has more than a million
+    nodes.
 
     Parameters
     ----------
@@ -62,6 +62,8 @@ class BestEffort(FullDomain):
     """
 
     strategy: str = "genetic"
+    # An array of more would take longer to keep than the nodes to visit.
+    most_nodes: ClassVar[int] = 1_000_000
     nodes: int = 1000
     seconds: float | None = None
     seed: int = 0

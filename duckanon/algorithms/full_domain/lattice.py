@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from duckanon.algorithms.full_domain.publishable import publishable
-from duckanon.algorithms.full_domain.search import ANONYMOUS, BROKEN, UNKNOWN
+from duckanon.algorithms.full_domain.search import ANONYMOUS, BROKEN, MOST_NODES, UNKNOWN
 from duckanon.algorithms.full_domain.tables import Classes, Tables
 from duckanon.errors import UnsupportedError
 from duckanon.models.base import Groups
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from duckanon.models.base import Model
 
     Levels = tuple[int, ...]
-
-MOST_NODES = 30_000_000
-"""The most nodes for which the state of each is stored in an array."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +75,15 @@ class Lattice:
     low: Levels
     high: Levels
     visits: dict[Levels, Visit] = field(default_factory=dict)
+    most_nodes: int = MOST_NODES
+    """The most nodes for which ``tags`` are stored."""
 
     def __post_init__(self) -> None:
         self.shape = tuple(b - a + 1 for a, b in zip(self.low, self.high, strict=True))
         self.size = prod(self.shape)
         self.strides = tuple(prod(self.shape[j + 1 :]) for j in range(len(self.shape)))
         self.tags: NDArray[np.uint8] | None = None
-        if self.size <= MOST_NODES:
+        if self.size <= self.most_nodes:
             self.tags = np.zeros(self.shape, dtype=np.uint8)
         self.sound = self.problem.inherited
         self._reach = {ANONYMOUS: _Nodes(len(self.shape)), BROKEN: _Nodes(len(self.shape))}
@@ -95,7 +94,7 @@ class Lattice:
         """Return the array of the states of nodes; raise if the lattice is too large for one."""
         if self.tags is None:
             raise UnsupportedError(
-                f"The lattice has {self.size:,} nodes, more than the {MOST_NODES:,} that this algorithm can look "
+                f"The lattice has {self.size:,} nodes, more than the {self.most_nodes:,} that this algorithm can look "
                 "through: narrow it by minimum and maximum levels, or use the algorithm best_effort."
             )
         return self.tags
@@ -148,11 +147,6 @@ class Lattice:
         if (self._reach[BROKEN].levels >= at).all(axis=1).any():
             return BROKEN
         return UNKNOWN
-
-    @property
-    def broken(self) -> NDArray[np.int16]:
-        """The nodes below which, by inference, nothing is anonymous: one row for each, with its levels."""
-        return self._reach[BROKEN].levels
 
     def visit(self, levels: Levels) -> Visit:
         """Evaluate a node if it was not visited yet, and infer the states of others."""

@@ -76,14 +76,9 @@ class Clauses:
         self.starts = np.cumsum([0, *(len(k) - 1 for k in kept)]).tolist()
         self._steps: set[tuple[int, ...]] = set()
         self._matrix = np.zeros((64, len(self.costs)), dtype=np.bool_)
-        for levels in _highest(lattice.broken):
-            self.add(levels)
 
     def add(self, broken: Levels) -> None:
         """Take the clause of a node below which nothing is anonymous."""
-        if any(level < low for level, low in zip(broken, self.floor, strict=True)):
-            # Satisfied by all that is above the floor.
-            return
         steps = tuple(
             start + level - low
             for start, level, low, high in zip(self.starts[:-1], broken, self.floor, self.high, strict=True)
@@ -225,16 +220,6 @@ class Clauses:
                 below.append(slice(None, int(at[0]) + 1 if len(at) else None))
             allowed[tuple(below)] = False
         return float(np.min(grid, where=allowed, initial=np.inf))
-
-
-def _highest(broken: NDArray[np.int16]) -> list[Levels]:
-    """Return the nodes that lie below none of the others."""
-    nodes = np.unique(broken, axis=0)
-    kept = nodes[:0]
-    for at in nodes[np.argsort(-nodes.sum(axis=1), kind="stable")]:
-        if not (kept >= at).all(axis=1).any():
-            kept = np.vstack([kept, at])
-    return [tuple(levels) for levels in kept.tolist()]
 
 
 def lower_bound(lattice: Lattice, objective: Objective, clauses: Clauses | None, spent: Callable[[], bool]) -> float:

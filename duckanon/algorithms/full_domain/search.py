@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from duckanon.algorithms.base import Algorithm, Problem
 from duckanon.algorithms.full_domain.listing import Seen
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 UNKNOWN, ANONYMOUS, BROKEN = 0, 1, 2
 """The states of a node: unknown, satisfies the models, violates them."""
+MOST_NODES = 30_000_000
+"""The most nodes for which the state of each is stored in an array."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class FullDomain(Algorithm):
     """
 
     metric: str = "loss"
+    most_nodes: ClassVar[int] = MOST_NODES
+    """The most nodes of a lattice for which the state of each is stored."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, str):
@@ -64,7 +68,7 @@ class FullDomain(Algorithm):
         from duckanon.algorithms.full_domain.objectives import make_objective
         from duckanon.algorithms.full_domain.tables import Tables
 
-        lattice = Lattice(problem, Tables(problem), problem.low, problem.high)
+        lattice = Lattice(problem, Tables(problem), problem.low, problem.high, most_nodes=self.most_nodes)
         objective = make_objective(lattice, self.metric)
         choice = self.explore(lattice, objective)
         if choice.levels is None:
