@@ -46,6 +46,29 @@ def put_classes(order: Any, starts: Any, first: int, low: int, high: int, out: A
             out[order[i]] = first + c
 
 
+@kernel
+def split_texts(raw: Any, ends: Any, texts: Any) -> bool:  # pragma: no cover
+    """Split bytes of which each text has its length before it, in four bytes; return whether all are there.
+
+    ``ends`` gets 0 and where each text ends in ``texts``.
+    """
+    place, end = 0, 0
+    for i in range(len(ends) - 1):
+        if place + 4 > len(raw):
+            return False
+        size = 0
+        for b in range(4):
+            size |= np.int64(raw[place + b]) << (8 * b)
+        place += 4
+        if place + size > len(raw):
+            return False
+        texts[end : end + size] = raw[place : place + size]
+        place += size
+        end += size
+        ends[i + 1] = end
+    return True
+
+
 def warm() -> None:
     """Call the smallest kernel, because the first call of any kernel loads what all of them need, in about a second."""
     number_rows(np.zeros((2, 2), dtype=np.uint64), 0, 0)

@@ -46,15 +46,18 @@ _DIGITS = re.compile(r"\d+")
 class Shown:
     """A quasi-identifier, and how it is published.
 
-    ``labelled_values`` gives the query ``(place, value, text, known, l1, ...)`` of its values with their labels,
-    ``place`` being their order; ``height`` counts the levels, of which ``top`` is the last label. With ``by_tree``,
-    labels mean what the hierarchy says, even if they look like intervals.
+    ``values`` is a table ``(code, value, text)`` of its values, and ``tree`` gives their labels, ``(l1, ...)`` line by
+    line in the order of the codes; ``height`` counts the levels, of which ``top`` is the last label. ``leaves`` are
+    those of a hierarchy in the order in which it lists them, where that is also the order of the values. With
+    ``by_tree``, labels mean what the hierarchy says, even if they look like intervals.
     """
 
     name: str
     type: str
     kind: str
-    labelled_values: Callable[[], exp.Query]
+    values: str
+    tree: Callable[[], pa.Table]
+    leaves: pa.ChunkedArray | None
     height: int
     top: str
     by_tree: bool

@@ -77,9 +77,9 @@ def order_of(pieces: Sequence[tuple[int, NDArray[np.int64]]], chance: float = CH
     trend = _correlation(ranks, places.astype(float))
     before, after = _neighbours(pieces, ranks)
     centred = ranks - ranks.mean()
-    spread = float(centred @ centred) / n
+    spread = _dot(centred, centred) / n
     pairs = max(len(before), 1)
-    neighbours = float((before - ranks.mean()) @ (after - ranks.mean())) / pairs / spread if spread else 0.0
+    neighbours = _dot(before - ranks.mean(), after - ranks.mean()) / pairs / spread if spread else 0.0
     equal = int((before == after).sum())
     share = float((counts * (counts - 1.0)).sum()) / (n * (n - 1.0))
     expected = pairs * share
@@ -107,8 +107,13 @@ def _ranks(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     a, b = a - a.mean(), b - b.mean()
-    scale = sqrt(float(a @ a) * float(b @ b))
-    return float(a @ b) / scale if scale else 0.0
+    scale = sqrt(_dot(a, a) * _dot(b, b))
+    return _dot(a, b) / scale if scale else 0.0
+
+
+def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    # Not by linear algebra, whose threads wait busily for each other: that costs more than so few products.
+    return float(np.multiply(a, b).sum())
 
 
 def _neighbours(

@@ -12,13 +12,15 @@ import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from duckanon.io.leaks.base import Leak
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Dictionary pages
 
@@ -35,15 +37,8 @@ class UndecodableError(Exception):
     """A page in a format that cannot be read here."""
 
 
-@dataclass(frozen=True)
-class Page:
-    """A dictionary page: its values as they are stored."""
-
-    values: tuple[bytes, ...]
-
-
-def dictionary_page(file: BinaryIO, chunk: Any) -> Page | None:
-    """Return the dictionary page of a column chunk, or None if it has none.
+def dictionary_page(file: BinaryIO, chunk: Any) -> pa.Array | None:
+    """Return the values of the dictionary page of a column chunk as they are stored, or None if it has none.
 
     Parameters
     ----------
@@ -73,25 +68,25 @@ def dictionary_page(file: BinaryIO, chunk: Any) -> Page | None:
             raw = pa.decompress(raw, size, codec=_CODECS.get(chunk.compression, chunk.compression.lower())).to_pybytes()
         except (OSError, ValueError):
             raise UndecodableError from None
-    return Page(tuple(_plain(raw, int(about.get(1, 0)), chunk.physical_type)))
+    return _plain(raw, int(about.get(1, 0)), chunk.physical_type)
 
 
-def _plain(raw: bytes, count: int, kind: str) -> list[bytes]:
+def _plain(raw: bytes, count: int, kind: str) -> pa.Array:
     """Return values in the plain encoding, the only encoding of dictionary pages."""
-    values: list[bytes] = []
-    if kind == "BYTE_ARRAY":
-        place = 0
-        for _ in range(count):
-            size = int.from_bytes(raw[place : place + 4], "little")
-            values.append(raw[place + 4 : place + 4 + size])
-            place += 4 + size
-        if place > len(raw):
+    import pyarrow as pa
+
+    if kind != "BYTE_ARRAY":
+        width = _WIDTHS.get(kind, len(raw) // count if count else 0)
+        if width * count > len(raw):
             raise UndecodableError
-        return values
-    width = _WIDTHS.get(kind, len(raw) // count if count else 0)
-    if width * count > len(raw):
+        width = max(width, 1)
+        return pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(raw[: width * count])])
+    from duckanon.kernels.packing import split_texts
+
+    ends, texts = np.zeros(count + 1, dtype=np.int32), np.zeros(len(raw), dtype=np.uint8)
+    if not split_texts(np.frombuffer(raw, dtype=np.uint8), ends, texts):
         raise UndecodableError
-    return [raw[i * width : (i + 1) * width] for i in range(count)]
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(texts)])
 
 
 # Headers of pages are structs in Thrift's compact protocol.
@@ -399,15 +394,18 @@ def _dictionary(raw: Any, chunk: Any, values: Any) -> Iterator[Leak]:
         return
     if page is None or values is None:
         return
+    import pyarrow.compute as pc
+
     # DuckDB writes an empty text for each value of an enumeration that no row has.
-    listed = set(page.values) - {b""}
+    is_text = page.type == pa.binary()
+    listed = page.filter(pc.greater(pc.binary_length(page), 0)) if is_text else page
     unused = _unused(listed, values)
     if unused:
         yield Leak("dictionary", "A dictionary has values that no row has.", unused, len(listed), column)
-    empty = page.values.count(b"") - 1
+    empty = len(page) - len(listed) - 1
     if empty > 0 or (empty == 0 and not _has_empty(values)):
         text = "A dictionary has empty places: they reveal how many values no row has."
-        yield Leak("dictionary", text, empty + (not _has_empty(values)), len(page.values), column)
+        yield Leak("dictionary", text, empty + (not _has_empty(values)), len(page), column)
 
 
 def _has_empty(values: Any) -> bool:
@@ -416,15 +414,14 @@ def _has_empty(values: Any) -> bool:
     return bool(pc.any(pc.equal(pc.binary_length(values), 0)).as_py())
 
 
-def _unused(listed: set[bytes], values: Any) -> int:
+def _unused(listed: pa.Array, values: Any) -> int:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = values.type
+    kind, listed = values.type, listed.unique()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        of_rows = values.unique().cast(pa.large_binary())
-        used = pc.is_in(pa.array(list(listed), pa.large_binary()), value_set=of_rows)
-        return len(listed) - int(pc.sum(used).as_py() or 0)
+        of_rows = values.unique().cast(pa.binary())
+        return len(listed) - int(pc.sum(pc.is_in(listed, value_set=of_rows)).as_py() or 0)
     # The dictionary has one number for each value: if it has more than there are values, no row has some of them.
     return max(0, len(listed) - _distinct(values))
 
