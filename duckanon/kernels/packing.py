@@ -56,9 +56,7 @@ def split_texts(raw: Any, ends: Any, texts: Any) -> bool:  # pragma: no cover
     for i in range(len(ends) - 1):
         if place + 4 > len(raw):
             return False
-        size = 0
-        for b in range(4):
-            size |= np.int64(raw[place + b]) << (8 * b)
+        size = int(raw[place]) | int(raw[place + 1]) << 8 | int(raw[place + 2]) << 16 | int(raw[place + 3]) << 24
         place += 4
         if place + size > len(raw):
             return False

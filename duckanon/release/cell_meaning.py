@@ -46,17 +46,19 @@ _DIGITS = re.compile(r"\d+")
 class Shown:
     """A quasi-identifier, and how it is published.
 
-    ``values`` is a table ``(code, value, text)`` of its values, and ``tree`` gives their labels, ``(l1, ...)`` line by
-    line in the order of the codes; ``height`` counts the levels, of which ``top`` is the last label. ``leaves`` are
-    those of a hierarchy in the order in which it lists them, where that is also the order of the values. With
-    ``by_tree``, labels mean what the hierarchy says, even if they look like intervals.
+    ``values`` is a table ``(code, value, text)`` of its values, with codes from 0 on. ``labels`` gives ``(l1, ...)``
+    line by line in the order of the codes, and ``labelled`` the query ``(value, text, known, l1, ...)``; ``height``
+    counts the levels, of which ``top`` is the last label. ``leaves`` are those of a hierarchy in the order in which it
+    lists them, where that is the order of the values, too. With ``by_tree``, labels mean what the hierarchy says, even
+    if they look like intervals.
     """
 
     name: str
     type: str
     kind: str
     values: str
-    tree: Callable[[], pa.Table]
+    labels: Callable[[], pa.Table]
+    labelled: Callable[[], exp.Query]
     leaves: pa.ChunkedArray | None
     height: int
     top: str
@@ -346,14 +348,35 @@ class Placed:
 class Labelled:
     """Values with their labels, line by line.
 
-    ``codes`` are their numbers in a lookup, ``places`` their order, -1 where the hierarchy knows no such value of the
-    column, ``null`` says which is NULL, and ``names`` are their texts and their labels on each level.
+    ``codes`` are their numbers in a lookup, ``places`` their order, -1 where the column has no such value, ``null``
+    says which is NULL, and ``names`` are their texts and their labels on each level.
     """
 
     codes: NDArray[np.int32]
     places: NDArray[np.int64]
     null: NDArray[np.bool_]
     names: Sequence[pa.ChunkedArray]
+
+    @classmethod
+    def of(cls, shown: Shown, rows: pa.Table) -> Labelled:
+        """Return the values of ``(code, number, text, missing)``; ``number`` is the code in ``shown.values``, or NULL.
+
+        Values that a hierarchy does not list come after those that it lists, and NULL comes last.
+        """
+        import pyarrow.compute as pc
+
+        number, texts = rows.column("number"), rows.column("text")
+        null, places = rows.column("missing").to_numpy() > 0, number.fill_null(-1).to_numpy().astype(np.int64)
+        labels = shown.labels() if shown.height else None
+        names = [] if labels is None else [labels.column(f"l{i}").take(number) for i in range(1, shown.height + 1)]
+        if shown.leaves is not None:
+            at = pc.index_in(texts, value_set=shown.leaves).fill_null(len(shown.leaves)).to_numpy()
+            listed = np.full(len(places), -1, dtype=np.int64)
+            lines = np.lexsort([places, at, null])
+            lines = lines[places[lines] >= 0]
+            listed[lines] = np.arange(len(lines))
+            places = listed
+        return cls(rows.column("code").to_numpy(), places, null, [texts, *names])
 
     def numbers(self, name: pa.ChunkedArray, listed: pa.Array) -> NDArray[np.int32]:
         """Return the place of each line's name in a list, -1 where it is not there; NULL is a name."""

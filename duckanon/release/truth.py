@@ -354,18 +354,37 @@ class _Truth:
     # Cells that are texts
 
     def _different(self, columns: Sequence[int]) -> dict[int, Cells]:
-        """Return the different cells of columns, and keep their words: their places among them are their numbers."""
+        """Return the different cells of columns, and keep their words: their places among them are their numbers.
+
+        Where keys are codes of the column itself, what each shows is kept, too.
+        """
+        import numpy as np
+        import pyarrow as pa
+
         self.words: dict[int, NDArray[Any]] = {}
+        self.shown: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
         parts: list[exp.Query] = []
         for j in columns:
-            own = exp.select(named(self._cell(f"r_{j}", "l"), f"r_{j}")).distinct()
-            own = own.from_(subquery(self.holders[f"r_{j}"].query.copy(), "l"))
-            cell = named(cast(col(f"r_{j}", "d"), "VARCHAR"), "cell")
-            parts.append(exp.select(named(number(j), "j"), cell, self._word_of_cell(j, "d")).from_(subquery(own, "d")))
+            lookup = self.holders[f"r_{j}"]
+            own = exp.select(named(self._cell(f"r_{j}", "l"), f"r_{j}")).from_(subquery(lookup.query.copy(), "l"))
+            own = own.distinct() if lookup.key == _CLASS else own.select(col("code", "l"))
+            code = number(0) if lookup.key == _CLASS else col("code", "d")
+            query = exp.select(named(number(j), "j"), named(code, "code"), self._word_of_cell(j, "d"))
+            query = query.select(named(cast(col(f"r_{j}", "d"), "VARCHAR"), "cell"))
+            parts.append(query.from_(subquery(own, "d")))
         found: dict[int, Cells] = {}
-        for j, own_rows in self._by_column(parts, {"cell": "VARCHAR", "word": "UBIGINT"}, columns).items():
-            self.words[j] = own_rows.column("word").to_numpy()
-            found[j] = Cells(self.claim.shown[j], own_rows.column("cell").combine_chunks())
+        types = {"code": "INTEGER", "cell": "VARCHAR", "word": "UBIGINT"}
+        for j, rows in self._by_column(parts, types, columns).items():
+            cells, words = rows.column("cell"), rows.column("word").to_numpy()
+            encoded = cells.combine_chunks().dictionary_encode(null_encoding="encode")
+            if isinstance(encoded, pa.ChunkedArray):
+                encoded = encoded.combine_chunks()
+            numbers = encoded.indices.to_numpy().astype(np.int32)
+            self.words[j] = np.zeros(len(encoded.dictionary), dtype=np.uint64)
+            self.words[j][numbers] = words
+            if self.holders[f"r_{j}"].key != _CLASS:
+                self.shown[j] = rows.column("code").to_numpy(), numbers
+            found[j] = Cells(self.claim.shown[j], encoded.dictionary)
         return found
 
     def _by_column(
@@ -383,26 +402,19 @@ class _Truth:
 
     def _labelled(self, columns: Sequence[int]) -> dict[int, tuple[Labelled, NDArray[Any]]]:
         """Return the values in the lookups of columns, with their labels, and their words."""
-        shown = self.claim.shown
-        height = max((shown[j].height for j in columns), default=0)
-        names = ["text", *(f"l{i}" for i in range(1, height + 1))]
         parts: list[exp.Query] = []
         for j in columns:
-            levels = [named(col(n, "v") if i <= shown[j].height else exp.null(), n) for i, n in enumerate(names)]
             missing = named(is_null(col(f"s_{j}", "l")), "missing")
-            place = named(exp.func("COALESCE", col("place", "v"), number(-1)), "place")
-            query = exp.select(named(number(j), "j"), col("code", "l"), self._word_of_value(j, "l"), missing, place)
-            query = query.select(*levels).from_(subquery(self.holders[f"s_{j}"].query.copy(), "l"))
+            query = exp.select(named(number(j), "j"), col("code", "l"), self._word_of_value(j, "l"), missing)
+            query = query.select(named(col("code", "v"), "number"), col("text", "v"))
+            query = query.from_(subquery(self.holders[f"s_{j}"].query.copy(), "l"))
             on = same(col("value", "v"), col(f"s_{j}", "l"))
-            parts.append(query.join(subquery(shown[j].labelled_values(), "v"), on=on, join_type="left"))
-        types = {"code": "INTEGER", "word": "UBIGINT", "missing": "UTINYINT", "place": "BIGINT"}
-        types |= dict.fromkeys(names, "VARCHAR")
-        found = {}
-        for j, rows in self._by_column(parts, types, columns).items():
-            plain = [rows.column(name).to_numpy() for name in ("code", "place", "missing")]
-            labels = [rows.column(name) for name in names[: shown[j].height + 1]]
-            found[j] = (Labelled(plain[0], plain[1], plain[2] > 0, labels), rows.column("word").to_numpy())
-        return found
+            parts.append(query.join(table(self.claim.shown[j].values, "v"), on=on, join_type="left"))
+        types = {"code": "INTEGER", "word": "UBIGINT", "missing": "UTINYINT", "number": "INTEGER", "text": "VARCHAR"}
+        return {
+            j: (Labelled.of(self.claim.shown[j], rows), rows.column("word").to_numpy())
+            for j, rows in self._by_column(parts, types, columns).items()
+        }
 
     def _place_texts(
         self, j: int, labelled: tuple[Labelled, NDArray[Any]] | None
@@ -502,25 +514,14 @@ class _Truth:
 
         What is published of a class as a whole is a cell of its own, of which the word comes in place of a number.
         """
-        alone: list[int] = []
-        found: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
+        found = dict(self.shown)
         together: dict[int, list[int]] = {}
         for j in range(len(self.claim.shown)):
-            together.setdefault(id(self.holders[f"r_{j}"]), []).append(j)
+            if j not in found:
+                together.setdefault(id(self.holders[f"r_{j}"]), []).append(j)
         for columns in together.values():
             lookup = self.holders[f"r_{columns[0]}"]
-            in_part = part if lookup.key == _CLASS else None
-            if len(columns) == 1 and columns[0] in self.cells and in_part is None:
-                alone += columns
-            else:
-                found |= self._shown_together(lookup, columns, in_part)
-        parts: list[exp.Query] = []
-        for j in alone:
-            cell = named(cast(self._cell(f"r_{j}", "l"), "VARCHAR"), "cell")
-            query = exp.select(named(number(j), "j"), col("code", "l"), cell)
-            parts.append(query.from_(subquery(self.holders[f"r_{j}"].query.copy(), "l")))
-        for j, rows in self._by_column(parts, {"code": "INTEGER", "cell": "VARCHAR"}, alone).items():
-            found[j] = rows.column("code").to_numpy(), self._numbers(j, rows.column("cell"))
+            found |= self._shown_together(lookup, columns, part if lookup.key == _CLASS else None)
         return found
 
     def _shown_together(
@@ -724,9 +725,7 @@ class _Truth:
         on = same(col("value", "k"), col("value", "x"))
         ends = ["low_end", "high_end"] if f"x_{j}" in self.holders else []
         query = exp.select(*(col(c, "x") for c in ("cell_key", "n", "value", "cell", *ends)), *labels, col("text", "k"))
-        labelled = query.from_(subquery(pairs, "x")).join(
-            subquery(shown.labelled_values(), "k"), on=on, join_type="left"
-        )
+        labelled = query.from_(subquery(pairs, "x")).join(subquery(shown.labelled(), "k"), on=on, join_type="left")
         right = class_is_right(shown, self.published[f"r_{j}"][1], f"x_{j}" in self.holders)
         measured = shown.family != "other" and shown.height
         grouped = exp.select(named(exp.func("COALESCE", right, exp.false()), "ok")).from_(subquery(labelled, "y"))

@@ -394,6 +394,7 @@ def _dictionary(raw: Any, chunk: Any, values: Any) -> Iterator[Leak]:
         return
     if page is None or values is None:
         return
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     # DuckDB writes an empty text for each value of an enumeration that no row has.

@@ -17,12 +17,9 @@ from duckanon.engine.process import file_digest, workers
 from duckanon.engine.sql.recode import recoded_counts
 from duckanon.engine.sql.relations import (
     Column,
-    LazyTable,
     col,
-    left,
     named,
     param,
-    registered,
     subquery,
     table,
 )
@@ -201,15 +198,17 @@ def _claim(plan: Plan, engine: Engine, encoded: Encoded, types: Mapping[str, str
         quasi, encoded.coded, encoded.levels, encoded.hierarchies, strict=True
     ):
         given = plan.hierarchies[attribute.name]
-        listed = None
+        leaves = None
         if not has_distance(attribute.type) and given is not None and given.levels is not None:
-            listed = _listed_leaves(engine, given.levels)
-        values = partial(_labelled_values, own.dictionary.table, levels, listed)
+            leaves = given.levels.column(0).cast("string")
+        values = own.dictionary.table
         by_rule = hierarchy.levels is None and isinstance(hierarchy.rule, _SELF_EXPLAINING)
         by_tree = not by_rule or plan.algorithm.hierarchy_shuffle_seed is not None
         kind = published_type(attribute.type)
         output = plan.output[attribute.name] if attribute.name not in plan.within else "interval"
-        shown.append(Shown(attribute.name, kind, output, values, levels.height, levels.top, by_tree))
+        labels, labelled = partial(_labels, engine, levels), partial(_labelled, values, levels)
+        ends = levels.height, levels.top
+        shown.append(Shown(attribute.name, kind, output, values, labels, labelled, leaves, *ends, by_tree))
     return Claim(
         plan.relation.query,
         [plan.expression(a) for a in quasi],
@@ -222,31 +221,23 @@ def _claim(plan: Plan, engine: Engine, encoded: Encoded, types: Mapping[str, str
     )
 
 
-def _listed_leaves(engine: Engine, levels: pa.Table) -> LazyTable:
-    """Return ``(leaf, at)``: where a hierarchy lists its leaves."""
-    import numpy as np
+def _labels(engine: Engine, levels: Levels) -> pa.Table:
+    """Return ``(l1, ...)`` of the values of a column in the order of their codes."""
     import pyarrow as pa
 
-    leaves = {"leaf": levels.column(0), "at": np.arange(len(levels), dtype=np.int64)}
-    return registered(engine, "leaves", pa.table(leaves))
+    names = [f"l{i}" for i in range(1, levels.height + 1)]
+    if levels.arrays is not None:
+        found = levels.arrays[0].select(names)
+    else:
+        found = engine.arrow(exp.select(*(col(name) for name in names)).from_(table(levels.tree)).order_by(col("code")))
+    return found.cast(pa.schema([(name, pa.string()) for name in names]))
 
 
-def _labelled_values(values: str, levels: Levels, listed: LazyTable | None) -> exp.Select:
-    """Return ``(value, text, known, l1, ..., place)`` of the values of a column, with their labels.
-
-    ``place`` is their own order, or that in which a hierarchy lists its leaves; values that it does not list come after
-    all others there, and NULL comes last.
-    """
+def _labelled(values: str, levels: Levels) -> exp.Select:
+    """Return ``(value, text, known, l1, ...)`` of the values of a column."""
     labels = [col(name, "t") for name in ("known", *(f"l{i}" for i in range(1, levels.height + 1)))]
     query = exp.select(col("value", "v"), col("text", "v"), *labels).from_(table(values, "v"))
-    query = query.join(table(levels.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
-    if listed is None:
-        return query.select(named(col("code", "v"), "place"))
-    on = exp.EQ(this=col("leaf", "l"), expression=col("text", "v"))
-    ends = [exp.Is(this=col("value", "v"), expression=exp.null()), col("at", "l"), col("code", "v")]
-    order = exp.Order(expressions=[exp.Ordered(this=end, desc=False, nulls_first=False) for end in ends])
-    rank = exp.Window(this=exp.RowNumber(), order=order)
-    return query.join(left(table(listed, "l"), on)).select(named(rank, "place"))
+    return query.join(table(levels.tree, "t"), on=exp.EQ(this=col("code", "t"), expression=col("code", "v")))
 
 
 __all__ = ["Checked", "check", "require_types"]
