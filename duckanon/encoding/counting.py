@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -33,11 +34,14 @@ def count_classes(
     entity: exp.Expr | None = None,
     keys: bool = False,
     sensitive: Sequence[str] = (),
+    rest: exp.Expr | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> str:
     """Create ``classes(class_id, n, suppressed)`` of a relation; n counts persons where there is an entity.
 
     With ``keys``, ``classes`` has the values of the columns as ``q_0``, ``q_1``, ..., and is numbered by size. For the
-    columns ``sensitive`` it has ``one_0``, ``one_1``, ...: whether all rows of a class have the same value.
+    columns ``sensitive`` it has ``one_0``, ``one_1``, ...: whether all rows of a class have the same value. Where the
+    only column is a word, ``rest`` is that of the other columns of a row, and ``total`` is the sum of the rows' words.
     """
     name = engine.fresh("classes")
     aliases = [f"q_{j}" for j in range(len(columns))]
@@ -50,21 +54,26 @@ def count_classes(
         distinct, without_person = persons(col("entity"))
         members = exp.Add(this=distinct, expression=without_person)
     flags = [f"one_{i}" for i in range(len(sensitive))]
+    if rest is not None:
+        inner = inner.select(named(rest.copy(), "rest"))
     # By hashes, of which the database makes one for each entry of a dictionary: comparing texts takes longer.
     inner = inner.select(*(named(hash_of(col(value)), flag) for value, flag in zip(sensitive, flags, strict=True)))
     counted = exp.select(*(col(a) for a in aliases), named(members, "n")).from_(subquery(inner, "i"))
     counted = counted.select(
         *(named(exp.EQ(this=exp.Min(this=col(f)), expression=exp.Max(this=col(f))), f) for f in flags)
     )
+    if rest is not None:
+        mixed = hash_of(call("xor", col(aliases[0]), col("rest")))
+        counted = counted.select(named(exp.Sum(this=mixed), "total"))
     counted = counted.group_by(*(col(a) for a in aliases))
     # Without the values the numbers mean nothing: any order will do, and sorting costs time.
     by_size = exp.Order(expressions=[exp.Ordered(this=col("n"), desc=False)]) if keys else None
     rank = exp.Window(this=exp.RowNumber(), order=by_size)
     query = exp.select(named(cast(rank, "BIGINT"), "class_id"), col("n"), named(exp.false(), "suppressed"))
-    query = query.select(*(col(flag) for flag in flags))
+    query = query.select(*(col(flag) for flag in flags), *([col("total")] if rest is not None else []))
     if keys:
         query = query.select(*(col(a) for a in aliases))
-    engine.create(name, query.from_(subquery(counted, "c")))
+    engine.create(name, query.from_(subquery(counted, "c")), params)
     return name
 
 
@@ -91,6 +100,7 @@ def count_values(
     columns: Sequence[exp.Expr],
     sensitive: Mapping[str, exp.Expr],
     classes: str,
+    params: Mapping[str, Any] | None = None,
 ) -> str:
     """Create ``class_values(class_id, attribute, value, n)``; ``classes`` has the values of the same columns."""
     keys = [f"q_{j}" for j in range(len(columns))]
@@ -105,7 +115,7 @@ def count_values(
         counted = counted.group_by(exp.var("ALL"))
         parts.append(exp.select(*found).from_(subquery(counted, "v")).join(table(classes, "c"), on=on))
     created = engine.fresh("class_values")
-    engine.create(created, union_all(parts))
+    engine.create(created, union_all(parts), params)
     return created
 
 

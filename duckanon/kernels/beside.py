@@ -8,8 +8,7 @@ import numpy as np
 
 from duckanon.kernels.jit import kernel, part
 
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_FACTOR, _32 = np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
 _NONE, _ONE, _HIGH, _NULL, _PLACE = np.uint64(0), np.uint64(1), np.uint64(31), np.uint64(62), np.uint64(2**31 - 1)
 
 _BLOCK = 512
@@ -39,10 +38,10 @@ def packed_cells(numbers: Any, low: Any, high: Any, null: Any, words: Any) -> An
 
 @part
 def _mixed(word: Any) -> Any:  # pragma: no cover
-    """Return a word of which each bit depends on all bits of another."""
-    word = (word ^ (word >> _30)) * _FIRST
-    word = (word ^ (word >> _27)) * _SECOND
-    return word ^ (word >> _31)
+    """Return a word of which each bit depends on all bits of another: what the database's hash makes of it."""
+    word = (word ^ (word >> _32)) * _FACTOR
+    word = (word ^ (word >> _32)) * _FACTOR
+    return word ^ (word >> _32)
 
 
 @kernel

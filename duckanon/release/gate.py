@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from duckanon.encoding.counting import ENTITY, count_classes, count_rows, count_values, place_population
+from duckanon.encoding.words import mixes_alike, named_in
 from duckanon.engine.sql.relations import (
     call,
-    cast,
     col,
-    hash_of,
     named,
     number,
     subquery,
     table,
-    text,
     union_all,
 )
 from duckanon.errors import PrivacyViolation
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 
 
 MANY_ROWS = 500_000
-"""From this many rows on, classes are counted by hashes in place of texts."""
+"""From this many rows on, classes are counted by words in place of values."""
 
 
 _UNLIKELY = 1e-10
@@ -217,29 +214,38 @@ def check_release(
     if proof is not None:
         counted, entity = engine.parquet([proof]), col(ENTITY)
         require_same_classes(engine, written, counted, names)
-    keys: list[exp.Expr] = [col(n) for n in names]
-    sensitive, present = sensitive_of(models), [a.name for a in roles.published if a.role is Role.SENSITIVE]
     known = reference or Reference()
-    # The values of a class are stored only where something is joined to them.
+    keys: list[exp.Expr] = [col(n) for n in names]
+    rest, params, more = None, dict[str, Any](), dict[str, Any]()
+    sensitive, present = sensitive_of(models), [a.name for a in roles.published if a.role is Role.SENSITIVE]
+    # Many rows are told apart by words in place of values, as they are compared with those that were checked. What is
+    # joined to a population has its values.
+    if known.published is not None and known.population is None and rows >= MANY_ROWS:
+        key, others = known.published.words(names)
+        keys, params = [key], named_in(key, known.published.keys)
+        if proof is None and mixes_alike(engine):
+            rest, more = others, named_in(others, known.published.keys)
+    # The keys of a class are stored only where something is joined to them.
     tied = bool(sensitive) or known.population is not None
-    if not tied and rows >= MANY_ROWS:
-        keys = short_keys(engine, counted, names)
     # Persons are counted on a file without sensitive values, so that these take a pass of their own.
     flagged = present if proof is None else []
-    own = {"classes": count_classes(engine, counted, keys, entity, keys=tied, sensitive=flagged)}
+    own = {"classes": count_classes(engine, counted, keys, entity, tied, flagged, rest, params | more)}
+    if known.published is not None and rest is not None:
+        known.published.require_classes(engine, own["classes"])
     homogeneity = count_homogeneous(engine, own["classes"], flagged)
     if proof is not None and present:
-        own["flags"] = count_classes(engine, written, keys, sensitive=present)
+        own["flags"] = count_classes(engine, written, keys, sensitive=present, params=params)
         homogeneity = count_homogeneous(engine, own["flags"], present)
     if sensitive:
-        own["class_values"] = count_values(engine, written, keys, {s: col(s) for s in sensitive}, own["classes"])
+        values = {s: col(s) for s in sensitive}
+        own["class_values"] = count_values(engine, written, keys, values, own["classes"], params)
     if known.population is not None:
         own["population_classes"] = place_population(engine, own["classes"], known.population, names)
     given = {"domain_values": known.domain_values, "domain_nodes": known.domain_nodes}
     checks = check_models(engine, own | {k: v for k, v in given.items() if v is not None}, models, unit)
     engine.drop(*own.values())
     require(checks)
-    if known.published is not None:
+    if known.published is not None and rest is None:
         known.published.require(engine, written)
     return Gated(checks, homogeneity)
 
@@ -256,112 +262,3 @@ def _check_hidden(
     engine.drop(*own.values())
     require(checks)
     return checks
-
-
-# Short keys: hashes in place of values, where classes of many rows are counted. They are used only if no two values of
-# the column have the same hash, which is counted first.
-
-FEW_VALUES = 1_000
-"""Columns of up to so many values share a word of 64 bits with others."""
-_WORD = 64
-_BUCKET_BITS = 13
-"""Texts whose hashes share so many first bits are reversed together: the more bits, the fewer rows."""
-
-
-def short_keys(engine: Engine, relation: exp.Query, columns: Sequence[str]) -> list[exp.Expr]:
-    """Return expressions that distinguish the rows of a relation just as its columns do, but compare faster.
-
-    A value is replaced by its hash, and NULL is a value, too. Columns of few values use only as many bits of their
-    hashes as distinguish the values, and share a word. A column whose hashes collide stays as it is.
-    """
-    texts = {c.name for c in engine.columns(relation) if c.type == "VARCHAR"}
-    keys: list[exp.Expr] = []
-    few: list[tuple[str, str, exp.Expr, list[int]]] = []
-    for name in columns:
-        values = engine.fresh("values")
-        count = engine.create(values, exp.select(col(name)).distinct().from_(subquery(relation.copy(), "s")))
-        digest = _digest(engine, values, name, name in texts)
-        if digest is not None and count <= FEW_VALUES:
-            hashes = engine.rows(exp.select(digest.copy()).from_(table(values)))
-            few.append((name, values, digest, [int(h) for (h,) in hashes]))
-            continue
-        keys.append(col(name) if digest is None else digest)
-        engine.drop(values)
-    keys += _packed(engine, few)
-    engine.drop(*(values for _, values, _, _ in few))
-    return keys
-
-
-def hashed(value: exp.Expr) -> exp.Expr:
-    """Return the database's hash of a value, an unsigned integer of 64 bits."""
-    return hash_of(value)
-
-
-def _differ(engine: Engine, values: str, digest: exp.Expr) -> bool:
-    """Say whether distinct values have distinct hashes."""
-    different = call("count", exp.Distinct(expressions=[digest.copy()]))
-    known, numbers = engine.row(exp.select(exp.Count(this=exp.Star()), different).from_(table(values)))
-    return bool(known == numbers)
-
-
-def _digest(engine: Engine, values: str, name: str, is_text: bool) -> exp.Expr | None:
-    """Return a hash without collisions among the values of a table; None if there is none.
-
-    Long similar texts collide now and then. They are reversed before they are hashed, together with others whose hashes
-    begin with the same bits: a small part of the rows.
-    """
-    own = hashed(col(name))
-    if _differ(engine, values, own):
-        return own
-    if not is_text:
-        return None
-    several = exp.select(exp.alias_(own.copy(), "h")).from_(table(values)).group_by(own.copy())
-    several = several.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(1)))
-    bucket = exp.BitwiseRightShift(this=col("h"), expression=number(_WORD - _BUCKET_BITS))
-    doubtful = {int(b) for (b,) in engine.rows(exp.select(bucket).distinct().from_(subquery(several, "d")))}
-    marks = text("".join("1" if b in doubtful else "0" for b in range(1 << _BUCKET_BITS)))
-    place = cast(exp.BitwiseRightShift(this=own.copy(), expression=number(_WORD - _BUCKET_BITS)), "INTEGER")
-    is_doubtful = exp.EQ(this=call("get_bit", cast(marks, "BIT"), place), expression=number(1))
-    turned = exp.case().when(is_doubtful, hashed(call("reverse", col(name)))).else_(own)
-    return turned if _differ(engine, values, turned) else None
-
-
-def _packed(engine: Engine, columns: Sequence[tuple[str, str, exp.Expr, list[int]]]) -> list[exp.Expr]:
-    """Return words with some bits of the hashes of every column; columns with most values come first."""
-    keys: list[exp.Expr] = []
-    parts: list[exp.Expr] = []
-    at = 0
-    for name, values, digest, hashes in sorted(columns, key=lambda c: -len(c[3])):
-        window = _window(hashes, at)
-        if window is None:
-            keys.append(_joined(parts))
-            parts, at = [], 0
-            window = _window(hashes, at)
-        part = None if window is None else _part(digest, *window, at)
-        if window is None or part is None or not _differ(engine, values, part):
-            keys.append(col(name))
-            continue
-        parts.append(part)
-        at += window[1]
-    return [*keys, _joined(parts)] if parts else keys
-
-
-def _joined(parts: Sequence[exp.Expr]) -> exp.Expr:
-    return reduce(lambda a, b: exp.BitwiseOr(this=a, expression=b), parts)
-
-
-def _part(digest: exp.Expr, shift: int, width: int, at: int) -> exp.Expr:
-    """Return some bits of a hash, moved to the bits from ``at`` on."""
-    # Shifts to the right and masks cannot overflow, so that the database evaluates them once for each dictionary entry.
-    moved = exp.paren(exp.BitwiseRightShift(this=digest, expression=number(shift))) if shift else digest
-    mask = cast(number(((1 << width) - 1) << at), "UBIGINT")
-    return exp.paren(exp.BitwiseAnd(this=moved, expression=mask))
-
-
-def _window(hashes: Sequence[int], at: int) -> tuple[int, int] | None:
-    """Return how far to shift hashes, and how many bits from ``at`` on distinguish all of them."""
-    for width in range(max(1, (len(hashes) - 1).bit_length()), _WORD - at + 1):
-        for shift in range(_WORD - at - width + 1):
-            if len({(h >> (shift + at)) & ((1 << width) - 1) for h in hashes}) == len(hashes):
-                return shift, width
-    return None

@@ -14,14 +14,23 @@ were written. If all three hold, the file has the rows of the source with true c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from duckanon.encoding.words import batches, joined, named_in, secret_words, sum_of_rows, word_of, words_of
+from duckanon.encoding.words import (
+    WORDS,
+    batches,
+    joined,
+    named_in,
+    secret_words,
+    sum_of_rows,
+    word_of,
+    words_of,
+)
 from duckanon.engine.process import workers
 from duckanon.engine.sql.axes import choose, equal, is_null
 from duckanon.engine.sql.relations import (
@@ -51,7 +60,6 @@ if TYPE_CHECKING:
 _CLASS = "class_id"
 _OF_CELL, _OF_CLASS = 4, 21
 """Bytes for each class and column: of the number of a cell, and of a cell that only this class has."""
-_WORDS = 2**64
 _AHEAD = 3
 """Batches that may wait."""
 Part = tuple[int, int]
@@ -92,8 +100,28 @@ class Fingerprint:
     def require(self, engine: Engine, relation: exp.Query) -> None:
         """Raise a PrivacyViolation unless a relation holds the same rows."""
         words = [w for name, kind, slot in self.columns for w in words_of(col(name), kind, slot)]
-        if sum_of_rows(engine, relation, words, self.keys) != (self.rows, self.total):
+        self._require(*sum_of_rows(engine, relation, words, self.keys))
+
+    def require_classes(self, engine: Engine, classes: str) -> None:
+        """Raise unless these are the same rows, of which ``classes(n, total)`` has the number and the sum by class."""
+        sums = [exp.func("COALESCE", exp.Sum(this=col(name)), number(0)) for name in ("n", "total")]
+        rows, total = engine.row(exp.select(*sums).from_(table(classes)))
+        self._require(int(rows), int(total))
+
+    def _require(self, rows: int, total: int) -> None:
+        if (rows, total % WORDS) != (self.rows, self.total):
             _refuse("the file does not hold the rows that were checked")
+
+    def words(self, names: Collection[str]) -> tuple[exp.Expr, exp.Expr]:
+        """Return the word of some columns of a row, and that of its other columns.
+
+        Rows with other values have another word: two have the same by chance with a probability of 2 to the power -64.
+        """
+        both = [
+            joined([w for n, kind, slot in self.columns if (n in names) == mine for w in words_of(col(n), kind, slot)])
+            for mine in (True, False)
+        ]
+        return both[0], both[1]
 
 
 def require_truth(engine: Engine, beside: SideBySide, claim: Claim, suppressed: int) -> Fingerprint:
@@ -164,8 +192,8 @@ class RowCounts:
 
     def add(self, counts: NDArray[Any], sums: NDArray[Any]) -> None:
         """Add what was counted of some rows, see ``kernels.beside.read_rows``."""
-        self.total = (self.total + int(sums[0])) % _WORDS
-        self.published_total = (self.published_total + int(sums[1])) % _WORDS
+        self.total = (self.total + int(sums[0])) % WORDS
+        self.published_total = (self.published_total + int(sums[1])) % WORDS
         self.published += int(sums[2])
         self.lost += int(counts[:, 0].sum())
         for j in self.wrong:

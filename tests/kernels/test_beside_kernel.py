@@ -13,9 +13,9 @@ _ALL = 2**64 - 1
 
 
 def mixed(word: int) -> int:
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        word = ((word ^ (word >> shift)) * factor) & _ALL
-    return word ^ (word >> 31)
+    for _ in range(2):
+        word = ((word ^ (word >> 32)) * 0xD6E8FEB86659FD93) & _ALL
+    return word ^ (word >> 32)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -1,7 +1,8 @@
-"""How the gate counts classes, and by which keys: values, or hashes that separate all values."""
+"""How the gate counts classes, and by which keys: values, or keyed words of them."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from duckanon.encoding import words
 from duckanon.encoding.counting import count_classes
+from duckanon.encoding.words import named_in, secret_words
 from duckanon.engine.duckdb.engine import DuckDBEngine
-from duckanon.engine.sql.relations import call, col, number
+from duckanon.engine.sql.relations import col, hash_of
 from duckanon.errors import PrivacyViolation
 from duckanon.models import KAnonymity
-from duckanon.release import gate
-from duckanon.release.gate import check_models, require, require_same_classes, short_keys
+from duckanon.release.gate import check_models, require, require_same_classes
+from duckanon.release.truth import Fingerprint
 
 
 def counted(engine: DuckDBEngine, relation: exp.Query, keys: list[exp.Expr]) -> list[int]:
@@ -24,8 +27,20 @@ def counted(engine: DuckDBEngine, relation: exp.Query, keys: list[exp.Expr]) -> 
     return sorted(n for (n,) in engine.rows(exp.select("n").from_(classes)))
 
 
+def fingerprint(types: dict[str, str]) -> Fingerprint:
+    columns = tuple((name, kind, slot) for slot, (name, kind) in enumerate(types.items()))
+    return Fingerprint(secret_words(len(columns)), columns, 0, 0)
+
+
+def counted_by_words(engine: DuckDBEngine, relation: exp.Query, types: dict[str, str], names: list[str]) -> list[int]:
+    published = fingerprint(types)
+    key, _ = published.words(names)
+    classes = count_classes(engine, relation, [key], params=named_in(key, published.keys))
+    return sorted(n for (n,) in engine.rows(exp.select("n").from_(classes)))
+
+
 @pytest.mark.parametrize("seed", range(6))
-def test_hashes_tell_the_same_classes_apart(seed: int) -> None:
+def test_words_tell_the_same_classes_apart(seed: int) -> None:
     rng = np.random.default_rng(seed)
     days = [f"[{a}, {b}]" for a, b in rng.integers(1000, 1400, (400, 2))]
     table = pa.table(
@@ -33,44 +48,22 @@ def test_hashes_tell_the_same_classes_apart(seed: int) -> None:
             "day": pa.array([None if rng.integers(9) == 0 else days[i] for i in rng.integers(0, 400, 3000)]),
             "n": pa.array([None if v == 3 else float(v) for v in rng.integers(0, 4, 3000)]),
             "s": pa.array([{"a": int(v)} for v in rng.integers(0, 3, 3000)]),
+            "other": pa.array(rng.integers(0, 3, 3000)),
         }
     )
     engine = DuckDBEngine()
     engine.register("made", table)
     relation, names = exp.select("*").from_("made"), ["day", "n", "s"]
-    keys = short_keys(engine, relation, names)
-    assert all(isinstance(key, exp.Expression) and key.sql() not in names for key in keys)
-    assert counted(engine, relation, keys) == counted(engine, relation, [col(n) for n in names])
+    types = {"day": "VARCHAR", "n": "DOUBLE", "s": "STRUCT(a BIGINT)", "other": "BIGINT"}
+    assert counted_by_words(engine, relation, types, names) == counted(engine, relation, [col(n) for n in names])
     engine.close()
 
 
-def hash_of(patch: pytest.MonkeyPatch, function: str, *further: exp.Expr) -> None:
-    """Make values collide: their hash is that of what a function tells of them."""
-    honest = gate.hashed
-    patch.setattr(gate, "hashed", lambda value: honest(call(function, value, *further)))
-
-
-@pytest.mark.parametrize("worse", ["length", "typeof"])
-def test_a_hash_that_collides_is_not_used(worse: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_of(monkeypatch, worse)
+def test_values_that_change_columns_are_another_class() -> None:
     engine = DuckDBEngine()
-    engine.register("made", pa.table({"q": ["ab", "cd", "ab", None], "r": ["a", "a", "a", "a"]}))
-    relation = exp.select("*").from_("made")
-    keys = short_keys(engine, relation, ["q", "r"])
-    assert keys[0] == col("q")
-    assert counted(engine, relation, keys) == [1, 1, 2]
-    engine.close()
-
-
-@pytest.mark.parametrize("few", [0, 1000])
-def test_texts_that_collide_are_turned_around(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_of(monkeypatch, "left", number(1))
-    monkeypatch.setattr(gate, "FEW_VALUES", few)
-    engine = DuckDBEngine()
-    engine.register("made", pa.table({"q": ["ab", "ac", "ab", "zx", None, "zx", "zx"]}))
-    (key,) = short_keys(engine, exp.select("*").from_("made"), ["q"])
-    assert "REVERSE" in key.sql().upper()
-    assert counted(engine, exp.select("*").from_("made"), [key]) == [1, 1, 2, 3]
+    engine.register("made", pa.table({"q": ["a", "b", None, "", "a"], "r": ["b", "a", "", None, "a"]}))
+    relation, types = exp.select("*").from_("made"), {"q": "VARCHAR", "r": "VARCHAR"}
+    assert counted_by_words(engine, relation, types, ["q", "r"]) == [1] * 5
     engine.close()
 
 
@@ -80,35 +73,49 @@ def test_long_texts_of_one_form_do_collide_and_are_told_apart() -> None:
     engine = DuckDBEngine()
     engine.register("made", pa.table({"q": [v for n, v in enumerate(alike, 1) for _ in range(n)]}))
     relation = exp.select("*").from_("made")
-    assert counted(engine, relation, short_keys(engine, relation, ["q"])) == [1, 2, 3, 4]
+    assert counted(engine, relation, [hash_of(col("q"))]) == [3, 3, 4]
+    assert counted_by_words(engine, relation, {"q": "VARCHAR"}, ["q"]) == [1, 2, 3, 4]
     engine.close()
 
 
-def test_columns_of_few_values_share_words() -> None:
-    rng = np.random.default_rng(5)
-    table = pa.table({f"c{j}": [None if v == 0 else f"v{v}" for v in rng.integers(0, 150, 4000)] for j in range(9)})
+def rows_of(table: pa.Table, engine: DuckDBEngine) -> exp.Query:
+    name = engine.fresh("data")
+    engine.register(name, table)
+    return sqlglot.parse_one(f"SELECT * FROM {name}", dialect="duckdb")
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_classes_and_rows_are_compared_in_one_reading(alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database adds up the words of rows as the kernels do; where it does not, the kernels add all of them."""
+    if not alike:
+        monkeypatch.setattr(words, "mixes_alike", lambda engine: False)
+    rng = np.random.default_rng(7)
+    made = pa.table({"q": [f"v{i}" for i in rng.integers(0, 40, 900)], "x": rng.integers(0, 9, 900)})
     engine = DuckDBEngine()
-    engine.register("made", table)
-    relation = exp.select("*").from_("made")
-    for width in range(1, 10):
-        names = table.column_names[:width]
-        keys = short_keys(engine, relation, names)
-        assert len(keys) == 1 if width <= 4 else len(keys) < width
-        assert counted(engine, relation, keys) == counted(engine, relation, [col(n) for n in names])
+    published = fingerprint({"q": "VARCHAR", "x": "BIGINT"})
+    every = [w for name, kind, slot in published.columns for w in words.words_of(col(name), kind, slot)]
+    rows, total = words.sum_of_rows(engine, rows_of(made, engine), every, published.keys)
+    published = dataclasses.replace(published, rows=rows, total=total)
+    key, rest = published.words(["q"])
+    q, x = made.column("q").to_numpy(), made.column("x").to_numpy().copy()
+    place = int(np.flatnonzero((q[1:] != q[:-1]) & (x[1:] != x[:-1]))[0])
+    x[[place, place + 1]] = x[[place + 1, place]]
+    exchanged = rows_of(made.set_column(1, "x", pa.array(x)), engine)
+    shuffled = rows_of(made.take(rng.permutation(900)), engine)
+    classes = [count_classes(engine, r, [key], rest=rest, params=published.keys) for r in (shuffled, exchanged)]
+    published.require(engine, shuffled)
+    published.require_classes(engine, classes[0])
+    with pytest.raises(PrivacyViolation, match="does not hold the rows that were checked"):
+        published.require(engine, exchanged)
+    with pytest.raises(PrivacyViolation, match="does not hold the rows that were checked"):
+        published.require_classes(engine, classes[1])
     engine.close()
 
 
-@pytest.mark.parametrize("mutant", ["_part", "_window"])
-def test_bits_that_do_not_tell_values_apart_are_not_used(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = gate._part
-    lies = {"_part": lambda digest, shift, width, at: honest(digest, 0, 1, at), "_window": lambda hashes, at: (0, 2)}
-    monkeypatch.setattr(gate, mutant, lies[mutant])
+def test_the_database_mixes_words_as_the_kernels_do() -> None:
+    """If it does not, each row is read twice: then this wants to be looked at."""
     engine = DuckDBEngine()
-    engine.register("made", pa.table({"q": [f"v{i}" for i in range(9)], "r": ["a"] * 9}))
-    relation = exp.select("*").from_("made")
-    keys = short_keys(engine, relation, ["q", "r"])
-    assert col("q") in keys
-    assert counted(engine, relation, keys) == [1] * 9
+    assert words.mixes_alike(engine)
     engine.close()
 
 
