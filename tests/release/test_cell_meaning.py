@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import duckanon
 from duckanon import Hierarchy
+from duckanon.release.cell_meaning import NOWHERE, Cells, Labelled, Placed, Shown, ends_of
 
 MOMENTS = [
     "0001-12-31 (BC) 23:59:59",
@@ -59,3 +64,93 @@ def test_a_set_with_a_value_that_its_hierarchy_does_not_know_stands_for_all(kind
             found = {row["x"] for row in release.to_arrow().to_pylist()}
     assert all("*" in cell or cell == "{1970-01-01, 1970-01-02}" for cell in found)
     assert any("*" in cell for cell in found)
+
+
+def column(kind: str, labels: list[list[str]], leaves: list[str] | None = None) -> Shown:
+    tree = pa.table({f"l{i}": pa.array(level) for i, level in enumerate(labels, 1)})
+    listed = pa.chunked_array([pa.array(leaves)]) if leaves is not None else None
+    return Shown("x", kind, "interval", "values", lambda: tree, Any, listed, len(labels), "*", by_tree=True)
+
+
+def values(shown: Shown, texts: list[str | None]) -> Labelled:
+    numbers = pa.array(range(len(texts)), pa.int32())
+    missing = pa.array([int(text is None) for text in texts], pa.uint8())
+    rows = {"code": numbers, "number": numbers, "text": pa.array(texts, pa.string()), "missing": missing}
+    return Labelled.of(shown, pa.table(rows))
+
+
+def covered(cells: Cells, labelled: Labelled) -> dict[str | None, list[int]]:
+    """Return the codes that each cell stands for, as the gate decides it."""
+    at, reach = cells.in_order(labelled)
+    found: dict[str | None, list[int]] = {}
+    for i, label in enumerate(cells.labels):
+        inside = [int(c) for c, place in zip(labelled.codes, at, strict=True) if reach.low[i] <= place <= reach.high[i]]
+        own = [c for c in inside if not reach.unlisted(np.array([i]), np.array([c]))]
+        found[label] = own
+    return found
+
+
+def test_labels_sets_and_ranges_stand_for_the_values_that_they_name() -> None:
+    shown = column("VARCHAR", [["x", "y", "x", "y", "y"], ["*"] * 5])
+    labelled = values(shown, ["a", "b", "c", "d", None])
+    every = list(range(5))
+    labels = ["x", "{a, c}", "{a, nobody}", "b", None, "*", '{a, "*"}', "nobody", "[a, nobody]"]
+    assert covered(Cells(shown, pa.array(labels)), labelled) == {
+        "x": [0, 2],
+        "{a, c}": [0, 2],
+        "{a, nobody}": [],
+        "b": [1],
+        None: [4],
+        "*": every,
+        '{a, "*"}': every,
+        "nobody": [],
+        "[a, nobody]": [],
+    }
+
+
+def test_ranges_run_in_the_order_of_the_leaves_and_never_to_null() -> None:
+    shown = column("VARCHAR", [["*"] * 5], ["low", "mid", "high"])
+    # What the hierarchy does not list comes after what it lists.
+    labelled = values(shown, ["high", "low", "mid", "other", None])
+    labels = ["[low, mid]", ">= high", "<= mid", "{low, high}", "low", "[mid, low]"]
+    assert covered(Cells(shown, pa.array(labels)), labelled) == {
+        "[low, mid]": [1, 2],
+        ">= high": [0, 3],
+        "<= mid": [1, 2],
+        "{low, high}": [0, 1],
+        "low": [1],
+        "[mid, low]": [],
+    }
+
+
+def test_labels_of_numbers_list_their_values_where_others_lie_between() -> None:
+    shown = column("INTEGER", [["even", "odd", "even", "even"], ["*"] * 4])
+    labelled = values(shown, ["2", "3", "4", None])
+    cells = Cells(shown, pa.array(["even", "odd", None, "[2, 4)"]))
+    reach, listed = cells.among(labelled, np.array([1, 2, 3, 0], dtype=np.int32))
+    assert listed.tolist() == [0, 1]
+    assert reach.odd.tolist() == [True, False, False, False]
+    assert [reach.unlisted(np.array([0]), np.array([code])) for code in range(4)] == [0, 1, 0, 0]
+    assert (reach.low[3], reach.high[3]) == (NOWHERE, 0)
+
+
+def test_ends_are_placed_among_the_values() -> None:
+    rows = {
+        "side": [0, 0, 0, 0, 1, 2, 1, 2, 1, 2],
+        "ix": [0, 1, 2, 3, 0, 0, 1, 1, 2, 2],
+        "rank": [2, 4, 0, 4, 1, 4, 4, 4, 3, 0],
+        "below": [0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+        "word": [7, 8, 9, 8, 0, 0, 0, 0, 0, 0],
+    }
+    placed = Placed.of({name: np.array(column) for name, column in rows.items()}, 3)
+    assert placed.at.tolist() == [1, 2, 0, 2]
+    assert list(zip(placed.low.tolist(), placed.high.tolist(), strict=True)) == [(1, 1), (2, 2), (NOWHERE, 0)]
+    assert placed.found.tolist() == [True, True, False]
+
+
+def test_a_label_that_is_no_interval_has_no_ends() -> None:
+    shown = column("INTEGER", [["*"]])
+    ends = ends_of(shown, {0: "[15, 20)", 3: "odd", 5: "<= 7"})
+    assert ends is not None
+    assert ends.column("ix").to_pylist() == [0, 5]
+    assert ends_of(shown, {3: "odd"}) is None

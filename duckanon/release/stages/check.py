@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -114,11 +115,7 @@ def require_types(plan: Plan, engine: Engine, written: exp.Query) -> dict[str, s
     if list(types) != plan.published_names:
         raise PrivacyViolation("The gate refused the release: its columns are not the declared ones.")
     own = exp.select(*(named(plan.expression(a), a.name) for a in plan.roles.published))
-    # The names of types after they were in a file.
-    empty = engine.fresh("types")
-    engine.create_file(empty, own.from_(subquery(plan.relation.query.copy(), "s")).limit(0))
-    declared = {c.name: c.type for c in engine.columns(exp.select("*").from_(table(empty)))}
-    engine.drop(empty)
+    declared = _types_in_files(engine, own.from_(subquery(plan.relation.query.copy(), "s")))
     for attribute in plan.roles.published:
         names, kind = plan.published_as.get(attribute.name, (attribute.name,)), declared[attribute.name]
         allowed = {kind}
@@ -128,6 +125,25 @@ def require_types(plan: Plan, engine: Engine, written: exp.Query) -> dict[str, s
         if wrong:
             raise PrivacyViolation(f"The gate refused the release: the type of {wrong[0]!r} is not the declared one.")
     return types
+
+
+_IN_FILES: dict[tuple[str, str], str] = {}
+"""The types that the plain types of an engine have after they were in a file, as far as they have been asked for."""
+_PLAIN = re.compile(r"[A-Z_ ]+(\(\d+,\d+\))?")
+
+
+def _types_in_files(engine: Engine, rows: exp.Select) -> dict[str, str]:
+    """Return the types of the columns of a query after they were in a file, by name."""
+    version = f"{engine.name} {engine.version}"
+    types = {c.name: c.type for c in engine.columns(rows)}
+    if all((version, kind) in _IN_FILES for kind in types.values()):
+        return {name: _IN_FILES[version, kind] for name, kind in types.items()}
+    empty = engine.fresh("types")
+    engine.create_file(empty, rows.limit(0))
+    written = {c.name: c.type for c in engine.columns(exp.select("*").from_(table(empty)))}
+    engine.drop(empty)
+    _IN_FILES.update({(version, kind): written[name] for name, kind in types.items() if _PLAIN.fullmatch(kind)})
+    return written
 
 
 def _allowed_types(output: str, kind: str) -> set[str]:
