@@ -38,8 +38,8 @@ class Rows:
     def mixed(self) -> Rows:
         """Return the rows in an order that depends on nothing but what they are, and that has no meaning.
 
-        A release has equal rows side by side, sorted by their class, and most learners read rows one after the
-        other, or draw some by their places.
+        Releases of other tools have equal rows side by side, sorted by their class, and most learners read rows one
+        after the other, or draw some by their places.
         """
         from scipy import sparse
 
