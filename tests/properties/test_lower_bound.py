@@ -129,7 +129,7 @@ def test_best_effort_proves_no_more_than_is_true(sensitive: bool, seed: int, con
 
 
 @pytest.mark.parametrize("sensitive", [False, True])
-@share(1 / 4)
+@share(3)
 @given(seed=st.integers(0, 2**32))
 def test_no_node_below_one_that_excludes_is_anonymous(sensitive: bool, seed: int, connection: Any) -> None:
     setting = Setting(random.Random(seed), sensitive)
