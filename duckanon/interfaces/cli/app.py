@@ -197,6 +197,11 @@ def main() -> None:
     except KeyboardInterrupt as error:
         # Before a command has begun, or after it has ended.
         signals.deafen()
-        sys.exit(_report(error, Screen("--json" in sys.argv)))
+        signals.end(_report(error, Screen("--json" in sys.argv)))
+    except SystemExit as ended:
+        if not isinstance(ended.code, int):
+            raise
+        signals.deafen()
+        signals.end(ended.code)
     finally:
         signals.deafen()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,15 +17,17 @@ from typing import Annotated, Any
 import typer
 
 from duckanon.errors import DuckanonError, ParameterError, did_you_mean
+from duckanon.interfaces.cli import signals
 from duckanon.interfaces.cli.options import MORE
 from duckanon.interfaces.cli.results import MODES, Result, cell, fetch, tables, write
 from duckanon.interfaces.cli.screen import Screen, count
-from duckanon.interfaces.cli.signals import terminated
 
 SHOWN = 40
 COUNTED = 100_000
 _POLL_SECONDS = 0.1
 _INTERRUPT_SECONDS = 0.02
+_PATIENCE_SECONDS = 0.5
+"""How long a cancelled statement may take to end: work outside of the database, such as a kernel, takes its time."""
 _HELP = """\
 Statements end with a semicolon and may have several lines.
   FROM anonymize('t', quasi_identifiers := ['age', 'zip'], k := 5);
@@ -54,6 +57,10 @@ _OPENING = ("'", '"', "/*")
 _DOLLAR = re.compile(r"\$[A-Za-z_]?[A-Za-z_0-9]*\$")
 
 
+class Abandoned(KeyboardInterrupt):
+    """A statement was cancelled, and its thread still works: the session goes on without it."""
+
+
 class StatementError(DuckanonError):
     """A statement of the user failed. The database's own message is shown: it is the user's own data."""
 
@@ -76,25 +83,19 @@ def sql(
     of such arrays. Infinite numbers are written as text, and null is NULL.
     """
     screen = Screen.of(ctx)
-    with _opened(database) as connection:
-        session = Session(connection, screen)
+    with closing(Session(_opened(database), screen)) as session:
         if command is None and sys.stdin.isatty():
             session.talk()
             return
         session.script(command if command is not None else sys.stdin.read())
 
 
-@contextlib.contextmanager
-def _opened(database: Path | None) -> Iterator[Any]:
+def _opened(database: Path | None) -> Any:
     from duckanon.interfaces.sql.door import connect
 
     with _explained():
         # Variables of this program must not be readable as tables.
-        connection = connect(database if database is not None else ":memory:", python_enable_replacements=False)
-    try:
-        yield connection
-    finally:
-        connection.close()
+        return connect(database if database is not None else ":memory:", python_enable_replacements=False)
 
 
 @contextlib.contextmanager
@@ -128,10 +129,16 @@ class Session:
     """Statements on one connection, and how their results are shown."""
 
     def __init__(self, connection: Any, screen: Screen) -> None:
-        self._connection = connection
+        self._opened = connection
+        self._busy = False
         self._screen = screen
         self.mode = "json" if screen.as_json else "box"
         self.shown = SHOWN
+
+    def close(self) -> None:
+        """Close the connection, unless a thread that was left behind works with it."""
+        if not self._busy:
+            self._opened.close()
 
     def script(self, text: str) -> None:
         """Run all statements and dot commands of a text; the first that fails ends it."""
@@ -170,12 +177,27 @@ class Session:
             return replace(result, rows=result.rows[: self.shown], total=total, exact=exact)
 
         with _explained():
-            return cancellable(work, self._interrupt)
+            try:
+                return cancellable(work, self._interrupt)
+            except Abandoned:
+                signals.leave_behind()
+                self._busy = True
+                raise
+
+    @property
+    def _connection(self) -> Any:
+        """The connection; another one to the database where a thread that was left behind works with the last."""
+        if self._busy:
+            from duckanon.interfaces.sql.door import install
+
+            self._opened, self._busy = self._opened.cursor(), False
+            install(self._opened)
+        return self._opened
 
     def _interrupt(self) -> None:
         from duckanon.engine.base import cancel
 
-        self._connection.interrupt()
+        self._opened.interrupt()
         # A call of anonymize() works on other cursors.
         cancel()
 
@@ -187,7 +209,7 @@ class Session:
             try:
                 line = read("     ...> " if pending else "duckanon> ")
             except KeyboardInterrupt:
-                if terminated():
+                if signals.terminated():
                     raise
                 pending = ""
                 continue
@@ -218,10 +240,12 @@ class Session:
             else:
                 changed = f", {count(result.total, 'rows')}" if result is not None else ""
                 self._say(f"ok{changed} ({time.perf_counter() - start:.2f} s)")
-        except KeyboardInterrupt:
-            if terminated():
+        except KeyboardInterrupt as stopped:
+            if signals.terminated():
                 raise
             typer.secho("Cancelled.", fg="yellow", err=True)
+            if isinstance(stopped, Abandoned):
+                self._say("What it computes ends by itself. This is a new session, without temporary tables.")
             return False
         except (DuckanonError, OSError) as error:
             Screen().error(type(error).__name__, str(error), 1)
@@ -268,7 +292,10 @@ class Session:
 
 
 def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]) -> Result | None:
-    """Do the work in a thread, so that Ctrl-C arrives here while the database is busy, and interrupts it."""
+    """Do the work in a thread, so that Ctrl-C arrives here while the database is busy, and interrupts it.
+
+    Raises Abandoned, a KeyboardInterrupt, where the thread does not end soon: a kernel cannot be interrupted.
+    """
     done = threading.Event()
     outcome: list[Result | None] = []
     failed: list[BaseException] = []
@@ -282,16 +309,20 @@ def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]
             done.set()
 
     threading.Thread(target=body, daemon=True).start()
-    cancelled = False
+    cancelled: float | None = None
     while not done.is_set():
         try:
-            done.wait(_INTERRUPT_SECONDS if cancelled else _POLL_SECONDS)
-            if cancelled:
+            done.wait(_POLL_SECONDS if cancelled is None else _INTERRUPT_SECONDS)
+            if cancelled is not None:
                 # Repeatedly, because an interrupt between two steps of a statement is lost.
                 interrupt()
+                if time.monotonic() > cancelled + _PATIENCE_SECONDS and not done.is_set():
+                    raise Abandoned
+        except Abandoned:
+            raise
         except KeyboardInterrupt:
-            cancelled = True
-    if cancelled:
+            cancelled = cancelled or time.monotonic()
+    if cancelled is not None:
         raise KeyboardInterrupt
     if failed:
         raise failed[0]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 from types import FrameType
+from typing import NoReturn
 
 from duckanon.errors import Terminated
 
 INTERRUPTED = 130
 TERMINATED = 143
 
-_state = {"terminated": False}
+_state = {"terminated": False, "left behind": False}
 
 
 def listen() -> None:
@@ -31,6 +34,23 @@ def deafen() -> None:
 def terminated() -> bool:
     """Return whether SIGTERM was received."""
     return _state["terminated"]
+
+
+def leave_behind() -> None:
+    """Note that a thread of cancelled work still runs: the process must not wait for it when it ends."""
+    _state["left behind"] = True
+
+
+def end(code: int) -> NoReturn:
+    """End the process; at once, private folders removed, where a thread was left behind."""
+    if not _state["left behind"]:
+        sys.exit(code)
+    from duckanon.engine.process import remove_private_folders
+
+    remove_private_folders()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
