@@ -153,13 +153,13 @@ def suggest(
     _rank(lines)
     shares = [(name, pa.float64()) for name in ("null_share", "distinction", "separation")]
     first = [("column", pa.string()), ("role", pa.string()), ("rank", pa.int64()), ("reason", pa.string())]
+    first.append(("hierarchy", pa.string()))
     counts = [("type", pa.string()), ("rows", pa.int64()), ("distinct", pa.int64())]
     more = [
         ("approximate", pa.bool_()),
         ("content", pa.string()),
         ("content_share", pa.float64()),
         ("minimal_sets", pa.list_(pa.list_(pa.string()))),
-        ("hierarchy", pa.string()),
     ]
     return Suggestion(pa.Table.from_pylist(lines, schema=pa.schema([*first, *counts, *shares, *more])))
 

@@ -29,18 +29,17 @@ _INTERRUPT_SECONDS = 0.02
 _PATIENCE_SECONDS = 0.5
 """How long a cancelled statement may take to end: work outside of the database, such as a kernel, takes its time."""
 _HELP = """\
-Statements end with a semicolon and may have several lines.
-  FROM anonymize('t', quasi_identifiers := ['age', 'zip'], k := 5);
-  FROM anonymize_report('t', ...);  FROM anonymize_classes('t', ...);
-  FROM privacy('t', quasi_identifiers := ['age', 'zip'], sensitive := ['ill']);
-  FROM risk('t', ...);  FROM with_risk('t', ...);  FROM suggest('t');
-  FROM information_loss('original', 'released', ...);
-  FROM compare_releases('t', ..., releases := {'a': {'k': 5}, 'b': {'k': 9}});
-  FROM lattice('t', ..., pareto := true);  FROM hierarchies();
 .tables             list tables and views
 .mode box|csv|json  how results look
 .rows N             how many rows of a result a box shows
-.help  .quit        Ctrl-C cancels a statement, Ctrl-D leaves"""
+.help FUNCTION      the arguments of a function
+.help  .quit        Tab completes, Ctrl-C cancels a statement, Ctrl-D leaves"""
+_GROUPS = {
+    "Make releases": ("anonymize", "anonymize_report", "anonymize_classes"),
+    "Assess tables": ("suggest", "identifying_sets", "privacy", "risk", "with_risk"),
+    "Assess releases": ("information_loss", "query_errors", "attack", "compare_releases", "lattice", "encoded"),
+    "Hierarchies": ("hierarchies", "hierarchy", "save_hierarchy"),
+}
 # Parts in which a semicolon does not end a statement.
 _CLOSED = re.compile(
     r"""
@@ -99,15 +98,16 @@ def _opened(database: Path | None) -> Any:
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _explained(statement: str = "") -> Iterator[None]:
     """Turn an error of the database into a StatementError with one line."""
+    from duckanon.interfaces.sql.arguments import about_arguments
     from duckanon.interfaces.sql.door import DatabaseError
 
     failure: StatementError | None = None
     try:
         yield
     except DatabaseError as error:
-        failure = StatementError(one_line(str(error)))
+        failure = StatementError(about_arguments(str(error), statement) or one_line(str(error)))
     if failure is not None:
         raise failure
 
@@ -176,7 +176,7 @@ class Session:
             total = result.total if exact else COUNTED
             return replace(result, rows=result.rows[: self.shown], total=total, exact=exact)
 
-        with _explained():
+        with _explained(statement):
             try:
                 return cancellable(work, self._interrupt)
             except Abandoned:
@@ -204,7 +204,10 @@ class Session:
     def talk(self) -> None:
         """Read statements from a terminal until Ctrl-D."""
         self._say(f"duckanon {_version()}. Statements end with ';', .help helps, Ctrl-D leaves.")
-        read, pending = reader(), ""
+        from duckanon.interfaces.cli.completion import completions, known_of
+
+        pending, known = "", known_of(lambda: self._connection)
+        read = reader(lambda line: completions(f"{pending}\n{line}" if pending else line, known))
         while True:
             try:
                 line = read("     ...> " if pending else "duckanon> ")
@@ -262,7 +265,7 @@ class Session:
         if word in (".quit", ".exit"):
             return False
         if word == ".help":
-            typer.echo(_HELP, err=self._screen.as_json)
+            typer.echo(_help_of(rest[0]) if rest else help_text(), err=self._screen.as_json)
         elif word == ".tables":
             self._tables(results)
         elif word == ".mode" and len(rest) == 1 and rest[0] in MODES:
@@ -289,6 +292,40 @@ class Session:
             self._say("no tables")
         for database, schema, name, alone in listed:
             self._screen.line(cell(name if alone else f"{database}.{schema}.{name}"))
+
+
+def help_text() -> str:
+    """Return what the shell can do, with every function: those in no group are listed as functions of values."""
+    from duckanon.interfaces.sql.door import PARAMETERS_OF
+
+    grouped = {name for names in _GROUPS.values() for name in names}
+    groups = {**_GROUPS, "Values": tuple(name for name in PARAMETERS_OF if name not in grouped)}
+    lines = [
+        "Statements end with a semicolon and may have several lines:",
+        "  FROM anonymize('t', quasi_identifiers := ['age', 'zip'], k := 5);",
+        "  FROM privacy('people.parquet', quasi_identifiers := ['age', 'zip'], sensitive := ['ill']);",
+        "Functions:",
+        *(f"  {title + ':':<17}{', '.join(names)}" for title, names in groups.items()),
+    ]
+    return "\n".join([*lines, _HELP])
+
+
+def _help_of(name: str) -> str:
+    from duckanon.interfaces.sql.door import FUNCTIONS, PARAMETERS_OF
+
+    function = name.lower().removesuffix("(")
+    if function not in PARAMETERS_OF:
+        raise ParameterError(f"There is no function {name!r}.{did_you_mean(function, PARAMETERS_OF)} Try .help.")
+    if function not in FUNCTIONS:
+        return f"{function}({', '.join(PARAMETERS_OF[function])})"
+    from duckanon.plan.request import PARAMETERS
+
+    lines = []
+    for parameter in FUNCTIONS[function].parameters:
+        about = PARAMETERS[parameter.name].about if parameter.name in PARAMETERS else ""
+        kind = f"{parameter.kind}{', required' if parameter.required else ''}"
+        lines.append(f"  {parameter.name:<18} {kind:<16} {about}".rstrip())
+    return "\n".join([f"FROM {function}(...)", *lines])
 
 
 def cancellable(work: Callable[[], Result | None], interrupt: Callable[[], None]) -> Result | None:
@@ -348,15 +385,34 @@ def history_file() -> Path | None:
     return path
 
 
-def reader() -> Callable[[str], str]:
+Complete = Callable[[str], tuple[str, list[str]]]
+"""Returns, of a line as far as the cursor, what the words that may come next replace, and these words."""
+
+
+def reader(complete: Complete) -> Callable[[str], str]:
     """Return a function that reads a line: from prompt_toolkit if it is installed, else Python's own."""
     path = history_file()
     try:
         from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import Completer, Completion
         from prompt_toolkit.history import FileHistory, InMemoryHistory
     except ImportError:
-        return _plain_reader(path)
-    session: Any = PromptSession(history=FileHistory(str(path)) if path is not None else InMemoryHistory())
+        return _plain_reader(path, complete)
+
+    class Words(Completer):
+        """Completes at Tab."""
+
+        def get_completions(self, document: Any, event: Any) -> Iterator[Any]:
+            """Yield the words that may come next."""
+            begun, words = complete(document.text_before_cursor)
+            for word in words:
+                yield Completion(word, start_position=-len(begun))
+
+    session: Any = PromptSession(
+        history=FileHistory(str(path)) if path is not None else InMemoryHistory(),
+        completer=Words(),
+        complete_while_typing=False,
+    )
 
     def read(prompt: str) -> str:
         return str(session.prompt(prompt))
@@ -364,11 +420,20 @@ def reader() -> Callable[[str], str]:
     return read
 
 
-def _plain_reader(path: Path | None) -> Callable[[str], str]:
+def _plain_reader(path: Path | None, complete: Complete) -> Callable[[str], str]:
     try:
         import readline
     except ImportError:
         return input
+
+    def word(begun: str, number: int) -> str | None:
+        replaced, words = complete(readline.get_line_buffer()[: readline.get_endidx()])
+        # Readline replaces what stands after its last delimiter.
+        return begun[: len(begun) - len(replaced)] + words[number] if number < len(words) else None
+
+    readline.set_completer(word)
+    readline.set_completer_delims(" \t\n'\"([{,;")
+    readline.parse_and_bind("tab: complete")
     if path is not None:
         with contextlib.suppress(OSError):
             readline.read_history_file(path)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from duckanon.engine.base import cancel
 from duckanon.engine.duckdb.functions import DatabaseError, clean_reason
 from duckanon.errors import DuckanonError, EngineError, ParameterError, ResourceError, UnsupportedError
+from duckanon.interfaces.sql.arguments import about_arguments
 from duckanon.interfaces.sql.door import install
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Statements:
     def schema(self, query: str, values: Sequence[Any], waited_for: Callable[[], bool]) -> pa.Schema:
         """Return the columns of a statement. It is bound, so a call of ``anonymize`` in it makes its release."""
         with self._cursor() as cursor, self._watched(cursor, waited_for):
-            relation = _explained(lambda: _relation(cursor, query, values))
+            relation = _explained(lambda: _relation(cursor, query, values), query)
             if relation is None:
                 return _none()
             schema: pa.Schema = _explained(lambda: relation.limit(0).to_arrow_table().schema)
@@ -97,7 +98,7 @@ class Statements:
 
     def _stream(self, query: str, values: Sequence[Any], waited_for: Callable[[], bool]) -> Iterator[Any]:
         with self._cursor() as cursor, self._watched(cursor, waited_for):
-            reader = _explained(lambda: _reader(cursor, query, values))
+            reader = _explained(lambda: _reader(cursor, query, values), query)
             yield reader.schema if reader is not None else _none()
             while reader is not None:
                 batch = _explained(lambda: next(reader, None))
@@ -108,7 +109,7 @@ class Statements:
     def change(self, query: str, values: Sequence[Any], waited_for: Callable[[], bool]) -> int:
         """Run a statement that writes, and return how many rows it changed; -1 where nobody knows."""
         with self._cursor() as cursor, self._watched(cursor, waited_for):
-            reader = _explained(lambda: _reader(cursor, query, values))
+            reader = _explained(lambda: _reader(cursor, query, values), query)
             if reader is None:
                 return -1
             rows = _explained(lambda: reader.read_all())
@@ -188,7 +189,7 @@ def _none() -> pa.Schema:
     return pa.schema([])
 
 
-def _explained(action: Callable[[], Any]) -> Any:
+def _explained(action: Callable[[], Any], query: str = "") -> Any:
     """Run an action; turn errors of the database, also those that Arrow passes on, into ones without data."""
     import pyarrow as pa
 
@@ -196,7 +197,7 @@ def _explained(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except DatabaseError as error:
-        failure = EngineError(clean_reason(error))
+        failure = EngineError(about_arguments(str(error), query) or clean_reason(error))
     except (pa.ArrowException, OSError, RuntimeError):
         failure = EngineError(
             "The statement failed while its rows were read (the message is withheld: it may quote data)."

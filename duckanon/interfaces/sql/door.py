@@ -303,3 +303,9 @@ FUNCTIONS = {
         *verbs(_ANONYMIZE),
     )
 }
+
+PARAMETERS_OF = {
+    **{name: {p.name: p.required for p in function.parameters} for name, function in FUNCTIONS.items()},
+    **{one.name: dict.fromkeys(one.parameters, True) for one in CLASSES},
+}
+"""Of each function, table functions first, its parameters, and whether they are required."""

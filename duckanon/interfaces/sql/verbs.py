@@ -19,7 +19,7 @@ from sqlglot import exp
 from duckanon.engine.duckdb.functions import Call, Function, Parameter, checked
 from duckanon.engine.sql.encodings import as_json
 from duckanon.engine.sql.relations import cast, col, named, text
-from duckanon.errors import ParameterError, did_you_mean
+from duckanon.errors import ParameterError, UnsupportedError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,11 +92,17 @@ def _split(request: Call) -> tuple[str, dict[str, Any]]:
     return arguments.pop("source"), arguments
 
 
+def _first(result: pa.Table, *names: str) -> pa.Table:
+    """Return a table with those columns first that answer the question: a terminal may have no room for all."""
+    return result.select([*names, *(name for name in result.column_names if name not in names)])
+
+
 def _privacy(request: Call) -> exp.Query:
     from duckanon.assess.privacy import privacy
 
     source, arguments = _split(request)
-    return as_query(privacy(source, connection=request.engine, **arguments).to_arrow())
+    result = privacy(source, connection=request.engine, **arguments).to_arrow()
+    return as_query(_first(result, "model", "attribute", "parameter", "value", "holds", "threshold", "text", "unit"))
 
 
 def _information_loss(request: Call) -> exp.Query:
@@ -128,7 +134,7 @@ def _attack(request: Call) -> exp.Query:
     arguments = dict(request.arguments)
     original, release = arguments.pop("original"), arguments.pop("release")
     result = attack(original, release, connection=request.engine, **arguments)
-    return as_query(result.to_arrow())
+    return as_query(_first(result.to_arrow(), "attack", "attribute", "adversary", "level", "verdict", "risk"))
 
 
 def _with_risk(request: Call) -> exp.Query:
@@ -151,6 +157,54 @@ def _identifying_sets(request: Call) -> exp.Query:
 
     source, arguments = _split(request)
     return as_query(identifying_sets(source, connection=request.engine, **arguments))
+
+
+_MOST_LINES = 100_000
+
+
+def _hierarchy(request: Call) -> exp.Query:
+    """Return the levels of a hierarchy: those of its table, or those that a rule gives the values of a column."""
+    from duckanon.hierarchy import resolve
+    from duckanon.hierarchy.chain import chain, height
+
+    hierarchy, first = resolve(request.arguments["spec"], request.engine), 0
+    source, column = request.arguments.get("source"), request.arguments.get("attribute")
+    if (source is None) != (column is None):
+        raise ParameterError("hierarchy: source and attribute go together.")
+    if column is not None:
+        hierarchy = hierarchy.materialise(*_values(request, column), request.engine)
+    elif hierarchy.levels is None:
+        # The part of a rule that is a table, such as the states of ZIP codes, can be shown without values.
+        links = chain(hierarchy, request.engine)
+        tables = [link for link in links if link.levels is not None]
+        whole = height(links)
+        if not tables or whole is None:
+            keys = [{"key": key, "value": _json(value)} for key, value in hierarchy.to_rule().items()]
+            return _rows(keys, {"key": "str", "value": "str"})
+        hierarchy = tables[0]
+        first = whole - (hierarchy.height or 0)
+    levels = hierarchy.levels
+    assert levels is not None
+    if levels.num_rows > _MOST_LINES:
+        raise UnsupportedError(f"The hierarchy has {levels.num_rows:,} lines: more than can be shown as a table.")
+    return as_query(levels.rename_columns([f"level_{first + i}" for i in range(levels.num_columns)]))
+
+
+def _values(request: Call, column: str) -> tuple[pa.Array, str]:
+    """Return the distinct values of a column of the source, and their type."""
+    from duckanon.engine.sql.relations import subquery
+    from duckanon.errors import RoleError
+    from duckanon.io.source import Source
+
+    relation = Source.of(request.arguments["source"]).open(request.engine)
+    lowered = {name.lower(): name for name in relation.names}
+    if column.lower() not in lowered:
+        raise RoleError(f"There is no column {column!r} in the source.{did_you_mean(column, relation.names)}")
+    name = lowered[column.lower()]
+    query = exp.select(col(name)).distinct().from_(subquery(relation.query, "s")).order_by(col(name))
+    present = exp.Not(this=exp.Is(this=col(name), expression=exp.null()))
+    values = request.engine.arrow(query.where(present).limit(_MOST_LINES + 1)).column(0)
+    return values.combine_chunks(), relation.type_of(name)
 
 
 def _lattice(request: Call) -> exp.Query:
@@ -293,6 +347,15 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
             ),
             _attack,
             about="What simulated adversaries learn from a release, beyond what they learn of anybody.",
+        ),
+        Function(
+            "hierarchy",
+            (
+                Parameter("spec", "text or mapping", required=True),
+                Parameter("source", "text"),
+                Parameter("attribute", "text"),
+            ),
+            _hierarchy,
         ),
         Function(
             "with_risk",
