@@ -164,6 +164,8 @@ _MOST_LINES = 100_000
 
 def _hierarchy(request: Call) -> exp.Query:
     """Return the levels of a hierarchy: those of its table, or those that a rule gives the values of a column."""
+    import pyarrow as pa
+
     from duckanon.hierarchy import resolve
     from duckanon.hierarchy.chain import chain, height
 
@@ -179,8 +181,8 @@ def _hierarchy(request: Call) -> exp.Query:
         tables = [link for link in links if link.levels is not None]
         whole = height(links)
         if not tables or whole is None:
-            keys = [{"key": key, "value": _json(value)} for key, value in hierarchy.to_rule().items()]
-            return _rows(keys, {"key": "str", "value": "str"})
+            rule = hierarchy.to_rule()
+            return as_query(pa.table({"key": list(rule), "value": [_json(value) for value in rule.values()]}))
         hierarchy = tables[0]
         first = whole - (hierarchy.height or 0)
     levels = hierarchy.levels
@@ -356,6 +358,7 @@ def verbs(anonymize: tuple[Parameter, ...]) -> list[Function]:
                 Parameter("attribute", "text"),
             ),
             _hierarchy,
+            about="The levels of a hierarchy, one column for each: those of its table, or those of a column's values.",
         ),
         Function(
             "with_risk",
