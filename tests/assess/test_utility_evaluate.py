@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import duckanon
+from duckanon.assess.utility import page
 from duckanon.assess.utility.learners import LEARNERS, resolve
 from duckanon.assess.utility.released_features import released_table
 from duckanon.assess.utility.scores import SCORES
@@ -230,3 +233,36 @@ def test_xgboost_learns_where_it_is_installed() -> None:
     by = {(line["learner"], line["trained_on"]): line for line in lines[0]}
     assert by["xgboost", "release"]["auroc"] > 0.6 > by["zero_rule", "raw"]["auroc"] == 0.5
     assert by["xgboost", "release"]["runs"] == 1
+
+
+def test_the_page_says_what_every_learner_keeps() -> None:
+    ages = [20 + i % 50 for i in range(400)]
+    table = pa.table({"age": ages, "ill": ["yes" if age > 44 else "no" for age in ages]})
+    parts = duckanon.utility.split(table, target="ill")
+    columns: dict[str, Any] = {"quasi_identifiers": ["age"], "insensitive": ["ill"]}
+    found = duckanon.utility.trial(
+        parts,
+        lambda rows: duckanon.anonymize(rows, k=5, **columns),
+        learners=["decision_tree", "knn"],
+        seeds=1,
+    )
+    report = page.report(found)
+    assert report.verdict is not None
+    for learner, share in found.kept().items():
+        assert share is not None
+        assert f"{learner.replace('_', ' ')} {share:.0%}" in report.verdict.text
+    (kept,) = [section for section in report.sections if section.title == "Kept"]
+    bars = [cell for row in kept.blocks[0].rows for cell in row[1:]]  # type: ignore[union-attr]
+    assert len(bars) == 6
+    assert all(cell.bar is not None for cell in bars if str(cell) != "–")  # type: ignore[union-attr]
+
+
+def test_learners_that_differ_are_no_good_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"age": list(range(100)), "ill": ["no"] * 50 + ["yes"] * 50})
+    found = duckanon.utility.evaluate(table, table, target="ill", learners=["knn"], seeds=1)
+    outside = replace(found, in_sample=False)
+    monkeypatch.setattr(type(found), "kept", lambda self, score="auroc": {"knn": 0.9, "mlp": 0.1})
+    verdict = page.report(outside).verdict
+    assert verdict is not None
+    assert (verdict.kind, verdict.title) == ("warn", "Some learners keep most of their quality, others little")
+    assert verdict.text.endswith("mlp 10%, knn 90%.")
