@@ -119,7 +119,7 @@ def privacy(
     >>> people = pa.table({"age": [30, 30, 30, 40, 40], "ill": ["flu", "flu", "gout", "flu", "gout"]})
     >>> found = duckanon.privacy(people, quasi_identifiers=["age"], sensitive=["ill"], l=3)
     >>> found.k, found.l, round(found.t, 3)
-    (2, 2.0, 0.1)
+    (2, 2, 0.1)
     >>> rows = found.to_pylist()
     >>> [(r["parameter"], r["value"], r["holds"]) for r in rows if r["model"] in ("k_anonymity", "l_diversity")]
     [('k', 2.0, None), ('l', 2.0, False)]

@@ -95,7 +95,7 @@ class Lattice(TableResult):
     >>> people = pa.table({"age": [34, 35, 36, 61, 62, 63]})
     >>> nodes = duckanon.lattice(people, quasi_identifiers=["age"], k=3)
     >>> len(nodes), [row["node"] for row in nodes.front()]
-    (6, ['2', '3'])
+    (5, ['2', '3', '4'])
     """
 
     def __init__(self, table: pa.Table, metrics: Sequence[str]) -> None:
