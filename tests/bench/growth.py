@@ -1,7 +1,7 @@
 """Time, processor time and peak memory as the rows grow, for Mondrian, Datafly and the optimal search.
 
-python -m tests.bench.growth --rows 100000 1000000 10000000 --folder /tmp/growth --out docs/_static
-python -m tests.bench.growth --rows 100000000 --folder /tmp/growth --out docs/_static
+python -m tests.bench.growth --rows 100000 1000000 10000000 --folder growth --out docs/_static
+python -m tests.bench.growth --rows 100000000 --folder growth --out docs/_static
 
 The hospital table, from Parquet to Parquet, each run in a process of its own with its kernels compiled before. Sizes of
 100 million rows and more run with ``--memory``. The optimal search holds the distinct combinations in memory, so it has

@@ -2,8 +2,8 @@
 
 Where nothing below a broken node is anonymous, every anonymous node is higher than it in some column. Each broken node
 so gives a clause, and the cheapest levels that satisfy all clauses lose no more than any anonymous node. A node with
-most columns at their top has the classes of the other columns alone: it is visited fast, and its clause is short. Nodes
-that do so are looked for where the clauses so far allow the cheapest levels (implicit hitting sets).
+most columns at their top has the classes of the other columns alone: it is visited fast, and its clause is short. Such
+nodes are looked for where the clauses so far allow cheap levels (implicit hitting sets).
 """
 
 from __future__ import annotations
