@@ -9,8 +9,8 @@ WITH per_class AS (
 )
 SELECT
     attribute,
-    CAST(sum(CASE WHEN distinct_values = 1 THEN 1 ELSE 0 END) AS BIGINT) AS classes,
-    CAST(sum(CASE WHEN distinct_values = 1 THEN n ELSE 0 END) AS BIGINT) AS rows,
+    sum(CASE WHEN distinct_values = 1 THEN 1 ELSE 0 END) AS classes,
+    sum(CASE WHEN distinct_values = 1 THEN n ELSE 0 END) AS rows,
     CAST(sum(CASE WHEN distinct_values = 1 THEN n ELSE 0 END) AS DOUBLE) / sum(n) AS share
 FROM per_class
 GROUP BY attribute
