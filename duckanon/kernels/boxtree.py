@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from duckanon.kernels.bundle import bundled
 from duckanon.kernels.jit import kernel, part
 from duckanon.kernels.space import Space, above, copy_box, farthest_of, measure, nearest_of
 
@@ -45,13 +46,15 @@ def new_tree(points: NDArray[np.float64], roots: int = 1) -> BoxTree:
     count, width = points.shape
     # Halving ends above LEAF / 2 rows.
     nodes = 4 * (count // LEAF + 1) + 2 * roots
-    return BoxTree(
-        np.full((nodes, 5), -1, dtype=np.int32),
-        np.zeros((nodes, 2, width)),
-        points.copy(),
-        np.arange(count, dtype=np.int64),
-        np.arange(count, dtype=np.int64),
-        np.zeros(count, dtype=np.int32),
+    return bundled(
+        BoxTree(
+            np.full((nodes, 5), -1, dtype=np.int32),
+            np.zeros((nodes, 2, width)),
+            points.copy(),
+            np.arange(count, dtype=np.int64),
+            np.arange(count, dtype=np.int64),
+            np.zeros(count, dtype=np.int32),
+        )
     )
 
 

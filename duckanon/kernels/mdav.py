@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from duckanon.kernels.boxtree import ALIVE, BEGIN, LEAF, LEFT, PARENT, BoxTree, farthest, nearest, remove
+from duckanon.kernels.bundle import bundled
 from duckanon.kernels.jit import kernel, part
 from duckanon.kernels.space import PLACES, Space, apart, copy, measure
 
@@ -51,20 +52,22 @@ def new_state(space: Space, count: int, nodes: int, k: int) -> State:
     width = space.table.shape[1]
     places = np.where(np.arange(width) < space.lines, 0, space.table[PLACES])
     starts = np.concatenate([[0], np.cumsum(places)]).astype(np.int64)
-    return State(
-        np.zeros(width),
-        np.zeros(width, dtype=np.int64),
-        starts,
-        np.zeros(max(int(starts[-1]), 1), dtype=np.int64),
-        np.zeros(width),
-        np.zeros(nodes, dtype=np.int64),
-        np.zeros(nodes),
-        np.zeros(1),
-        np.array([0, 0, 0, count], dtype=np.int64),
-        np.zeros(count, dtype=np.int64),
-        np.zeros(count // k + 1, dtype=np.int64),
-        np.zeros(2 * k),
-        np.zeros(2 * k, dtype=np.int64),
+    return bundled(
+        State(
+            np.zeros(width),
+            np.zeros(width, dtype=np.int64),
+            starts,
+            np.zeros(max(int(starts[-1]), 1), dtype=np.int64),
+            np.zeros(width),
+            np.zeros(nodes, dtype=np.int64),
+            np.zeros(nodes),
+            np.zeros(1),
+            np.array([0, 0, 0, count], dtype=np.int64),
+            np.zeros(count, dtype=np.int64),
+            np.zeros(count // k + 1, dtype=np.int64),
+            np.zeros(2 * k),
+            np.zeros(2 * k, dtype=np.int64),
+        )
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from duckanon.kernels.boxtree import ALIVE, BEGIN, DEEPEST, FIRST, LEAF, LEFT, BoxTree, farthest, nearest, remove
+from duckanon.kernels.bundle import bundled
 from duckanon.kernels.jit import kernel, part
 from duckanon.kernels.space import Space, copy, hulls, least_hulls, measure, stretched
 
@@ -27,8 +28,8 @@ class Clusters(NamedTuple):
 
 def no_clusters(count: int, k: int) -> Clusters:
     """Return room for the clusters of rows."""
-    return Clusters(
-        np.zeros(3, dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros(count // k + 1, dtype=np.int64)
+    return bundled(
+        Clusters(np.zeros(3, dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros(count // k + 1, dtype=np.int64))
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from duckanon.kernels.bundle import bundled
 from duckanon.kernels.jit import kernel, part
 from duckanon.kernels.mdav import CLUSTERS, FILLED, LEFT_OVER, State, close, set_centre
 from duckanon.kernels.space import PAIRS, PLACES, Space, above
@@ -30,7 +31,8 @@ class RemainingRows(NamedTuple):
 def all_rows(points: NDArray[np.float64]) -> RemainingRows:
     """Return all rows."""
     count = len(points)
-    return RemainingRows(np.ascontiguousarray(points.T), np.arange(count, dtype=np.int64), np.empty(count))
+    columns = np.ascontiguousarray(points.T)
+    return bundled(RemainingRows(columns, np.arange(count, dtype=np.int64), np.empty(count)))
 
 
 @part

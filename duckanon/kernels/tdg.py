@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from duckanon.kernels.bundle import bundled
 from duckanon.kernels.jit import kernel, part
 from duckanon.kernels.space import Space, copy, hulls, measure, stretched
 
@@ -45,13 +46,15 @@ class Buffers(NamedTuple):
 
 def new_buffers(count: int, width: int) -> Buffers:
     """Return room for groups of so many rows."""
-    return Buffers(
-        np.empty(count),
-        np.empty(count),
-        np.empty(count, dtype=np.bool_),
-        np.empty((count, width)),
-        np.empty(count, dtype=np.int64),
-        np.empty(count, dtype=np.int64),
+    return bundled(
+        Buffers(
+            np.empty(count),
+            np.empty(count),
+            np.empty(count, dtype=np.bool_),
+            np.empty((count, width)),
+            np.empty(count, dtype=np.int64),
+            np.empty(count, dtype=np.int64),
+        )
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from reference.space import Line, Space, Tree
 
 from duckanon.algorithms.clustering.clusters import Cloud
+from duckanon.kernels.bundle import bundled
 from duckanon.kernels.space import Space as Arrays
 
 
@@ -39,15 +40,17 @@ def cloud_of(space: Space, many: bool = False) -> Cloud:
         widths += [w[level] for w, level in zip(wide, above, strict=True)]
         if not many:
             pairs.append(np.array([tree.delta(a, b) for a in range(size) for b in range(size)]))
-    arrays = Arrays(
-        len(lines),
-        table,
-        np.concatenate([*nodes, [0]]).astype(np.int32),
-        np.concatenate([*widths, [0.0]]),
-        np.concatenate([*pairs, [0.0]]),
-        caps,
-        missing,
-        space.norm == "squares",
+    arrays = bundled(
+        Arrays(
+            len(lines),
+            table,
+            np.concatenate([*nodes, [0]]).astype(np.int32),
+            np.concatenate([*widths, [0.0]]),
+            np.concatenate([*pairs, [0.0]]),
+            caps,
+            missing,
+            space.norm == "squares",
+        )
     )
     return Cloud(arrays, points, np.array(space.weights, dtype=np.int64))
 

@@ -246,11 +246,12 @@ class Merging:
     @classmethod
     def of(cls, space: Space, boxes: Floats, rows: Integers) -> Merging:
         """Return classes with given boxes and rows."""
+        from duckanon.kernels.bundle import bundled
         from duckanon.kernels.merging import Classes, widths_of
 
         widths = np.empty(len(boxes))
         widths_of(space, boxes, widths)
-        return cls(space, Classes(boxes, widths, rows, np.arange(len(boxes), dtype=np.int64)))
+        return cls(space, bundled(Classes(boxes, widths, rows, np.arange(len(boxes), dtype=np.int64))))
 
     def rounds(self, step: Callable[[BoxTree, LeafClasses, int], int], advance: Advance) -> None:
         """Let a kernel merge classes; the tree of boxes is made anew whenever half of them are gone."""
@@ -267,6 +268,7 @@ class Merging:
     def tree(self) -> tuple[BoxTree, LeafClasses, int]:
         """Return a tree over the classes that are left, what its leaves hold, and how many classes there are."""
         from duckanon.kernels.boxtree import grow, new_tree
+        from duckanon.kernels.bundle import bundled
         from duckanon.kernels.merging import LeafClasses, cover
 
         numbers = self.left()
@@ -276,13 +278,15 @@ class Merging:
         tree.point[:, lines:] = np.floor(tree.point[:, lines:])
         nodes = int(grow(self.space, tree, np.array([0, len(numbers)])))
         count = len(numbers)
-        held = LeafClasses(
-            np.empty((count, *self.classes.boxes.shape[1:])),
-            np.empty(count, dtype=np.int64),
-            np.empty(count),
-            np.empty(nodes, dtype=np.int64),
-            np.empty(nodes),
-            np.full(len(self.classes.rows), -1, dtype=np.int64),
+        held = bundled(
+            LeafClasses(
+                np.empty((count, *self.classes.boxes.shape[1:])),
+                np.empty(count, dtype=np.int64),
+                np.empty(count),
+                np.empty(nodes, dtype=np.int64),
+                np.empty(nodes),
+                np.full(len(self.classes.rows), -1, dtype=np.int64),
+            )
         )
         cover(tree, nodes, numbers, self.classes, held)
         return tree, held, count
@@ -331,6 +335,7 @@ def kaca(cloud: Cloud, k: int, seed: int, advance: Advance) -> Integers:
 def tdg(cloud: Cloud, k: int, seed: int, stable: bool, threads: int | None, advance: Advance) -> Integers:
     """Return the classes of top-down greedy division; the same for any number of threads."""
     from duckanon.kernels import tdg as kernels
+    from duckanon.kernels.bundle import bundled
 
     count, width = cloud.points.shape
     ranks = np.empty(0, dtype=np.int64)
@@ -339,8 +344,8 @@ def tdg(cloud: Cloud, k: int, seed: int, stable: bool, threads: int | None, adva
         ranks[np.random.default_rng(seed).permutation(count)] = np.arange(count)
     # The draws for different k are independent.
     drawn = (seed * 0x9E3779B97F4A7C15 + (0 if stable else k) * 0xD1B54A32D192ED03) % 2**63
-    data = kernels.Data(
-        cloud.points.copy(), cloud.counts.copy(), np.arange(count), ranks, np.zeros(count, dtype=np.bool_)
+    data = bundled(
+        kernels.Data(cloud.points.copy(), cloud.counts.copy(), np.arange(count), ranks, np.zeros(count, dtype=np.bool_))
     )
     workers = threads if threads is not None else min(8, cores())
     grain = max(_GRAIN, count // (8 * workers))

@@ -55,6 +55,7 @@ def _rounded(values: Any) -> Floats:
 
 def spaced(axes: Sequence[PartitionAxis], items: Items, measure: str) -> Spaced:
     """Return the space of axes; ``items`` say how often numbers occur, for their standard deviations."""
+    from duckanon.kernels.bundle import bundled
     from duckanon.kernels.space import Space
 
     lines = [j for j, axis in enumerate(axes) if axis.atoms is not None]
@@ -82,15 +83,17 @@ def spaced(axes: Sequence[PartitionAxis], items: Items, measure: str) -> Spaced:
         if not many:
             pairs.append(_pairs(axis.size, above, wide).ravel())
             pair += axis.size**2
-    space = Space(
-        len(lines),
-        table,
-        np.concatenate([*nodes, [0]]).astype(np.int32),
-        np.concatenate([*widths, [0.0]]),
-        np.concatenate([*pairs, [0.0]]),
-        caps,
-        missing,
-        measure == "standardised",
+    space = bundled(
+        Space(
+            len(lines),
+            table,
+            np.concatenate([*nodes, [0]]).astype(np.int32),
+            np.concatenate([*widths, [0.0]]),
+            np.concatenate([*pairs, [0.0]]),
+            caps,
+            missing,
+            measure == "standardised",
+        )
     )
     return Spaced(space, columns, tuple(coordinates))
 
@@ -158,6 +161,7 @@ def free_space(axes: Sequence[PartitionAxis], items: Items, matrices: Mapping[in
     the entries of matrices times the weight. Places of a matrix are put in a row, each beside the one that is nearest
     to it of those left, so that boxes of neighbours are small.
     """
+    from duckanon.kernels.bundle import bundled
     from duckanon.kernels.space import Space
 
     lines = [j for j in range(len(axes)) if j not in matrices]
@@ -178,7 +182,7 @@ def free_space(axes: Sequence[PartitionAxis], items: Items, matrices: Mapping[in
         pairs.append(_rounded(np.sqrt(axes[j].weight * matrix[np.ix_(chain, chain)])).ravel())
         pair += len(chain) ** 2
     every = np.concatenate([*pairs, [0.0]])
-    space = Space(len(lines), table, np.zeros(1, dtype=np.int32), np.zeros(1), every, caps, missing, True)
+    space = bundled(Space(len(lines), table, np.zeros(1, dtype=np.int32), np.zeros(1), every, caps, missing, True))
     return Spaced(space, columns, tuple(coordinates))
 
 
@@ -195,6 +199,7 @@ def _chained(matrix: Floats) -> Integers:
 
 def on_lines(numbers: Floats, missing: NDArray[np.bool_], standardised: bool) -> tuple[Space, Floats]:
     """Return the space of rows of numbers from 0 to 1, some of them missing, and their coordinates."""
+    from duckanon.kernels.bundle import bundled
     from duckanon.kernels.space import Space
 
     width = numbers.shape[1]
@@ -211,4 +216,4 @@ def on_lines(numbers: Floats, missing: NDArray[np.bool_], standardised: bool) ->
             points[~there, j] = absent[j]
     nothing = np.zeros(1)
     table, nodes = np.zeros((4, width), dtype=np.int64), np.zeros(1, dtype=np.int32)
-    return Space(width, table, nodes, nothing, nothing, caps, absent, standardised), points
+    return bundled(Space(width, table, nodes, nothing, nothing, caps, absent, standardised)), points
