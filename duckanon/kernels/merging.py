@@ -8,7 +8,7 @@ import numpy as np
 
 from duckanon.kernels.boxtree import ALIVE, BEGIN, DEEPEST, FIRST, LEAF, LEFT, PARENT, BoxTree
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import Space, copy_box, hulls, least_hulls
+from duckanon.kernels.space import Space, copy_box, empty, hulls, least_hulls
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def cover(tree: BoxTree, nodes: int, numbers, classes: Classes, held: LeafClasse
         copy_box(classes.boxes[number], held.boxes[s])
         held.rows[s], held.widths[s] = classes.rows[number], classes.widths[number]
     for node in range(nodes - 1, -1, -1):
-        tree.box[node, 0], tree.box[node, 1] = np.inf, -np.inf
+        empty(tree.box[node])
         left = tree.table[node, LEFT]
         if left >= 0:
             tree.table[node, FIRST] = min(tree.table[left, FIRST], tree.table[left + 1, FIRST])

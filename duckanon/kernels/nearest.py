@@ -190,7 +190,8 @@ def add_rest(space: Space, rows, rest, boxes, sizes, into) -> None:  # type: ign
     for c in range(clusters):
         hulls(space, boxes, c, c + 1, boxes[c], before[c : c + 1])
     for at in range(len(rest)):
-        row[0], row[1] = rows[rest[at]], rows[rest[at]]
+        copy(rows[rest[at]], row[0])
+        copy(rows[rest[at]], row[1])
         hulls(space, boxes, 0, clusters, row, after)
         best, found = np.inf, 0
         for c in range(clusters):
@@ -221,11 +222,11 @@ def varied(space: Space, tree: BoxTree, clusters: Clusters, ranked, gamma: float
         while tree.slot[ranked[at]] < 0:
             at += 1
         clusters.numbers[SEED] = at
-        members[0] = tree.point[tree.slot[ranked[at]]]
+        copy(tree.point[tree.slot[ranked[at]]], members[0])
         _take(tree, clusters, ranked[at])
         size = 1
         for i in range(nearest(space, tree, 0, members[0], k - 1, near, numbers)):
-            members[size] = tree.point[tree.slot[numbers[i]]]
+            copy(tree.point[tree.slot[numbers[i]]], members[size])
             _take(tree, clusters, numbers[i])
             size += 1
         whose[:] = -1
@@ -238,7 +239,7 @@ def varied(space: Space, tree: BoxTree, clusters: Clusters, ranked, gamma: float
                 if beside[m] < beside[best] or (beside[m] == beside[best] and whose[m] < whose[best]):
                     best = m
             number, inner = whose[best], beside[best]
-            members[size] = tree.point[tree.slot[number]]
+            copy(tree.point[tree.slot[number]], members[size])
             outer = np.inf
             if nearest_others(space, tree, members[size], number, near, numbers):
                 outer = near[0]

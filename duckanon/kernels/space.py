@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from duckanon.kernels.jit import part
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Rows = NDArray[np.float64]
@@ -57,6 +58,13 @@ def copy_box(source: Rows, target: Rows) -> None:
     """Copy both sides of a box."""
     copy(source[0], target[0])
     copy(source[1], target[1])
+
+
+@part
+def empty(box: Rows) -> None:
+    """Let a box hold nothing, so that it grows to whatever comes."""
+    for j in range(box.shape[1]):
+        box[0, j], box[1, j] = np.inf, -np.inf
 
 
 @part

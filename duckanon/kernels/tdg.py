@@ -8,7 +8,7 @@ import numpy as np
 
 from duckanon.kernels.bundle import bundled
 from duckanon.kernels.jit import kernel, part
-from duckanon.kernels.space import Space, copy, hulls, measure, stretched
+from duckanon.kernels.space import Space, copy, empty, hulls, measure, stretched
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,7 +111,8 @@ def _shared(space: Space, data: Data, side, start: int, count: int, near, far) -
     """
     width = data.points.shape[1]
     rows, boxes = np.zeros(2, dtype=np.int64), np.empty((2, 2, width))
-    boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
+    for own in range(2):
+        empty(boxes[own])
     total = 0
     for i in range(count):
         total += data.counts[start + i]
@@ -140,7 +141,8 @@ def _shared(space: Space, data: Data, side, start: int, count: int, near, far) -
     least = min(total - rows[0] - grown[0], total - rows[1] - grown[1])
     by_cost = _SHARE * least >= total
     if by_cost:
-        rows += grown
+        rows[0] += grown[0]
+        rows[1] += grown[1]
     last = -1
     for i in range(count):
         if far[i] != np.inf:
@@ -168,7 +170,7 @@ def _borrow(space: Space, data: Data, buffer: Buffers, start: int, end: int, k: 
     if rows[own] >= k:
         return True
     box = np.empty((2, width))
-    box[0], box[1] = np.inf, -np.inf
+    empty(box)
     for i in range(count):
         if buffer.side[i] == small:
             for j in range(width):
@@ -234,7 +236,7 @@ def finish(space: Space, data: Data, buffer: Buffers, start: int, end: int, path
     """Divide a group until nothing can be divided any more."""
     # The larger of two groups waits, so that few do.
     waiting = np.empty((64, 3), dtype=np.int64)
-    waiting[0], depth = (start, end, path), 1
+    waiting[0, 0], waiting[0, 1], waiting[0, 2], depth = start, end, path, 1
     while depth:
         depth -= 1
         start, end, path = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
@@ -245,7 +247,7 @@ def finish(space: Space, data: Data, buffer: Buffers, start: int, end: int, path
         larger = middle - start > end - middle
         for i in range(2):
             if (i == 0) == larger:
-                waiting[depth] = (start, middle, 2 * path % 2**62)
+                waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = start, middle, 2 * path % 2**62
             else:
-                waiting[depth] = (middle, end, (2 * path + 1) % 2**62)
+                waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = middle, end, (2 * path + 1) % 2**62
             depth += 1
