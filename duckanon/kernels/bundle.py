@@ -43,10 +43,27 @@ class Bundle:
         words = [word for value in values for word in _words(value)]
         self._memory = np.array([word % 2**64 for word in words], dtype=np.uint64)
         self.address = int(self._memory.ctypes.data)
-        self.type = _BundleType(numba.typeof(values))
+        self.type = _type(values)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.values, name)
+
+
+_types: dict[Any, _BundleType] = {}
+
+
+def _type(values: Any) -> _BundleType:
+    """Return the type of a bundle; to find it anew takes longer than many a search."""
+    key = (
+        type(values),
+        *(
+            (value.dtype.str, value.ndim, value.flags.writeable) if isinstance(value, np.ndarray) else type(value)
+            for value in values
+        ),
+    )
+    if key not in _types:
+        _types[key] = _BundleType(numba.typeof(values))
+    return _types[key]
 
 
 def bundled(values: Any) -> Any:

@@ -492,9 +492,12 @@ def _with_hooks(
     from duckanon.kernels.bundle import bundled
     from duckanon.kernels.jit import address_of
 
+    judged = items.entity is not None or not all(m.traits.size_only for m in rules.models)
+    if not (judged or rules.relaxed or items.targets):
+        return bundled(data), bundled(axes), bundled(asked), bundled(config)
     # What they are compiled for are types, which are the same with and without addresses.
     types = [bundled(part) for part in (data, axes, asked, config, _scratch(given, items, rules, config))]
-    if items.entity is not None or not all(m.traits.size_only for m in rules.models):
+    if judged:
         asked = asked._replace(judge=address_of(cuts.judge, *types))
     if rules.relaxed:
         config = config._replace(deal=address_of(cuts.deal, *types))
