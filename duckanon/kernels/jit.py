@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -27,6 +28,26 @@ _typeof: Any = numba.typeof
 _COMPILER = f"{numba.__version__} {llvmlite.__version__} {_settings.OPT} {_settings.BOUNDSCHECK}"
 _FOLDER = kernel_folder(_COMPILER)
 _SHARED = shared_folder(_COMPILER)
+
+
+def _without_linear_algebra() -> None:
+    """Let numba find BLAS when a kernel first calls it, and not when the first kernel is loaded.
+
+    Until then numba would import scipy.linalg, which takes longer than numba itself; no kernel here needs it.
+    """
+    from numba.np import linalg
+
+    if "numba.np.arraymath" in sys.modules:
+        return
+    find = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = find
+
+
+_without_linear_algebra()
 
 
 class _ByContent(_CacheLocator):
