@@ -57,9 +57,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def serving(
-    database: Path, *, read_only: bool = True, seconds: float | None = SECONDS, **settings: Any
-) -> Iterator[Any]:
+def serving(database: Path, *, read_only: bool = True, seconds: float | None = 600, **settings: Any) -> Iterator[Any]:
     """Serve, and yield (address, statements)."""
     tls = {name: settings.pop(name) for name in ("certificate", "key") if name in settings}
     limits = Limits(read_only=read_only, seconds=seconds, at_once=4)
@@ -393,7 +391,8 @@ def test_only_allowed_tables_are_there(database: Path) -> None:
         assert ask(uri, "SELECT pay FROM other.salaries") == [(5,)]
         assert ask(uri, "SELECT count(*) > 0 FROM old") == [(True,)]
         for source in ("patients", "main.patients", "clinic.main.patients", "numbers", "source.main.patients"):
-            assert "patients" in (refused := refusal(uri, f"FROM {source}")) or "numbers" in refused
+            refused = refusal(uri, f"FROM {source}")
+            assert "does not exist" in refused
             assert "canary" not in refused
         assert "no table" in refusal(uri, f"FROM {CALL}")
         with connected(uri) as con:
