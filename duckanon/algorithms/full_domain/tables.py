@@ -329,7 +329,8 @@ class Tables:
         if people is not None:
             engine.drop(people)
         words = [np.asarray(fetched.column(f"w_{i}").to_numpy(), dtype=np.uint64) for i in range(packing.width)]
-        counts = np.asarray(fetched.column("n").to_numpy(), dtype=np.int64)
+        # A copy: arrays that may not be written are of another type, for which the kernel would be compiled once more.
+        counts = np.array(fetched.column("n").to_numpy(), dtype=np.int64)
         return Source(packing, bits, Packed(np.ascontiguousarray(np.stack(words, axis=1)), counts))
 
 
