@@ -233,8 +233,8 @@ def test_the_gate_ties_the_evidence_to_the_file(monkeypatch: pytest.MonkeyPatch)
     """The evidence is of a proper permutation, the file of another."""
     proper = permuted.PermutedRows.rows
 
-    def other(self: Any, kept: Any) -> Any:
-        return _nulled(proper(self, kept), "r_0")
+    def other(self: Any, extra: Any, keyed: bool = False) -> Any:
+        return _nulled(proper(self, extra, keyed), "r_0")
 
     monkeypatch.setattr(permuted.PermutedRows, "rows", other)
     with pytest.raises(PrivacyViolation, match="does not hold the rows that were checked"):

@@ -177,5 +177,5 @@ def test_an_index_that_is_named_twice_counts_once() -> None:
         duckanon.anonymize(people, quasi_identifiers=["age"], k=2) as a,
         duckanon.anonymize(people, quasi_identifiers=["age"], k=4) as b,
     ):
-        found = duckanon.compare([a, b], by=["coverage", "coverage"], metrics=[])
+        found = duckanon.compare([a, b], by=["coverage", "coverage"], properties=["class_size"], metrics=[])
     assert [r["wins"] for r in found.tournament.to_pylist() if r["index"] is None] == [1, 0]

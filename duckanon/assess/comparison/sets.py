@@ -353,7 +353,9 @@ def numbers(name: str, given: Numbers | None, count: int, names: Sequence[str] |
             hint = did_you_mean(str(unknown[0]), names or ())
             raise ParameterError(f"{name} names {unknown[0]!r}, which is none of the properties.{hint}")
         return [finite(name, given.get(key, default)) for key in names or ()]
-    listed = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ParameterError(f"{name} must be a number, or one for each property. Got a {type(given).__name__}.")
+    listed = list(given)
     if len(listed) != count:
         raise ParameterError(f"{name} needs one number for each of the {count} properties. Got {len(listed)}.")
     return [finite(name, v) for v in listed]

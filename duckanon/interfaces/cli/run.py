@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -96,12 +97,12 @@ def _run(
     arrow_without_pandas()
     from duckanon.jobs import run_job
 
-    with Bars(screen.watched and log is None) as bars:
+    with Bars(screen.watched and log is None) as bars, ExitStack() as at_the_end:
         listener: Any = bars.listener
         if log is not None:
             from duckanon.jobs.monitoring import LoggedProgress, configure
 
-            configure("json" if log is Log.JSON else "human", sys.stderr)
+            at_the_end.callback(configure("json" if log is Log.JSON else "human", sys.stderr))
             listener = LoggedProgress()
         # The process does nothing else, so it may be ended where something hangs.
         result = run_job(job, progress=listener, end_process=True, **options)

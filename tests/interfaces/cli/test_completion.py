@@ -140,7 +140,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table on which one call of a kernel takes many seconds."""
     path = tmp_path_factory.mktemp("many") / "many.parquet"
     random = np.random.default_rng(1)
-    pq.write_table(pa.table({name: random.random(200_000) for name in "abcdef"}), path)
+    pq.write_table(pa.table({name: random.random(1_000_000) for name in "abcdef"}), path)
     return path
 
 
@@ -152,20 +152,20 @@ def test_an_interrupted_process_ends_at_once_whatever_runs(many: Path, algorithm
     """What is interrupted may be a kernel: the wait is compared with that of a query of the database alone."""
     waits = {}
     for statement in ("SELECT count(*) FROM range(1000000000000) t(i) WHERE hash(i) = 5", CALL.format(many, algorithm)):
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [*COMMAND, "sql", "-c", f"SELECT 1; SELECT * FROM {statement}" if statement[0] == "a" else statement],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"},
             text=True,
-        )
-        time.sleep(12 if statement[0] == "a" else 6)
-        assert process.poll() is None
-        begun = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-        waits[statement[0]] = time.monotonic() - begun
-        assert (process.returncode, said) == (130, "Error: Interrupted.\n")
+        ) as process:
+            time.sleep(12 if statement[0] == "a" else 6)
+            assert process.poll() is None
+            begun = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+            waits[statement[0]] = time.monotonic() - begun
+            assert (process.returncode, said) == (130, "Error: Interrupted.\n")
     assert waits["a"] < max(1.5, waits["S"] + 1.5), waits
 
 

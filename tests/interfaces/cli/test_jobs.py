@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import tomllib
 from pathlib import Path
@@ -157,6 +158,7 @@ def test_log_lines_are_json_without_values(job: Path) -> None:
     assert lines[-1]["event"].startswith("published: 40 of 40 rows")
     for cell in ("Zaphod", "Bonn", "gout"):
         assert cell not in result.stderr
+    assert not any(isinstance(h, logging.StreamHandler) for h in logging.getLogger("duckanon").handlers), "still logs"
 
 
 def test_several_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811 - the fixture

@@ -29,7 +29,10 @@ Con = duckdb.DuckDBPyConnection
         ("'patients', quasi_identifiers := ['age'], k := 2.5", "k must be an integer. Got a number."),
         ("'patients', quasi_identifiers := ['age'], k := true", "k must be an integer. Got a boolean."),
         ("'patients', quasi_identifiers := ['age'], k := 0", "k"),
-        ("'patients', quasi_identifiers := ['age'], k := 5, hierarchies := 'us_zip5'", "must be a struct or map"),
+        (
+            "'patients', quasi_identifiers := ['age'], k := 5, hierarchies := 'us_zip5'",
+            "must map columns to hierarchies",
+        ),
         ("'patients', quasi_identifiers := ['age'], k := 5, hierarchies := {'zip': 'us_zip5'}", "no quasi-identifier"),
         (
             "'patients', quasi_identifiers := ['age'], k := 5, hierarchies := {'age': 'nope'}",
