@@ -118,6 +118,9 @@ class Algorithm(ABC):
     permutes: ClassVar[bool] = False
     """Whether values are permuted within groups that nobody sees, rather than recoded: see ``hidden`` of models."""
 
+    searches: ClassVar[bool] = True
+    """Whether the recoding depends on the rows, rather than being applied as it was stored."""
+
     @abstractmethod
     def search(self, problem: Problem) -> Node:
         """Return the node of the generalization lattice that was chosen."""

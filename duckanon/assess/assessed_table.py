@@ -195,10 +195,10 @@ def of_table(
     hierarchies: Mapping[str, Any] | None = None,
     population: object = None,
 ) -> AssessedTable:
-    """Return any table as an assessed table."""
+    """Return any table, one that is open already included, as an assessed table."""
     if quasi_identifiers is None:
         raise RoleError("Name the quasi-identifiers: only a release of duckanon knows its own.")
-    relation = Source.of(data).open(engine)
+    relation = data if isinstance(data, Relation) else Source.of(data).open(engine)
     roles = Roles.resolve(
         relation.columns, quasi_identifiers=quasi_identifiers, sensitive=sensitive, entity_key=entity_key
     )

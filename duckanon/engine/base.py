@@ -76,6 +76,9 @@ class Engine(Protocol):
     def drop(self, *names: TableName) -> None:
         """Drop private tables that exist."""
 
+    def forgetting(self) -> AbstractContextManager[None]:
+        """Return a context after which everything private is dropped that was made in it."""
+
     def fresh(self, stem: str) -> str:
         """Return a name that no private table of this engine has."""
 

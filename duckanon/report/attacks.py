@@ -231,4 +231,6 @@ def not_tried(figures: Figures) -> list[str]:
 
 def _counts(figures: Figures) -> str:
     controls = f"{number(figures['controls'])} controls" if figures["controls"] else "no controls: base rates only"
-    return f"{number(figures['rows'])} rows in the original, {number(figures['published'])} published, {controls}."
+    counts = f"{number(figures['rows'])} rows in the original, {number(figures['published'])} published, {controls}."
+    # Why none were held out is part of the verdict.
+    return f"{counts} {figures['held_out']}" if figures["controls"] and figures["held_out"] else counts

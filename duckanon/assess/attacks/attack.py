@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from duckanon.assess.assessed_table import AssessedTable, of_release, of_table, originals
-from duckanon.assess.attacks.base import LEVELS, MUCH, UNKNOWN, Case, Finding, Settings, attackers
+from duckanon.assess.attacks.base import (
+    CONSIDERABLE,
+    LEVELS,
+    MUCH,
+    NOTHING,
+    UNKNOWN,
+    Case,
+    Finding,
+    Settings,
+    attackers,
+)
+from duckanon.assess.attacks.holding_out import HeldOut, NotHeldOutError, holding_out
 from duckanon.assess.labels.levels import LabelLevels, label_levels
 from duckanon.engine.base import workspace
 from duckanon.engine.sql.relations import col, named, table, text
@@ -43,6 +54,8 @@ class Attack(Result):
     published: int = 0
     controls: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    held_out: str = ""
+    """Where controls were needed and not given: how rows were held out, or why none were, in words."""
 
     @property
     def level(self) -> str:
@@ -69,6 +82,7 @@ class Attack(Result):
             return (
                 f"Cannot tell a leak from general knowledge: {names} learned more than the base rate, which may hold "
                 "of anybody. Give people who are not in the release (control)."
+                + (f" {self.held_out}" if self.held_out else "")
             )
         words = {
             "nothing": "learned nothing beyond what holds for anybody",
@@ -104,6 +118,7 @@ class Attack(Result):
             "rows": self.rows,
             "published": self.published,
             "controls": self.controls,
+            "held_out": self.held_out,
             "findings": [f.to_dict() for f in self.findings],
             "skipped": dict(self.skipped),
             "seconds": {name: round(s, 3) for name, s in self.seconds.items()},
@@ -139,6 +154,7 @@ def attack(
     sample: int = 5000,
     seed: int = 0,
     seeds: int = 1024,
+    hold_out: float = 0.2,
     connection: Any = None,
 ) -> Attack:
     """Attack a release with the original as background knowledge, and compare its success with chance.
@@ -151,8 +167,9 @@ def attack(
     control : optional, anything that ``original`` may be
         Rows like those of the original, of people who are *not* in the release: an attack would learn the same of
         anybody, and only what is beyond it was caused by the release. Without them the base rate takes their place,
-        and of attacks that learn what may hold of anybody the verdict is "unknown". To have controls, hold out rows
-        before a release is made (``duckanon.utility.split``).
+        and rows are held out (``hold_out``) for attacks that learn what may hold of anybody; where that cannot be done,
+        their verdict is "unknown". The release itself is attacked with rows that were held out before it was made
+        (``duckanon.utility.split``).
     quasi_identifiers, sensitive : sequence of str
         A release knows its own.
     entity_key : str, optional
@@ -173,6 +190,12 @@ def attack(
         Draws them; the same seed, the same figures.
     seeds : int
         How many seeds are tried on a ``Release`` whose values were permuted, from 0 on.
+    hold_out : float
+        Where nobody gave controls and an attack on a ``Release`` may have learned what holds of anybody: the share of
+        rows that is held out, at most ``sample`` rows, whole persons where there is an entity key. The other rows are
+        anonymized anew in the same way, that private release is attacked, and the rows held out are its controls; the
+        verdict says so. 0 turns it off. Of a table nobody knows how it was made, and a stored recoding does not depend
+        on the rows: then no rows are held out, and the verdict says why.
     connection : duckdb.DuckDBPyConnection, optional
 
     References
@@ -203,13 +226,52 @@ def attack(
         k=None if k is None else require_int("attack", "k", k, 1),
         seeds=require_int("attack", "seeds", seeds, 1),
     )
-    if isinstance(release, Release):
-        case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)
-        return _run(chosen, case)
-    with workspace(connection) as engine:
-        return _run(
-            chosen, _of_table(engine, release, original, control, quasi_identifiers, sensitive, hierarchies, settings)
+    if isinstance(hold_out, bool) or not isinstance(hold_out, int | float) or not 0 <= hold_out < 1:
+        raise ParameterError(f"hold_out is a fraction from 0 to below 1. Got {hold_out!r}.")
+    if not isinstance(release, Release):
+        with workspace(connection) as engine:
+            case = _of_table(engine, release, original, control, quasi_identifiers, sensitive, hierarchies, settings)
+            found = _run(chosen, case)
+        why = (
+            "a table does not say how it was made, as a Release in Python does" if hold_out and control is None else ""
         )
+        return replace(found, held_out=_none_held_out(why)) if why and _unsure(found) else found
+    case = _of_release(release, original, control, quasi_identifiers, sensitive, settings)
+    found = _run(chosen, case)
+    unsure = {name: chosen[name] for name in _unsure(found)}
+    if not unsure or not hold_out or control is not None:
+        return found
+    try:
+        with holding_out(release, found.rows, hold_out, case.settings) as held:
+            case = _of_release(held.release, held.people, held.controls, quasi_identifiers, sensitive, case.settings)
+            return _told_apart(found, _run(unsure, case), held)
+    except NotHeldOutError as why:
+        return replace(found, held_out=_none_held_out(str(why)))
+
+
+def _unsure(found: Attack) -> list[str]:
+    return list(dict.fromkeys(f.attack for f in found.findings if f.level == UNKNOWN))
+
+
+def _none_held_out(why: str) -> str:
+    return f"No rows were held out: {why.rstrip('.')}."
+
+
+def _told_apart(found: Attack, again: Attack, held: HeldOut) -> Attack:
+    """Put findings with controls in the place of those that could not tell a leak from general knowledge."""
+    judged = {(f.attack, f.attribute, f.adversary): f for f in again.findings}
+    findings = []
+    for one in found.findings:
+        other = judged.get((one.attack, one.attribute, one.adversary))
+        if one.level != UNKNOWN or other is None:
+            findings.append(one)
+        elif other.level == NOTHING and other.gain >= CONSIDERABLE:
+            # That chance may explain a gain is no proof that there is no leak.
+            findings.append(replace(one, remark=f"{one.remark} {held.too_few}".strip()))
+        else:
+            findings.append(replace(other, remark=f"{other.remark} {held.text}".strip()))
+    seconds = {name: s + again.seconds.get(name, 0.0) for name, s in found.seconds.items()}
+    return replace(found, findings=tuple(findings), controls=again.controls, seconds=seconds, held_out=held.text)
 
 
 def _of_release(

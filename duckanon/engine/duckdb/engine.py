@@ -317,6 +317,34 @@ class DuckDBEngine:
             if name in self._files:
                 self._files.pop(name).unlink(missing_ok=True)
 
+    @contextlib.contextmanager
+    def forgetting(self) -> Iterator[None]:
+        kept, registered, files = self._private(), set(self._registered), set(self._files)
+        try:
+            yield
+        finally:
+            # Of a session that was cancelled, everything goes when it is closed.
+            with contextlib.suppress(DuckanonError):
+                made = {name: kind for name, kind in self._private().items() if name not in kept}
+                # A transaction that was rolled back leaves objects and files without their views.
+                rest = {*self._registered, *self._files} - registered - files - set(made)
+                self.drop(*rest, *(name for name, kind in made.items() if kind != "TYPE"))
+                # Types come last: columns of tables have them.
+                for name in (name for name, kind in made.items() if kind == "TYPE"):
+                    private = table(name, catalog="temp", schema="main").sql(dialect=DIALECT)
+                    self._execute(" ".join(("DROP TYPE IF EXISTS", private)), None, _nothing)
+
+    def _private(self) -> dict[str, str]:
+        """Return the private views, tables and types of this engine, and which of these each is."""
+        kinds = {"VIEW": "view", "TABLE": "table", "TYPE": "type"}
+        made: dict[str, str] = {}
+        for kind, word in kinds.items():
+            own = exp.EQ(this=exp.column("database_name"), expression=text("temp"))
+            names = exp.select(f"{word}_name").from_(exp.Table(this=builtin(f"duckdb_{word}s")))
+            where = exp.and_(own, exp.Not(this=exp.column("internal")))
+            made |= {str(name): kind for (name,) in self.rows(names.where(where))}
+        return made
+
     def fresh(self, stem: str) -> str:
         if self._taken is None:
             # A statement of the caller would read a private table instead of one of its own with that name.

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sqlglot import exp
@@ -58,6 +58,8 @@ class StoredLevels(Algorithm):
     inner: Algorithm
     levels: tuple[int, ...]
     heights: tuple[int, ...]
+
+    searches: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.inner.name)
@@ -103,6 +105,8 @@ class StoredRegions(Partitioner):
     heights: tuple[int, ...]
     outputs: tuple[str, ...]
     applied: AppliedRegions | None = field(default=None, repr=False)
+
+    searches: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.inner.name)
