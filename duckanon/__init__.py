@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from duckanon._version import __version__
+from duckanon.imports import uncollected
 
 if TYPE_CHECKING:
     from duckanon.api import anonymize, check
@@ -74,9 +75,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        return getattr(import_module(_NAMES[name]), name)
+        with uncollected():
+            return getattr(import_module(_NAMES[name]), name)
     if name in _ROOMS:
-        return import_module(_ROOMS[name])
+        with uncollected():
+            return import_module(_ROOMS[name])
     raise AttributeError(f"module 'duckanon' has no attribute {name!r}")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from duckanon.interfaces.cli.app import app, main
+from duckanon.imports import uncollected
+
+with uncollected():
+    from duckanon.interfaces.cli.app import app, main
 
 __all__ = ["app", "main"]

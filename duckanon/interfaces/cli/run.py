@@ -27,7 +27,7 @@ from duckanon.interfaces.cli.screen import (
     share,
     shown_path,
 )
-from duckanon.interfaces.cli.start import arrow_without_pandas
+from duckanon.interfaces.cli.start import modules_kept
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,8 +94,8 @@ def run(
 def _run(
     screen: Screen, job: Path, *, log: Log | None = None, more: dict[str, Any] | None = None, **options: Any
 ) -> None:
-    arrow_without_pandas()
-    from duckanon.jobs import run_job
+    with modules_kept():
+        from duckanon.jobs import run_job
 
     with Bars(screen.watched and log is None) as bars, ExitStack() as at_the_end:
         listener: Any = bars.listener

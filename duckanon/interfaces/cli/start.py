@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+
+from duckanon.imports import uncollected
 
 
 class _Refused:
@@ -36,4 +40,17 @@ def arrow_without_pandas() -> None:
         sys.meta_path.remove(refused)
 
 
-__all__ = ["arrow_without_pandas"]
+@contextmanager
+def modules_kept() -> Iterator[None]:
+    """Import in here what a command needs, in a process that does nothing else and ends after it.
+
+    What is there afterwards is never looked through for garbage. Memory that the command itself lets go of is found as
+    ever.
+    """
+    with uncollected():
+        arrow_without_pandas()
+        yield
+        gc.freeze()
+
+
+__all__ = ["arrow_without_pandas", "modules_kept"]

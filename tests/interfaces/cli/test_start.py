@@ -65,3 +65,51 @@ def test_a_run_does_not_import_pandas(tmp_path: Path) -> None:
     )
     run(script, tmp_path)
     assert (tmp_path / "out.parquet").exists()
+
+
+_COUNTED = """
+import gc, sys
+
+looked = []
+gc.callbacks.append(lambda phase, about: looked.append(about["generation"]) if phase == "stop" else None)
+import duckanon
+
+duckanon.anonymize
+assert "duckanon.api" in sys.modules
+assert 2 not in looked, looked
+assert gc.isenabled()
+gc.disable()
+duckanon.connect
+assert not gc.isenabled()
+"""
+
+
+def test_importing_looks_through_nothing_for_garbage(tmp_path: Path) -> None:
+    run(_COUNTED, tmp_path)
+
+
+_KEPT = """
+import gc, weakref
+from duckanon.interfaces.cli.start import modules_kept
+
+with modules_kept():
+    from duckanon.jobs import run_job
+assert gc.isenabled()
+kept = gc.get_freeze_count()
+assert kept > 10_000
+
+class Ring:
+    pass
+
+ring = Ring()
+ring.itself = ring
+gone = weakref.ref(ring)
+del ring
+gc.collect()
+assert gone() is None
+assert gc.get_freeze_count() <= kept
+"""
+
+
+def test_garbage_of_a_command_is_found_and_modules_are_kept(tmp_path: Path) -> None:
+    run(_KEPT, tmp_path)
