@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import signal
 import sys
@@ -45,8 +44,6 @@ def leave_behind() -> None:
 def end(code: int) -> NoReturn:
     """End the process; at once, private folders removed, where a thread was left behind."""
     if not _state["left behind"]:
-        # Memory is given back with the process: nothing needs to be looked through for garbage once more.
-        gc.freeze()
         sys.exit(code)
     from duckanon.engine.process import remove_private_folders
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -44,13 +45,15 @@ def arrow_without_pandas() -> None:
 def modules_kept() -> Iterator[None]:
     """Import in here what a command needs, in a process that does nothing else and ends after it.
 
-    What is there afterwards is never looked through for garbage. Memory that the command itself lets go of is found as
-    ever.
+    What is there afterwards is looked through for garbage when the process ends, and not before. Memory that the
+    command itself lets go of is found as ever.
     """
     with uncollected():
         arrow_without_pandas()
         yield
         gc.freeze()
+        # What an extension module still has when the process ends, it may report as leaked.
+        atexit.register(gc.unfreeze)
 
 
 __all__ = ["arrow_without_pandas", "modules_kept"]
