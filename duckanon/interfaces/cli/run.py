@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from duckanon.interfaces.cli import signals
 from duckanon.interfaces.cli.options import MAKE, JobFile, OneTable
 from duckanon.interfaces.cli.screen import (
     WIDEST,
@@ -106,6 +107,7 @@ def _run(
             listener = LoggedProgress()
         # The process does nothing else, so it may be ended where something hangs.
         result = run_job(job, progress=listener, end_process=True, **options)
+    signals.all_closed()
     results = [
         {"table": t.name, "summary": t.summary, "written": t.written, "warnings": t.warnings} for t in result.tables
     ]

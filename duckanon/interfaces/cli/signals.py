@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
+import threading
 from types import FrameType
 from typing import NoReturn
 
@@ -14,7 +16,7 @@ from duckanon.errors import Terminated
 INTERRUPTED = 130
 TERMINATED = 143
 
-_state = {"terminated": False, "left behind": False}
+_state = {"terminated": False, "left behind": False, "all closed": False}
 
 
 def listen() -> None:
@@ -41,15 +43,34 @@ def leave_behind() -> None:
     _state["left behind"] = True
 
 
+def all_closed() -> None:
+    """Note that the command has closed whatever it opened: ending the process at once loses nothing."""
+    _state["all closed"] = True
+
+
 def end(code: int) -> NoReturn:
     """End the process; at once, private folders removed, where a thread was left behind."""
     if not _state["left behind"]:
+        if _state["all closed"] and all(t.daemon or t is threading.main_thread() for t in threading.enumerate()):
+            _end_at_once(code)
         sys.exit(code)
     from duckanon.engine.process import remove_private_folders
 
     remove_private_folders()
     sys.stdout.flush()
     sys.stderr.flush()
+    os._exit(code)
+
+
+def _end_at_once(code: int) -> None:
+    """End as usual, but let the system take back the memory: object by object that takes as long as many imports."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        # Whoever reads along has gone: the usual end says so.
+        return
+    atexit._run_exitfuncs()
     os._exit(code)
 
 

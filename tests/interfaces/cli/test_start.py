@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 _SCRIPT = """
 import sys
@@ -115,3 +116,35 @@ assert gc.get_freeze_count() <= kept
 
 def test_garbage_of_a_command_is_found_and_modules_are_kept(tmp_path: Path) -> None:
     run(_KEPT, tmp_path)
+
+
+_ENDED = """
+import atexit, sys, threading, time
+from duckanon.interfaces.cli import signals
+
+class Costly:
+    def __del__(self):
+        print("given back")
+
+kept = Costly()
+atexit.register(print, "at exit")
+if sys.argv[1] == "thread":
+    threading.Thread(target=lambda: (time.sleep(0.5), print("worked on"))).start()
+if sys.argv[1] != "open":
+    signals.all_closed()
+print("said", end="; ")
+signals.end(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("closed", "said; at exit"),
+        ("open", "said; at exit|given back"),
+        ("thread", "said; worked on|at exit|given back"),
+    ],
+)
+def test_a_process_ends_at_once_where_all_is_closed_and_no_thread_works(tmp_path: Path, how: str, said: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _ENDED, how], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, "|".join(done.stdout.splitlines()), done.stderr) == (3, said, "")
