@@ -67,10 +67,13 @@ def _end_at_once(code: int) -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except OSError:
+    except (OSError, ValueError):
         # Whoever reads along has gone: the usual end says so.
         return
     atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)
 
 

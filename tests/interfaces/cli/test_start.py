@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -146,5 +147,7 @@ signals.end(3)
     ],
 )
 def test_a_process_ends_at_once_where_all_is_closed_and_no_thread_works(tmp_path: Path, how: str, said: str) -> None:
-    done = subprocess.run([sys.executable, "-c", _ENDED, how], cwd=tmp_path, capture_output=True, text=True)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-c", _ENDED, how]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=buffered)
     assert (done.returncode, "|".join(done.stdout.splitlines()), done.stderr) == (3, said, "")
