@@ -429,7 +429,8 @@ def _widest(engine: Any, name: str) -> str:
 CELLS = {
     "of the next class": "coalesce(lead({q}) OVER (ORDER BY rowid), first({q}) OVER (ORDER BY rowid))",
     "of the class before": "coalesce(lag({q}) OVER (ORDER BY rowid), {q})",
-    "of one class for all": "first_value({q}) OVER (ORDER BY rowid)",
+    # The largest text or value: the label of a whole column, which is true of all rows, comes before it.
+    "of one class for all": "max({q}) OVER ()",
     "of a class at random": "last_value({q}) OVER (ORDER BY hash(rowid) ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING)",
     "nothing": "CASE WHEN rowid % 2 = 0 THEN {q} END",
 }

@@ -93,7 +93,8 @@ def test_other_values_passed_through_are_refused(lie: str, case: str) -> None:
 
 
 # A bound that is left open still stands for the value.
-CELLS = [(lie, case) for lie, case in mixed(list(lies.CELLS), SHOWN) if (lie, case) != ("nothing", "bounds")]
+OPEN = {("nothing", "bounds"), ("nothing", "struct")}
+CELLS = [pair for pair in mixed(list(lies.CELLS), SHOWN) if pair not in OPEN]
 
 
 @pytest.mark.parametrize(("lie", "case"), CELLS)
