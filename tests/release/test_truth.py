@@ -93,8 +93,12 @@ def test_other_values_passed_through_are_refused(lie: str, case: str) -> None:
 
 
 # A bound that is left open still stands for the value.
-OPEN = {("nothing", "bounds"), ("nothing", "struct")}
-CELLS = [pair for pair in mixed(list(lies.CELLS), SHOWN) if pair not in OPEN]
+MISSED = pytest.mark.xfail(strict=True, reason="an empty struct passes for a region that is open on both sides")
+CELLS = [
+    pytest.param(*pair, marks=MISSED) if pair == ("nothing", "struct") else pair
+    for pair in mixed(list(lies.CELLS), SHOWN)
+    if pair != ("nothing", "bounds")
+]
 
 
 @pytest.mark.parametrize(("lie", "case"), CELLS)
